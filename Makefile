@@ -1,0 +1,70 @@
+# make demo: see it work.    make test: check everything.    make help: the rest.
+SHELL := /bin/bash
+
+VENV       := .venv
+BENCH_VENV := .venv-bench
+BIN        := $(VENV)/bin
+PIP_FLAGS  := --quiet --disable-pip-version-check -c constraints.txt
+
+# The first interpreter that runs and is new enough (a name on PATH may be a stub that does not).
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$python; break; }; done)
+
+# What Qt and the virtual display need on Debian and Ubuntu.
+SYSTEM_PACKAGES := xvfb xauth libgl1 libgl1-mesa-dri libegl1 libdbus-1-3 libfontconfig1 \
+	libxkbcommon-x11-0 libxcb-cursor0 libxcb-icccm4 libxcb-image0 libxcb-keysyms1 \
+	libxcb-randr0 libxcb-render-util0 libxcb-shape0 libxcb-xinerama0 libxcb-xkb1
+
+DISPLAY_RUN := xvfb-run -a -s "-screen 0 1600x1000x24"
+BENCHMARKS  := paper arena field chance against_cebra
+
+.DEFAULT_GOAL := help
+.PHONY: help system install demo test lint pytest bench clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
+
+demo: system install  ## simulate an imaged field, train, and write the painted cells
+	$(BIN)/napari-xcebra demo
+
+test: system lint pytest  ## lint, types, import contracts, manifest and all tests
+
+lint: install  ## everything of `test` that needs no display
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/npe2 validate napari-xcebra
+
+pytest: system install  ## the tests alone, under a virtual display
+	NAPARI_STRICT_QT=1 $(DISPLAY_RUN) $(BIN)/python -m pytest
+
+bench: $(BENCH_VENV)/.installed  ## measure against the reference implementation
+	@set -e; for name in $(BENCHMARKS); do \
+		echo "== benchmarks/$$name.py"; $(BENCH_VENV)/bin/python benchmarks/$$name.py; done
+
+install: $(VENV)/.installed  ## .venv/ with the plugin, napari and the development tools
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(call create_venv,$(VENV))
+	$(BIN)/python -m pip install $(PIP_FLAGS) --editable '.[all]' --group dev
+	@touch $@
+
+$(BENCH_VENV)/.installed: pyproject.toml constraints.txt
+	$(call create_venv,$(BENCH_VENV))
+	$(BENCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[bench]'
+	@touch $@
+
+# pip learned `--group` in 25.1, later than the pip most interpreters bring.
+define create_venv
+@test -n "$(PYTHON)" || { echo "napari-xcebra needs Python 3.11 or newer, and none was found: install one, or name it with 'make PYTHON=/path/to/python3.11'." >&2; exit 1; }
+$(PYTHON) -m venv $(1)
+$(1)/bin/python -m pip install $(PIP_FLAGS) --upgrade 'pip>=25.1'
+endef
+
+system:
+	@:
+
+clean:  ## remove environments, caches and built files
+	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

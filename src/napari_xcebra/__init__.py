@@ -1,0 +1,1 @@
+"""Train xCEBRA on imaged cells and see what each cell carries."""
