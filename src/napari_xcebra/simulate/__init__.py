@@ -1,0 +1,9 @@
+"""Recordings whose truth is known.
+
+`box` is the paper's synthetic data, `arena` a navigating animal, `field` an imaged field of view.
+"""
+
+from napari_xcebra.simulate.box_model import box
+from napari_xcebra.simulate.simulation import Simulation
+
+__all__ = ["Simulation", "box"]

@@ -1,0 +1,194 @@
+"""The paper's synthetic data (App. B.1): two sets of latents in a box, mixed into cells.
+
+z1 reaches every cell; z2 reaches only the cells of x2 = g2(z1, z2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from napari_xcebra.recording import InputError, Recording, Variable
+from napari_xcebra.simulate.mixing import Mixing, draw_mixing
+from napari_xcebra.simulate.simulation import (
+    Simulation,
+    check_count,
+    check_number,
+    check_positive,
+)
+
+MAX_CONDITION = 40.0
+"""Largest condition number of J_g that is accepted anywhere in the box."""
+CHECKED_FRAMES = 500
+"""Points of the box at which J_g is looked at."""
+ATTEMPTS = 200
+
+
+@dataclass(frozen=True)
+class BoxMixing:
+    """Mixing x = [g1(z1); g2(z1, z2)] and how well it is conditioned.
+
+    Parameters
+    ----------
+    g1, g2 : Mixing
+    condition : float
+        Condition number of J_g, median over points of the box.
+    worst : float
+        Largest condition number over the same points.
+    """
+
+    g1: Mixing
+    g2: Mixing
+    condition: float = np.nan
+    worst: float = np.nan
+
+    def __call__(self, z1: np.ndarray, z2: np.ndarray) -> np.ndarray:
+        """Activity of all cells, (frames, cells)."""
+        return np.hstack([self.g1(z1), self.g2(np.hstack([z1, z2]))])
+
+    def jacobian(self, z1: np.ndarray, z2: np.ndarray) -> np.ndarray:
+        """J_g, (frames, cells, d1 + d2); its upper right block, of x1 by z2, is zero."""
+        j1, j2 = self.g1.jacobian(z1), self.g2.jacobian(np.hstack([z1, z2]))
+        return np.concatenate([np.pad(j1, ((0, 0), (0, 0), (0, z2.shape[1]))), j2], axis=1)
+
+
+def box(
+    *,
+    observed: Literal["z1", "z2"] = "z2",
+    d1: int = 2,
+    d2: int = 2,
+    cells: tuple[int, int] = (25, 25),
+    frames: int = 20_000,
+    sigma: float = 0.1,
+    noise: float = 0.0,
+    rate: float = 10.0,
+    seed: int = 0,
+) -> Simulation:
+    """Latents on a random walk in [-1, 1]^d, mixed into cells by an injective function.
+
+    Parameters
+    ----------
+    observed : {"z2", "z1"}
+        Which latents are recorded as behaviour; the others stay hidden.
+    d1, d2 : int
+        Dimensions of z1, which reaches all cells, and of z2, which reaches only x2.
+    cells : (int, int)
+        Number of cells of x1 = g1(z1) and of x2 = g2(z1, z2).
+    frames : int
+        The paper has 100,000.
+    sigma : float
+        Standard deviation of a step before it is truncated to the box.
+    noise : float
+        Standard deviation of noise added to the traces.
+    rate : float
+        Frames per second; the model itself has no unit of time.
+    seed : int
+
+    Returns
+    -------
+    Simulation
+        Truth "z1" is every cell, truth "z2" the cells of x2, which are the last.
+
+    Examples
+    --------
+    >>> simulation = box(frames=1000, cells=(10, 15))
+    >>> simulation.recording.n_cells, int(simulation.truth["z2"].sum())
+    (25, 15)
+    """
+    if observed not in ("z1", "z2"):
+        raise InputError(f"observed is {observed!r}: 'z1' or 'z2' is needed.")
+    _check_sizes(d1, d2, cells)
+    check_count("frames", frames, 2)
+    check_positive("sigma", sigma, most=2)
+    check_number("noise", noise, 0)
+    for_latents, for_mixing, for_noise = np.random.default_rng(check_count("seed", seed)).spawn(3)
+    walk = box_walk(for_latents, frames, d1 + d2, sigma)
+    latents = {"z1": walk[:, :d1], "z2": walk[:, d1:]}
+    mixing = draw_box_mixing(for_mixing, d1, d2, cells)
+    activity = mixing(latents["z1"], latents["z2"])
+    description = (
+        f"Box model (App. B.1): z1 in {d1} dimensions reaches all {sum(cells)} cells, z2 in {d2} "
+        f"only the last {cells[1]}; steps of {sigma:g}. Condition number of the mixing's Jacobian: "
+        f"median {mixing.condition:.1f}, worst {mixing.worst:.1f}."
+    )
+    recording = Recording(
+        traces=activity + noise * for_noise.standard_normal(activity.shape),
+        rate=rate,
+        behavior={observed: Variable(observed, latents[observed])},
+        source=f"simulated box, seed {seed}",
+        notes=(description,),
+    )
+    return Simulation(
+        recording=recording,
+        truth={"z1": np.ones(sum(cells), bool), "z2": np.arange(sum(cells)) >= cells[0]},
+        factors={observed: (observed,)},
+        hidden=latents,
+        rates=activity,
+        description=description,
+    )
+
+
+def box_walk(rng: np.random.Generator, frames: int, d: int, sigma: float) -> np.ndarray:
+    """Brownian motion in the box with truncated normal steps, z_t ~ N_[-1,1](z_{t-1}, σ²I).
+
+    Steps that would leave the box are drawn again, which is what truncation means.
+
+    Returns
+    -------
+    (frames, d) float64, within [-1, 1]
+    """
+    walk = np.empty((frames, d))
+    for column, start in enumerate(rng.uniform(-1, 1, d)):
+        spare = _endless_normals(rng, sigma)
+        steps = (sigma * rng.standard_normal(frames - 1)).tolist()
+        position, path = float(start), [float(start)]
+        for step in steps:
+            candidate = position + step
+            while not -1.0 <= candidate <= 1.0:
+                candidate = position + next(spare)
+            position = candidate
+            path.append(position)
+        walk[:, column] = path
+    return walk
+
+
+def _endless_normals(rng: np.random.Generator, sigma: float) -> Iterator[float]:
+    while True:
+        yield from (sigma * rng.standard_normal(4096)).tolist()
+
+
+def draw_box_mixing(
+    rng: np.random.Generator, d1: int, d2: int, cells: tuple[int, int]
+) -> BoxMixing:
+    """Random mixing whose Jacobian is well conditioned all over the box.
+
+    Drawn again until the condition number of J_g is at most `MAX_CONDITION` at every point
+    looked at.
+    """
+    z = rng.uniform(-1, 1, (CHECKED_FRAMES, d1 + d2))
+    for _ in range(ATTEMPTS):
+        mixing = BoxMixing(draw_mixing(rng, d1, cells[0]), draw_mixing(rng, d1 + d2, cells[1]))
+        condition = np.linalg.cond(mixing.jacobian(z[:, :d1], z[:, d1:]))
+        if condition.max() <= MAX_CONDITION:
+            return replace(
+                mixing, condition=float(np.median(condition)), worst=float(condition.max())
+            )
+    raise InputError(
+        f"cells is {cells}: too few for a well-conditioned mixing of {d1} + {d2} latents "
+        f"(condition number up to {MAX_CONDITION:g}, in {ATTEMPTS} draws); use more cells."
+    )
+
+
+def _check_sizes(d1: int, d2: int, cells: tuple[int, int]) -> None:
+    check_count("d1", d1, 1)
+    check_count("d2", d2, 1)
+    if len(cells) != 2:
+        raise InputError(f"cells is {cells!r}: two numbers, of x1 and x2, are needed.")
+    if check_count("cells[0]", cells[0]) < d1 or check_count("cells[1]", cells[1]) < d1 + d2:
+        raise InputError(
+            f"cells is {tuple(cells)}: at least {d1} in x1 and {d1 + d2} in x2 are needed, "
+            "otherwise the latents cannot be told apart."
+        )
