@@ -11,14 +11,17 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$python; break; }; done)
 
 # What Qt and the virtual display need on Debian and Ubuntu.
-SYSTEM_PACKAGES := xvfb xauth libgl1 libgl1-mesa-dri libegl1 libdbus-1-3 libfontconfig1 \
+SYSTEM_PACKAGES := xvfb xauth libgl1 libgl1-mesa-dri libegl1 libglib2.0-0 libdbus-1-3 libfontconfig1 \
 	libxkbcommon-x11-0 libxcb-cursor0 libxcb-icccm4 libxcb-image0 libxcb-keysyms1 \
 	libxcb-randr0 libxcb-render-util0 libxcb-shape0 libxcb-xinerama0 libxcb-xkb1
 
-DISPLAY_RUN := xvfb-run -a -s "-screen 0 1600x1000x24"
+# macOS has no X server to imitate; there the tests use the screen.
+DISPLAY_RUN := $(if $(filter Linux,$(shell uname)),xvfb-run -a -s "-screen 0 1600x1000x24")
 BENCHMARKS  := paper arena field chance against_cebra
 
 .DEFAULT_GOAL := help
+# Environments are made one after the other even under `make -j`.
+.NOTPARALLEL:
 .PHONY: help system install demo test lint pytest bench clean
 
 help:  ## show this list
@@ -34,7 +37,7 @@ lint: install  ## everything of `test` that needs no display
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/npe2 validate napari-xcebra
+	$(BIN)/npe2 validate --imports napari-xcebra
 
 pytest: system install  ## the tests alone, under a virtual display
 	NAPARI_STRICT_QT=1 $(DISPLAY_RUN) $(BIN)/python -m pytest
@@ -62,8 +65,8 @@ $(PYTHON) -m venv $(1)
 $(1)/bin/python -m pip install $(PIP_FLAGS) --upgrade 'pip>=25.1'
 endef
 
-system:
-	@:
+system:  ## the system libraries Qt and a virtual display need (Debian, Ubuntu)
+	@.ci/system-packages "$(PYTHON)" $(SYSTEM_PACKAGES)
 
 clean:  ## remove environments, caches and built files
 	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

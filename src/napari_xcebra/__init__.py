@@ -1,1 +1,62 @@
-"""Train xCEBRA on imaged cells and see what each cell carries."""
+"""Which imaged cells carry this variable, when, and can I believe it?
+
+The public names are loaded when first used, so that `import napari_xcebra` costs napari nothing
+at start-up: neither torch nor Qt is imported before they are needed.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution import Attribution, attribute
+    from napari_xcebra.io import open_recording
+    from napari_xcebra.learn import Factor, Fit, fit
+    from napari_xcebra.learn.settings import FitSettings
+    from napari_xcebra.recording import Footprints, Recording, Variable
+
+    __version__: str
+
+# No submodule may be called like one of these names: importing it would hide the public name.
+_HOME = {
+    "Attribution": "attribution",
+    "Factor": "learn",
+    "Fit": "learn",
+    "FitSettings": "learn.settings",
+    "Footprints": "recording",
+    "Recording": "recording",
+    "Variable": "recording",
+    "attribute": "attribution",
+    "fit": "learn",
+    "open_recording": "io",
+}
+
+__all__ = [
+    "Attribution",
+    "Factor",
+    "Fit",
+    "FitSettings",
+    "Footprints",
+    "Recording",
+    "Variable",
+    "__version__",
+    "attribute",
+    "fit",
+    "open_recording",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("napari-xcebra")
+    elif name in _HOME:
+        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
