@@ -3,7 +3,8 @@
 `box` is the paper's synthetic data, `arena` a navigating animal, `field` an imaged field of view.
 """
 
+from napari_xcebra.simulate.arena_model import arena
 from napari_xcebra.simulate.box_model import box
 from napari_xcebra.simulate.simulation import Simulation
 
-__all__ = ["Simulation", "box"]
+__all__ = ["Simulation", "arena", "box"]

@@ -1,0 +1,264 @@
+"""A navigating animal and its place, grid, head direction and speed cells (App. B.2).
+
+Beside the paper's clean case, what makes real recordings hard can be added step by step: variables
+that go together, an unobserved state, mixed selectivity, cells that carry nothing, noise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from napari_xcebra.recording import InputError, Recording, Variable
+from napari_xcebra.simulate.processes import correlation_time, ornstein_uhlenbeck
+from napari_xcebra.simulate.simulation import (
+    Simulation,
+    check_count,
+    check_number,
+    check_positive,
+    check_strength,
+)
+from napari_xcebra.simulate.trajectory import Trajectory, forage
+from napari_xcebra.simulate.tuning import direction_rates, grid_rates, place_rates, speed_rates
+
+FACTORS = {"place": ("position",), "direction": ("direction",), "speed": ("speed",)}
+AROUSED_SHARE = 0.5
+"""Share of the cells that follow the unobserved state, if there is one."""
+TEMPLATES = 60
+"""Tuned cells whose distribution of rates and time scale the untuned cells take over."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """Cells of some kinds: their rates and what they carry.
+
+    Parameters
+    ----------
+    rates : (frames, cells) float32
+    kinds : (cells,) str
+    truth : mapping of str to (cells,) bool
+    """
+
+    rates: np.ndarray
+    kinds: np.ndarray
+    truth: Mapping[str, np.ndarray]
+
+
+def arena(
+    *,
+    place: int = 100,
+    grid: int = 100,
+    direction: int = 100,
+    speed: int = 100,
+    mixed: int = 0,
+    untuned: int = 0,
+    frames: int = 20_000,
+    dt: float = 0.1,
+    noise: float = 0.0,
+    confound: float = 0.0,
+    arousal: float = 0.0,
+    mixed_strength: float = 1.0,
+    untuned_strength: float = 1.0,
+    seed: int = 0,
+) -> Simulation:
+    """Cells of an animal that forages in a box of 1 m × 1 m.
+
+    Parameters
+    ----------
+    place, grid, direction, speed : int
+        Number of cells that carry one variable; grid cells carry place.
+    mixed : int
+        Number of cells that carry two of place, direction and speed.
+    untuned : int
+        Number of cells that are active but carry nothing.
+    frames : int
+    dt : float
+        Seconds between frames.
+    noise : float
+        Standard deviation of noise on the traces, in standard deviations of each cell.
+    confound : float
+        0 to 1, how much faster the animal runs away from the walls. At 1 the correlation of speed
+        with the distance from the nearest wall is about 0.65.
+    arousal : float
+        0 to 1, how strongly an unobserved slow state drives both the speed of the animal and a
+        random half of the cells, of all kinds. At 1 its correlation with speed is about 0.55.
+        Cells that follow it do not for that reason carry speed.
+    mixed_strength : float
+        0 to 1, weight of the second variable of a mixed cell; at 0 it carries only the first.
+    untuned_strength : float
+        0 to 1, how much the rates of untuned cells vary; at 0 they are constant.
+    seed : int
+
+    Returns
+    -------
+    Simulation
+        Truth and factors "place", "direction", "speed"; truth also has "arousal" where that is
+        above 0. The state itself is `hidden["arousal"]`. Rates are between 0 and about 1.
+
+    Examples
+    --------
+    >>> simulation = arena(place=5, grid=5, direction=5, speed=5, frames=500)
+    >>> {factor: int(cells.sum()) for factor, cells in simulation.truth.items()}
+    {'place': 10, 'direction': 5, 'speed': 5}
+    """
+    counts = {"place": place, "grid": grid, "direction": direction, "speed": speed}
+    _check_counts({**counts, "mixed": mixed, "untuned": untuned})
+    check_count("frames", frames, 2)
+    check_positive("dt", dt)
+    check_number("noise", noise, 0)
+    strengths = {"confound": confound, "arousal": arousal}
+    weights = {"mixed_strength": mixed_strength, "untuned_strength": untuned_strength}
+    for name, value in {**strengths, **weights}.items():
+        check_strength(name, value)
+    streams = np.random.default_rng(check_count("seed", seed)).spawn(6)
+    for_path, for_tuning, for_mixed, for_untuned, for_arousal, for_noise = streams
+
+    trajectory = forage(for_path, frames, dt, **strengths)
+    population = tuned_cells(for_tuning, trajectory, counts)
+    if mixed:
+        cells = mixed_cells(for_mixed, trajectory, mixed, mixed_strength)
+        population = _joined(population, cells)
+    if untuned:
+        cells = untuned_cells(for_untuned, trajectory, untuned, untuned_strength)
+        population = _joined(population, cells)
+    if arousal:
+        population = aroused(for_arousal, trajectory, population, arousal)
+    return _simulation(trajectory, population, for_noise, dt, noise, seed, strengths)
+
+
+def tuned_cells(
+    rng: np.random.Generator, trajectory: Trajectory, counts: Mapping[str, int]
+) -> Population:
+    """Cells of one variable each, `counts` of them by kind."""
+    for_place, for_grid, for_direction, for_speed = rng.spawn(4)
+    rates = np.hstack(
+        [
+            place_rates(for_place, trajectory.position, counts["place"]),
+            grid_rates(for_grid, trajectory.position, counts["grid"]),
+            direction_rates(for_direction, trajectory.direction, counts["direction"]),
+            speed_rates(for_speed, trajectory.speed, counts["speed"]),
+        ]
+    )
+    kinds = np.repeat(list(counts), list(counts.values()))
+    truth = {factor: kinds == factor for factor in FACTORS}
+    truth["place"] = truth["place"] | (kinds == "grid")
+    return Population(rates, kinds, truth)
+
+
+def mixed_cells(
+    rng: np.random.Generator, trajectory: Trajectory, cells: int, strength: float
+) -> Population:
+    """Cells of two variables: every other one multiplies them, the rest add them."""
+    single = np.stack(
+        [
+            place_rates(rng, trajectory.position, cells),
+            direction_rates(rng, trajectory.direction, cells),
+            speed_rates(rng, trajectory.speed, cells),
+        ]
+    )
+    order = rng.permuted(np.tile(np.arange(3), (cells, 1)), axis=1)
+    first, second = (single[order[:, i], :, np.arange(cells)].T for i in (0, 1))
+    product = first * (1 - strength + strength * second)
+    total = (first + strength * second) / (1 + strength)
+    truth = {
+        factor: (order[:, 0] == i) | ((order[:, 1] == i) & (strength > 0))
+        for i, factor in enumerate(FACTORS)
+    }
+    rates = np.where(np.arange(cells) % 2 == 0, product, total).astype(np.float32)
+    return Population(rates, np.full(cells, "mixed"), truth)
+
+
+def untuned_cells(
+    rng: np.random.Generator, trajectory: Trajectory, cells: int, strength: float
+) -> Population:
+    """Cells that look like tuned ones, one by one, but follow a random process of their own.
+
+    Each has the distribution of rates and the time scale of some tuned cell, so that neither
+    gives it away.
+    """
+    each = -(-min(cells, TEMPLATES) // 4)
+    counts = dict.fromkeys(("place", "grid", "direction", "speed"), each)
+    templates = tuned_cells(rng, trajectory, counts).rates
+    timescales = correlation_time(templates)
+    rates = np.empty((len(templates), cells), np.float32)
+    for cell, template in enumerate(np.resize(rng.permutation(templates.shape[1]), cells)):
+        process = ornstein_uhlenbeck(rng, len(templates), timescales[template])
+        rates[np.argsort(process), cell] = np.sort(templates[:, template])
+    mean = rates.mean(axis=0)
+    rates = mean + np.float32(strength) * (rates - mean)
+    truth = {factor: np.zeros(cells, bool) for factor in FACTORS}
+    return Population(rates, np.full(cells, "untuned"), truth)
+
+
+def aroused(
+    rng: np.random.Generator, trajectory: Trajectory, population: Population, strength: float
+) -> Population:
+    """Add the unobserved state to the rates of a random half of the cells."""
+    rates, cells = population.rates, population.rates.shape[1]
+    follows = rng.permutation(cells) < np.ceil(AROUSED_SHARE * cells)
+    usual = rates.std(axis=0)
+    usual[usual == 0] = usual.max() or 1.0
+    # The state as a quantile, of variance 1: it adds to a rate and never makes it negative.
+    quantile = np.sqrt(12) * ndtr(trajectory.arousal)
+    gain = strength * rng.uniform(0.4, 1.0, cells) * usual * follows
+    added = (quantile[:, None] * gain).astype(np.float32)
+    return Population(rates + added, population.kinds, {**population.truth, "arousal": follows})
+
+
+def _joined(one: Population, other: Population) -> Population:
+    return Population(
+        rates=np.hstack([one.rates, other.rates]),
+        kinds=np.concatenate([one.kinds, other.kinds]),
+        truth={factor: np.r_[cells, other.truth[factor]] for factor, cells in one.truth.items()},
+    )
+
+
+def _simulation(
+    trajectory: Trajectory,
+    population: Population,
+    rng: np.random.Generator,
+    dt: float,
+    noise: float,
+    seed: int,
+    strengths: Mapping[str, float],
+) -> Simulation:
+    """Noise on the rates, and everything put in its place."""
+    traces = population.rates
+    if noise:
+        spread = (noise * traces.std(axis=0)).astype(np.float32)
+        traces = traces + spread * rng.standard_normal(traces.shape, np.float32)
+    made = ", ".join(f"{n} {kind}" for kind, n in Counter(population.kinds.tolist()).items())
+    hard = ", ".join(f"{name} {value:g}" for name, value in strengths.items())
+    description = (
+        f"Animal foraging in a box of 1 m × 1 m for {len(traces) * dt:.0f} s; cells: {made}; "
+        f"{hard}; noise {noise:g}."
+    )
+    recording = Recording(
+        traces=traces,
+        rate=1 / dt,
+        behavior={
+            "position": Variable("position", trajectory.position, unit="m"),
+            "direction": Variable("direction", trajectory.direction, "circular", unit="rad"),
+            "speed": Variable("speed", trajectory.speed, unit="m/s"),
+        },
+        source=f"simulated arena, seed {seed}",
+        notes=(description,),
+    )
+    return Simulation(
+        recording=recording,
+        truth=population.truth,
+        factors=FACTORS,
+        hidden={"arousal": trajectory.arousal},
+        rates=population.rates,
+        cell_kinds=population.kinds,
+        description=description,
+    )
+
+
+def _check_counts(counts: Mapping[str, int]) -> None:
+    if sum(check_count(name, count) for name, count in counts.items()) == 0:
+        raise InputError(f"{', '.join(counts)} are all 0: at least one cell is needed.")

@@ -1,0 +1,56 @@
+"""Random processes that behaviour, cells and drifts are driven by."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.signal import lfilter
+
+
+def ornstein_uhlenbeck(
+    rng: np.random.Generator, frames: int, timescale: float, columns: int | None = None
+) -> np.ndarray:
+    """Stationary Ornstein-Uhlenbeck processes of mean 0 and variance 1.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    frames : int
+    timescale : float
+        Frames after which the autocorrelation is 1/e; exact for any size of step.
+    columns : int, optional
+        Number of independent processes.
+
+    Returns
+    -------
+    (frames,) float64, or (frames, columns)
+    """
+    kept = np.exp(-1 / timescale)
+    kicks = rng.standard_normal(frames if columns is None else (frames, columns))
+    kicks[1:] *= np.sqrt(1 - kept**2)
+    return lfilter([1.0], [1.0, -kept], kicks, axis=0)
+
+
+def correlation_time(activity: np.ndarray) -> np.ndarray:
+    """Frames until the autocorrelation of each column falls below 1/e, at least 1.
+
+    Parameters
+    ----------
+    activity : (frames, columns) float
+
+    Returns
+    -------
+    (columns,) float64
+    """
+    frames = len(activity)
+    centred = activity - activity.mean(axis=0)
+    spectrum = np.fft.rfft(centred, 2 * frames, axis=0)
+    correlation = np.fft.irfft(np.abs(spectrum) ** 2, axis=0)[:frames]
+    below = correlation < correlation[0] / np.e
+    return np.where(below.any(axis=0), np.maximum(below.argmax(axis=0), 1.0), float(frames))
+
+
+def smoothed(values: np.ndarray, timescale: float) -> np.ndarray:
+    """Exponential moving average along the first axis; `timescale` in frames."""
+    kept = np.exp(-1 / timescale)
+    start = kept * values[:1]
+    return lfilter([1 - kept], [1.0, -kept], values, axis=0, zi=start)[0]
