@@ -2,12 +2,19 @@
 
 import os
 
-# Before torch is imported anywhere, child processes included: with one thread the same seed gives
-# the same numbers, and a busy machine does not make a step many times slower.
-os.environ["OMP_NUM_THREADS"] = "1"
-
+import pytest
 from hypothesis import settings
 
 # The first call may import torch; how long an example takes says nothing about the code.
 settings.register_profile("napari-xcebra", deadline=None)
 settings.load_profile("napari-xcebra")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """One thread, here and in child processes: the same seed gives the same numbers, and a busy
+    machine does not make a step many times slower."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch  # here, because collecting tests should not wait for it
+
+    torch.set_num_threads(1)

@@ -4,8 +4,9 @@ import importlib.util
 import subprocess
 import sys
 
-import napari_xcebra
 import pytest
+
+import napari_xcebra
 
 HEAVY = {"torch", "numpy", "napari", "magicgui", "qtpy", "PyQt5", "PyQt6", "PySide2", "PySide6"}
 

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import napari_xcebra
 from npe2 import PluginManifest
+
+import napari_xcebra
 
 MANIFEST = Path(napari_xcebra.__file__).with_name("napari.yaml")
 ROOT_LINK = Path(__file__).parents[1] / "napari.yaml"

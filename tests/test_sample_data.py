@@ -2,6 +2,7 @@
 
 import numpy as np
 from napari.layers import Image, Labels, Layer
+
 from napari_xcebra.sample_data import CELLS, imaged_field
 
 

@@ -1,4 +1,4 @@
-"""Which imaged cells carry this variable, when, and can I believe it?
+"""Train xCEBRA on imaged cells and see which of them carry a variable, and when.
 
 The public names are loaded when first used, so that `import napari_xcebra` costs napari nothing
 at start-up: neither torch nor Qt is imported before they are needed.
