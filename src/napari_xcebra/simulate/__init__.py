@@ -5,6 +5,7 @@
 
 from napari_xcebra.simulate.arena_model import arena
 from napari_xcebra.simulate.box_model import box
+from napari_xcebra.simulate.field_model import field
 from napari_xcebra.simulate.simulation import Simulation
 
-__all__ = ["Simulation", "arena", "box"]
+__all__ = ["Simulation", "arena", "box", "field"]

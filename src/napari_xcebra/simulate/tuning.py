@@ -83,7 +83,7 @@ def direction_rates(rng: np.random.Generator, direction: np.ndarray, cells: int)
 
 def speed_rates(rng: np.random.Generator, speed: np.ndarray, cells: int) -> np.ndarray:
     """Speed cells: half rise linearly from an offset, half are sigmoids, some of them falling."""
-    slope, offset = rng.uniform(0.3, 0.6, cells), rng.uniform(0, 0.2, cells)
+    slope, offset = rng.uniform(0.3, 0.6, cells), rng.uniform(0, 0.1, cells)
     middle = rng.uniform(0.7, 2.0, cells) * SPEED_SCALE
     width = rng.uniform(0.25, 0.5, cells) * SPEED_SCALE
     sign = np.where(rng.random(cells) < 0.4, -1, 1)
