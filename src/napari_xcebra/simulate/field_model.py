@@ -38,7 +38,7 @@ def field(
     mean_rate: float = 2.0,
     snr: float = 12.0,
     neuropil_level: float = 0.6,
-    overlap: float = 0.15,
+    overlap: float = 0.2,
     drift: float = 0.1,
     junk: int = 0,
     seed: int = 0,

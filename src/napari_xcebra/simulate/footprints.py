@@ -28,7 +28,7 @@ def place_somata(
     overlap: float,
     vessels: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Centres of somata: most of them apart, a given share each on top of a neighbour.
+    """Centres of somata: most of them apart, a given share in overlapping pairs.
 
     Parameters
     ----------
@@ -37,7 +37,8 @@ def place_somata(
     shape : (height, width)
         Field of view, in pixels.
     overlap : float
-        Share of the cells, 0 to 1, that are moved close to another one.
+        Share of the cells, 0 to 1, that share pixels with a neighbour; more of them do where the
+        field is crowded.
     vessels : (height, width) float, optional
         Darkness of blood vessels, 0 to 1; no soma lies in one.
 
@@ -47,7 +48,8 @@ def place_somata(
     """
     if min(shape) < 4 * REACH:
         raise InputError(f"shape is {shape}: at least {4 * REACH} × {4 * REACH} pixels are needed.")
-    satellites = min(round(overlap * cells), cells - 1)
+    # Each of them makes two cells overlap: itself and a host of its own.
+    satellites = min(round(overlap * cells / 2), cells // 2)
     centres = np.empty((cells, 2))
     distance = APART
     for cell in range(cells - satellites):
@@ -63,8 +65,8 @@ def place_somata(
                 )
         centres[cell] = found
     hosts = rng.permutation(cells - satellites)
-    for i, cell in enumerate(range(cells - satellites, cells)):
-        centres[cell] = _beside(rng, centres[hosts[i % len(hosts)]], shape)
+    for host, cell in zip(hosts, range(cells - satellites, cells), strict=False):
+        centres[cell] = _beside(rng, centres[host], shape)
     return centres[rng.permutation(cells)]
 
 
