@@ -65,5 +65,5 @@ def test_no_soma_lies_in_a_vessel():
 
 
 def test_a_crowd_that_does_not_fit_is_refused():
-    with pytest.raises(InputError, match=r"shape is \(64, 64\): only \d+ of 200 cells fit"):
+    with pytest.raises(InputError, match=r"shape is \(64, 64\): only about \d+ of 200 cells fit"):
         place_somata(np.random.default_rng(0), 200, (64, 64), 0.0)

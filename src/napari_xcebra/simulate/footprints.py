@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
+from skimage.draw import disk
 
 from napari_xcebra.recording import Footprints, InputError
 
@@ -17,8 +18,8 @@ FAINTEST = 0.2
 """Pixels below this weight are not part of a footprint."""
 APART, CLOSEST = 14.0, 9.0
 """Distance of somata that do not overlap, in pixels, and what it is relaxed to in a crowd."""
-TRIES = 300
-"""Places tried for a soma before the crowd moves closer together."""
+RELAXED = 0.95
+"""Factor by which the distance shrinks each time there is no room left."""
 
 
 def place_somata(
@@ -50,42 +51,36 @@ def place_somata(
         raise InputError(f"shape is {shape}: at least {4 * REACH} × {4 * REACH} pixels are needed.")
     # Each of them makes two cells overlap: itself and a host of its own.
     satellites = min(round(overlap * cells / 2), cells // 2)
-    centres = np.empty((cells, 2))
-    distance = APART
-    for cell in range(cells - satellites):
-        while True:
-            found = _free_place(rng, centres[:cell], shape, distance, vessels)
-            if found is not None:
-                break
-            distance *= 0.97
-            if distance < CLOSEST:
-                raise InputError(
-                    f"shape is {shape}: only {cell} of {cells} cells fit into it; a larger field "
-                    "of view is needed."
-                )
-        centres[cell] = found
-    hosts = rng.permutation(cells - satellites)
-    for host, cell in zip(hosts, range(cells - satellites, cells), strict=False):
-        centres[cell] = _beside(rng, centres[host], shape)
-    return centres[rng.permutation(cells)]
+    hosts = _apart(rng, cells - satellites, shape, vessels)
+    if len(hosts) < cells - satellites:
+        raise InputError(
+            f"shape is {shape}: only about {len(hosts) + satellites} of {cells} cells fit into it; "
+            "a larger field of view is needed."
+        )
+    beside = [_beside(rng, host, shape) for host in rng.permutation(hosts)[:satellites]]
+    return rng.permutation(np.array([*hosts, *beside], float))
 
 
-def _free_place(
-    rng: np.random.Generator,
-    taken: np.ndarray,
-    shape: tuple[int, int],
-    distance: float,
-    vessels: np.ndarray | None,
-) -> np.ndarray | None:
-    """First of many random places that is far enough from all others, or None."""
-    places = rng.uniform(REACH, np.array(shape) - 1 - REACH, (TRIES, 2))
-    free = np.ones(TRIES, bool)
+def _apart(
+    rng: np.random.Generator, cells: int, shape: tuple[int, int], vessels: np.ndarray | None
+) -> np.ndarray:
+    """Random places at some distance from each other, fewer than asked for if there is no room."""
+    allowed = np.zeros(shape, bool)
+    allowed[REACH:-REACH, REACH:-REACH] = True
     if vessels is not None:
-        free &= vessels[tuple(places.astype(int).T)] < 0.3
-    if len(taken):
-        squared = ((places[:, None] - taken) ** 2).sum(axis=2).min(axis=1)
-        free &= squared > distance**2
-    return places[free.argmax()] if free.any() else None
+        allowed &= vessels < 0.3
+    centres: list[np.ndarray] = []
+    distance = APART
+    while len(centres) < cells and distance >= CLOSEST:
+        free = allowed.copy()
+        for centre in centres:
+            free[disk(centre, distance, shape=shape)] = False
+        for pixel in rng.permutation(np.argwhere(free)):
+            if len(centres) < cells and free[pixel[0], pixel[1]]:
+                centres.append(pixel)
+                free[disk(pixel, distance, shape=shape)] = False
+        distance *= RELAXED
+    return np.array(centres)
 
 
 def _beside(rng: np.random.Generator, host: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
