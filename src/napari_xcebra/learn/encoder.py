@@ -1,0 +1,204 @@
+"""The encoder f: cells → latents, with its Jacobian as explicit products.
+
+Differentiating a product of layers once is cheaper than differentiating a gradient, and the
+same code serves the penalty (Eq. 10) and the attribution (Eq. 11).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+Activations = list[Tensor]
+
+
+def gelu_slope(x: Tensor) -> Tensor:
+    """Derivative of GELU."""
+    density = torch.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+    return 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * density
+
+
+class Encoder(nn.Module):
+    """What both encoders share: a smooth bound on the embedding, and the Jacobian.
+
+    Parameters
+    ----------
+    latents : int
+        d, the dimensions of the embedding.
+    bound : float
+        The embedding stays within ±bound by a scaled tanh, which leaves no row of J at zero
+        as a clip would.
+    """
+
+    window: int
+    n_cells: int
+
+    def __init__(self, latents: int, bound: float) -> None:
+        super().__init__()
+        self.latents = latents
+        self.bound = bound
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Embedding.
+
+        Parameters
+        ----------
+        x : (frames, cells) or (frames, cells, window)
+
+        Returns
+        -------
+        (frames, latents)
+        """
+        return self.trace(x)[0]
+
+    def trace(self, x: Tensor) -> tuple[Tensor, Activations]:
+        """Embedding, and the inputs of every nonlinearity, which `pullback` needs."""
+        raise NotImplementedError
+
+    def pullback(self, directions: Tensor, activations: Activations) -> Tensor:
+        """Products vᵀJ_f for directions v in the embedding.
+
+        Parameters
+        ----------
+        directions : (frames, k, latents)
+        activations : as `trace` returned them
+
+        Returns
+        -------
+        (frames, k, cells) or (frames, k, cells, window)
+        """
+        raise NotImplementedError
+
+    def jacobian(self, x: Tensor) -> Tensor:
+        """J_f at every frame.
+
+        Returns
+        -------
+        (frames, latents, cells) or (frames, latents, cells, window)
+        """
+        _, activations = self.trace(x)
+        eye = torch.eye(self.latents, dtype=x.dtype, device=x.device)
+        return self.pullback(eye.expand(len(x), -1, -1), activations)
+
+    def _bounded(self, h: Tensor) -> Tensor:
+        return self.bound * torch.tanh(h / self.bound)
+
+    def _bound_slope(self, h: Tensor) -> Tensor:
+        return 1 - torch.tanh(h / self.bound) ** 2
+
+
+class FrameEncoder(Encoder):
+    """One frame at a time: three hidden layers with GELU, a linear layer, a scaled tanh."""
+
+    window = 1
+
+    def __init__(self, n_cells: int, latents: int, hidden: int, bound: float) -> None:
+        super().__init__(latents, bound)
+        self.n_cells = n_cells
+        sizes = [n_cells, hidden, hidden, max(hidden // 3, latents), latents]
+        self.layers = nn.ModuleList(
+            nn.Linear(a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+        )
+
+    def trace(self, x: Tensor) -> tuple[Tensor, Activations]:  # noqa: D102
+        activations: Activations = []
+        for layer in self.layers[:-1]:
+            x = layer(x)
+            activations.append(x)
+            x = functional.gelu(x)
+        x = self.layers[-1](x)
+        activations.append(x)
+        return self._bounded(x), activations
+
+    def pullback(self, directions: Tensor, activations: Activations) -> Tensor:  # noqa: D102
+        return self.pullback_to_first_layer(directions, activations) @ self.layers[0].weight
+
+    def pullback_to_first_layer(self, directions: Tensor, activations: Activations) -> Tensor:
+        """As `pullback`, but with respect to the input of the first nonlinearity."""
+        slopes = [gelu_slope(a) for a in activations[:-1]] + [self._bound_slope(activations[-1])]
+        v = directions * slopes[-1][:, None]
+        for layer, slope in zip(self.layers[:0:-1], slopes[-2::-1], strict=True):
+            v = (v @ layer.weight) * slope[:, None]
+        return v
+
+
+class WindowEncoder(Encoder):
+    """Several frames at once: temporal convolutions with skip connections.
+
+    The receptive field is the window: each of up to three skip layers takes two frames from it,
+    the first convolution what is left.
+    """
+
+    def __init__(self, n_cells: int, latents: int, hidden: int, bound: float, window: int) -> None:
+        super().__init__(latents, bound)
+        self.n_cells, self.window = n_cells, window
+        skips = min(3, (window - 1) // 2)
+        self.first = nn.Conv1d(n_cells, hidden, window - 2 * skips)
+        self.skips = nn.ModuleList(nn.Conv1d(hidden, hidden, 3) for _ in range(skips))
+        self.last = nn.Linear(hidden, latents)
+
+    def trace(self, x: Tensor) -> tuple[Tensor, Activations]:  # noqa: D102
+        x = self.first(x)
+        activations = [x]
+        x = functional.gelu(x)
+        for layer in self.skips:
+            h = layer(x)
+            activations.append(h)
+            x = x[..., 1:-1] + functional.gelu(h)
+        x = self.last(x[..., 0])
+        activations.append(x)
+        return self._bounded(x), activations
+
+    def pullback(self, directions: Tensor, activations: Activations) -> Tensor:  # noqa: D102
+        frames, k, _ = directions.shape
+        v = (directions * self._bound_slope(activations[-1])[:, None]) @ self.last.weight
+        v = v[..., None]
+        for layer, h in zip(
+            reversed(list(self.skips)), reversed(activations[1:-1]), strict=True
+        ):
+            through = (v * gelu_slope(h)[:, None]).flatten(0, 1)
+            through = functional.conv_transpose1d(through, layer.weight)
+            v = functional.pad(v, (1, 1)) + through.view(frames, k, *through.shape[1:])
+        v = (v * gelu_slope(activations[0])[:, None]).flatten(0, 1)
+        v = functional.conv_transpose1d(v, self.first.weight)
+        return v.view(frames, k, *v.shape[1:])
+
+
+def hidden_units(requested: int, latents: int) -> int:
+    """Units of the hidden layers: as requested, else 30 per latent from 64 to 256."""
+    return requested or min(max(30 * latents, 64), 256)
+
+
+def make_encoder(
+    n_cells: int, latents: int, *, hidden: int = 0, bound: float = 5.0, window: int = 1
+) -> Encoder:
+    """Encoder for a window of that many frames."""
+    hidden = hidden_units(hidden, latents)
+    if window == 1:
+        return FrameEncoder(n_cells, latents, hidden, bound)
+    return WindowEncoder(n_cells, latents, hidden, bound, window)
+
+
+def squared_jacobian(
+    encoder: Encoder, directions: Tensor, activations: Activations, scale: Tensor
+) -> Tensor:
+    """Σ_k ‖(v_k ∘ scale)ᵀ J_f‖² for each frame.
+
+    With many cells the Gram matrix of the first layer is cheaper than the products with it:
+    ‖V W‖² = tr(V (W Wᵀ) Vᵀ).
+
+    Returns
+    -------
+    (frames,)
+    """
+    directions = directions * scale
+    if isinstance(encoder, FrameEncoder):
+        weight = encoder.layers[0].weight
+        rows = directions.shape[0] * directions.shape[1]
+        if weight.shape[1] > weight.shape[0] and rows > weight.shape[0]:
+            v = encoder.pullback_to_first_layer(directions, activations)
+            return ((v @ (weight @ weight.t())) * v).sum((1, 2))
+    return encoder.pullback(directions, activations).square().flatten(1).sum(1)

@@ -1,0 +1,133 @@
+"""Behaviour variables of one factor as points of a label space in which distance has a meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from napari_xcebra.recording import InputError, Recording
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels c of a factor, frame by frame.
+
+    Parameters
+    ----------
+    linear : (frames, columns) float64
+        Continuous columns; each variable is centred and has unit variance over all its columns,
+        so that x and y keep their proportion and centimetres do not outweigh metres.
+    angles : (frames, columns) float64
+        Circular columns, in radians.
+    code : (frames,) int64
+        Joint value of the discrete columns; 0 everywhere if there are none.
+    known : (frames,) bool
+        Where no column is missing.
+    """
+
+    linear: np.ndarray
+    angles: np.ndarray
+    code: np.ndarray
+    known: np.ndarray
+
+    @classmethod
+    def of(cls, recording: Recording, names: Sequence[str], factor: str) -> Labels:
+        """Labels of a factor tied to these variables."""
+        if not names:
+            raise InputError(f"Factor {factor!r} names no variable: at least one is needed.")
+        variables = [recording.variable(name) for name in names]
+        known = np.logical_and.reduce([v.known for v in variables])
+        if not known.any():
+            raise InputError(f"Factor {factor!r} has no frame at which {', '.join(names)} is known.")
+        linear, angles, discrete = [], [], []
+        for variable in variables:
+            values = variable.values
+            if not (np.ptp(values[known], axis=0) > 0).any():
+                raise InputError(
+                    f"Variable {variable.name!r} of factor {factor!r} is constant "
+                    f"({values[known][0, 0]:g} at every frame): a variable that changes is needed."
+                )
+            if variable.kind == "continuous":
+                centred = values - values[known].mean(0)
+                linear.append(centred / centred[known].std())
+            elif variable.kind == "circular":
+                angles.append(values * (2 * np.pi / variable.period))
+            else:
+                discrete.append(values)
+        frames = len(known)
+        return cls(
+            linear=np.hstack([np.empty((frames, 0)), *linear]),
+            angles=np.hstack([np.empty((frames, 0)), *angles]),
+            code=_joint_code(discrete, known),
+            known=known,
+        )
+
+    @property
+    def n_codes(self) -> int:
+        """Number of different joint values of the discrete columns."""
+        return int(self.code.max()) + 1
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether there is nothing but discrete columns."""
+        return self.linear.shape[1] + self.angles.shape[1] == 0
+
+    @property
+    def dimensions(self) -> int:
+        """Latents such a variable needs: one a column, two an angle, values − 1 if discrete."""
+        discrete = min(self.n_codes - 1, 8)
+        return self.linear.shape[1] + 2 * self.angles.shape[1] + discrete
+
+    def points(self, frames: np.ndarray) -> np.ndarray:
+        """Positions in label space, angles as (cos, sin): (frames, coordinates)."""
+        return self._embedded(self.linear[frames], self.angles[frames])
+
+    def moved(self, frames: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """c(t) + Δ with Δ = c(end) − c(start): (frames, coordinates)."""
+        linear = self.linear[frames] + self.linear[end] - self.linear[start]
+        angles = self.angles[frames] + self.angles[end] - self.angles[start]
+        return self._embedded(linear, angles)
+
+    def targets(self) -> np.ndarray:
+        """What a regression predicts: (frames, coordinates), discrete values one-hot."""
+        points = self.points(np.arange(len(self.known)))
+        if self.n_codes == 1:
+            return points
+        return np.hstack([points, np.eye(self.n_codes)[self.code]])
+
+    def step_variance(self, start: np.ndarray, end: np.ndarray) -> float:
+        """σ² of the step c(end) − c(start), the mean over coordinates; 0 if discrete."""
+        if self.is_discrete or len(start) == 0:
+            return 0.0
+        return float(np.square(self.points(end) - self.points(start)).mean())
+
+    @staticmethod
+    def _embedded(linear: np.ndarray, angles: np.ndarray) -> np.ndarray:
+        return np.hstack([linear, np.cos(angles), np.sin(angles)])
+
+
+def _joint_code(columns: list[np.ndarray], known: np.ndarray) -> np.ndarray:
+    code = np.zeros(len(known), np.int64)
+    if columns:
+        code[known] = np.unique(np.hstack(columns)[known], axis=0, return_inverse=True)[1].ravel()
+    return code
+
+
+def correlation_time(labels: Labels, segment: np.ndarray, longest: int) -> int:
+    """Frames after which a label has forgotten itself (autocorrelation below 0.1).
+
+    The autocorrelation is taken within segments, by lags that grow by a quarter each time.
+    """
+    targets = labels.targets()
+    known = labels.known
+    centred = targets - targets[known].mean(0)
+    variance = np.square(centred[known]).mean()
+    lag = 1
+    while lag < longest:
+        both = known[lag:] & known[:-lag] & (segment[lag:] == segment[:-lag])
+        if not both.any() or (centred[lag:] * centred[:-lag])[both].mean() < 0.1 * variance:
+            break
+        lag = max(lag + 1, int(lag * 1.25))
+    return min(lag, longest)

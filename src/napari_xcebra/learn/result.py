@@ -1,0 +1,271 @@
+"""A trained encoder as a value: saved, loaded, reproduced."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+
+from napari_xcebra.files import whole
+from napari_xcebra.learn.encoder import Encoder, make_encoder
+from napari_xcebra.learn.goodness import Goodness, measure_goodness
+from napari_xcebra.learn.inputs import Inputs
+from napari_xcebra.learn.parts import Part
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.training import FrameData, Training, choose_device, limited_threads
+from napari_xcebra.recording import InputError, Recording
+
+FORMAT = 1
+"""Version of the saved file; a later version of the program reads earlier ones."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A trained encoder and all that is needed to use, judge and reproduce it.
+
+    Parameters
+    ----------
+    settings : FitSettings
+    parts : tuple of Part
+        Behaviour factors in their order, then time.
+    inputs : Inputs
+        Cells in use and their standardisation.
+    weights : mapping of str to array
+        Parameters of the encoder.
+    scale : (latents,) float32
+        Factor of each latent inside the similarity (τ^(−1/2)).
+    history : mapping of str to (reports,) float64
+        "step", "lambda", "penalty", and the loss of each part.
+    goodness : mapping of str to Goodness
+    steps : int
+        Steps done; fewer than asked for if training was stopped.
+    source : str
+        Recording it was trained on.
+    versions : mapping of str to str
+    notes : tuple of str
+        What the user should know about this run.
+    """
+
+    settings: FitSettings
+    parts: tuple[Part, ...]
+    inputs: Inputs
+    weights: Mapping[str, np.ndarray]
+    scale: np.ndarray
+    history: Mapping[str, np.ndarray]
+    goodness: Mapping[str, Goodness]
+    steps: int
+    source: str
+    versions: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """Names of the parts of the embedding."""
+        return tuple(part.name for part in self.parts)
+
+    def part(self, factor: str) -> Part:
+        """Part of that name, or a sentence listing those there are."""
+        for part in self.parts:
+            if part.name == factor:
+                return part
+        raise InputError(f"There is no factor {factor!r} in this fit; it has: "
+                         f"{', '.join(self.factors)}.")  # fmt: skip
+
+    def encoder(self, device: str | None = None) -> Encoder:
+        """The trained encoder, ready to use."""
+        encoder = make_encoder(
+            len(self.inputs.cell_ids),
+            self.parts[-1].stop,
+            hidden=self.settings.hidden_units,
+            bound=self.settings.bound,
+            window=self.settings.window,
+        )
+        weights = {name: torch.as_tensor(np.array(w)) for name, w in self.weights.items()}
+        encoder.load_state_dict(weights)
+        return encoder.to(choose_device(device or self.settings.device)).requires_grad_(False)
+
+    def frame_data(self, recording: Recording, device: str | None = None) -> FrameData:
+        """Inputs of the encoder for this recording, gathered by frame."""
+        chosen = choose_device(device or self.settings.device)
+        return FrameData(self.inputs.of(recording), self.settings.window, chosen)
+
+    def embed(self, recording: Recording) -> np.ndarray:
+        """Embedding of every frame, NaN where its window leaves the trial: (frames, latents)."""
+        encoder, data = self.encoder(), self.frame_data(recording)
+        embedding = np.full((recording.n_frames, encoder.latents), np.nan, np.float32)
+        frames = usable_frames(recording, self.settings.window)
+        with limited_threads(self.settings.threads), torch.no_grad():
+            for chunk in np.array_split(frames, max(1, len(frames) // 4096)):
+                embedding[chunk] = encoder(data[chunk]).cpu().numpy()
+        return embedding
+
+    def summary(self) -> str:
+        """Verdict of every factor, a line each."""
+        return "\n".join(goodness.verdict for goodness in self.goodness.values())
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write `fit.json` and the weights it names into a folder.
+
+        The weights go first, under a name made from their content; `fit.json` then takes the
+        place of an earlier one in a single step, so that at any moment the folder holds one
+        complete fit.
+        """
+        folder = Path(folder)
+        packed = save(self._tensors())
+        weights = f"weights-{hashlib.sha256(packed).hexdigest()[:16]}.safetensors"
+        with whole(folder / weights) as file:
+            file.write_bytes(packed)
+        with whole(folder / "fit.json") as file:
+            file.write_text(json.dumps(self._description(weights), indent=1), encoding="utf-8")
+        for stale in folder.glob("weights-*.safetensors"):
+            if stale.name != weights:
+                stale.unlink(missing_ok=True)
+        return folder
+
+    def _tensors(self) -> dict[str, np.ndarray]:
+        tensors = {f"encoder.{name}": np.ascontiguousarray(w) for name, w in self.weights.items()}
+        tensors |= {f"history.{name}": np.asarray(v) for name, v in self.history.items()}
+        return tensors | {
+            "scale": self.scale,
+            "inputs.cell_ids": self.inputs.cell_ids,
+            "inputs.mean": self.inputs.mean,
+            "inputs.scale": self.inputs.scale,
+        }
+
+    def _description(self, weights: str) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "kind": "napari-xcebra fit",
+            "weights": weights,
+            "settings": self.settings.as_dict(),
+            "parts": [part.as_dict() for part in self.parts],
+            "smoothing": self.inputs.smoothing,
+            "goodness": {name: _plain(g.as_dict()) for name, g in self.goodness.items()},
+            "steps": self.steps,
+            "source": self.source,
+            "versions": dict(self.versions),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Fit:
+        """Read a fit that `save` wrote, by this or an earlier version."""
+        folder = Path(folder)
+        about = _read_description(folder)
+        try:
+            tensors = load_file(folder / Path(about["weights"]).name)
+            goodness = {name: Goodness(**_numbers(g)) for name, g in about["goodness"].items()}
+            return cls(
+                settings=FitSettings.from_dict(about["settings"]),
+                parts=tuple(Part.from_dict(part) for part in about["parts"]),
+                inputs=Inputs(
+                    tensors["inputs.cell_ids"],
+                    tensors["inputs.mean"],
+                    tensors["inputs.scale"],
+                    about["smoothing"],
+                ),
+                weights=_under("encoder.", tensors),
+                scale=tensors["scale"],
+                history=_under("history.", tensors),
+                goodness=goodness,
+                steps=about["steps"],
+                source=about["source"],
+                versions=about["versions"],
+                notes=tuple(about["notes"]),
+            )
+        except (OSError, SafetensorError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{folder} does not hold a complete fit ({type(error).__name__}: {error}): train "
+                "again, or restore the folder from a copy."
+            ) from error
+
+
+def finish(training: Training, source: str) -> Fit:
+    """Measure a trained encoder and make it a value."""
+    with limited_threads(training.settings.threads):
+        goodness = measure_goodness(training)
+    with torch.no_grad():
+        scale = training.scale().cpu().numpy()
+    weights = {name: w.cpu().numpy() for name, w in training.encoder.state_dict().items()}
+    return Fit(
+        settings=training.settings,
+        parts=training.parts,
+        inputs=training.inputs,
+        weights=weights,
+        scale=scale,
+        history={name: np.array(values) for name, values in training.history.items()},
+        goodness=goodness,
+        steps=training.step,
+        source=source,
+        versions=_versions(),
+        notes=_notes(training),
+    )
+
+
+def usable_frames(recording: Recording, window: int) -> np.ndarray:
+    """Frames whose whole window lies in one segment: (frames in use,) int64."""
+    from napari_xcebra.learn.split import Frames
+
+    return Frames.within(~np.asarray(recording.excluded), recording.segment, window).anchors
+
+
+def _notes(training: Training) -> tuple[str, ...]:
+    notes = []
+    if training.step < training.settings.steps:
+        notes.append(f"Stopped after {training.step} of {training.settings.steps} steps.")
+    frames = training.split.training.anchors[:: max(1, len(training.split.training.anchors) // 2000)]
+    with torch.no_grad():
+        saturated = training.encoder(training.data[frames]).abs() > 0.98 * training.encoder.bound
+    share = float(saturated.float().mean())
+    if share > 0.02:
+        notes.append(
+            f"{share:.0%} of the embedding lies at its bound (±{training.encoder.bound:g}), where "
+            "its gradient vanishes: raise bound or time_offset."
+        )
+    return tuple(notes)
+
+
+def _versions() -> dict[str, str]:
+    packages = ("napari-xcebra", "torch", "numpy", "scipy")
+    return {name: metadata.version(name) for name in packages} | {
+        "python": platform.python_version()
+    }
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    try:
+        about = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder} holds no fit: its fit.json cannot be read ({error}).") from error
+    if not isinstance(about, dict) or about.get("kind") != "napari-xcebra fit":
+        raise InputError(f"{folder}/fit.json was not written by napari-xcebra.")
+    if about["format"] > FORMAT:
+        raise InputError(
+            f"{folder} was written by a later version of napari-xcebra (format {about['format']}; "
+            f"this version reads up to {FORMAT}): update napari-xcebra."
+        )
+    return about
+
+
+def _under(prefix: str, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: null stands for it."""
+    return {n: None if isinstance(v, float) and np.isnan(v) else v for n, v in values.items()}
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {n: float("nan") if v is None else v for n, v in values.items()}

@@ -1,0 +1,151 @@
+"""Positive pairs (paper Sec. 3): by time, and by label through a k-d tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from napari_xcebra.learn.labels import Labels
+from napari_xcebra.learn.split import Frames
+from napari_xcebra.recording import InputError
+
+# neighbours searched where some of them are too close in time to be taken
+_NEIGHBOURS = 16
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Frame numbers of one batch.
+
+    Parameters
+    ----------
+    reference : (n,) int64
+    time : (n,) int64
+        Reference + offset.
+    label : mapping of factor to (n,) int64
+        Frame whose label is nearest to that of the reference plus a step.
+    """
+
+    reference: np.ndarray
+    time: np.ndarray
+    label: Mapping[str, np.ndarray]
+
+
+class LabelNeighbours:
+    """Finds the frame whose label is nearest to c(t) + Δ.
+
+    Parameters
+    ----------
+    candidates : (n,) int64
+        Frames that may be found; all have known labels.
+    starts, offset : (m,) int64, int
+        Steps Δ are drawn from c(start + offset) − c(start).
+    exclusion : int
+        Frames around t that are passed over while others are near.
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        candidates: np.ndarray,
+        starts: np.ndarray,
+        offset: int,
+        exclusion: int = 0,
+    ) -> None:
+        self.labels, self.starts, self.offset = labels, starts, offset
+        self.exclusion = exclusion
+        order = np.argsort(labels.code[candidates], kind="stable")
+        self._candidates = candidates[order]
+        codes = np.arange(labels.n_codes + 1)
+        self._bounds = np.searchsorted(labels.code[self._candidates], codes)
+        self._trees = [] if labels.is_discrete else [self._tree(code) for code in codes[:-1]]
+
+    def _tree(self, code: int) -> cKDTree | None:
+        frames = self._frames(code)
+        if len(frames) == 0:
+            return None
+        points = self.labels.points(frames)
+        # an animal at rest gives many equal labels: a trace of noise makes ties fall at random
+        jitter = np.random.default_rng(code).normal(scale=_JITTER, size=points.shape)
+        return cKDTree(points + jitter, balanced_tree=False, compact_nodes=False)
+
+    def _frames(self, code: int) -> np.ndarray:
+        return self._candidates[self._bounds[code] : self._bounds[code + 1]]
+
+    def draw(self, reference: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Positive partner of each reference: (n,) int64."""
+        if self.labels.is_discrete:
+            return self._same_value(reference, rng)
+        start = self.starts[rng.integers(len(self.starts), size=len(reference))]
+        target = self.labels.moved(reference, start, start + self.offset)
+        target += rng.normal(scale=_JITTER, size=target.shape)
+        positive = np.empty_like(reference)
+        code = self.labels.code[reference]
+        for value in np.unique(code):
+            which = np.flatnonzero(code == value)
+            positive[which] = self._nearest(value, target[which], reference[which])
+        return positive
+
+    def _nearest(self, code: int, target: np.ndarray, reference: np.ndarray) -> np.ndarray:
+        tree, frames = self._trees[code], self._frames(code)
+        if tree is None:
+            return reference
+        if self.exclusion == 0:
+            return frames[tree.query(target)[1]]
+        found = tree.query(target, k=range(1, min(_NEIGHBOURS, len(frames)) + 1))[1]
+        near = np.abs(frames[found] - reference[:, None]) < self.exclusion
+        # the nearest that is far enough in time, else the farthest of those looked at
+        choice = np.where(near.all(1), found.shape[1] - 1, near.argmin(1))
+        return frames[found[np.arange(len(found)), choice]]
+
+    def _same_value(self, reference: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        code = self.labels.code[reference]
+        low, high = self._bounds[code], self._bounds[code + 1]
+        pick = low + (rng.random(len(reference)) * (high - low)).astype(np.int64)
+        return np.where(high > low, self._candidates[np.minimum(pick, high - 1)], reference)
+
+
+_JITTER = 1e-4
+
+
+class Sampler:
+    """Draws batches whose pairs stay within the runs of `frames`.
+
+    Parameters
+    ----------
+    labels : mapping of factor name to Labels
+    offset : int
+        k of the time pair (t, t + k) and of the label step, in frames.
+    exclusion : int
+        Frames around a reference from which its label partner may not come.
+    """
+
+    def __init__(
+        self, frames: Frames, labels: Mapping[str, Labels], offset: int, exclusion: int = 0
+    ) -> None:
+        self.offset = offset
+        starts = frames.pairs(offset)
+        known = np.ones(len(frames.run), bool)
+        self.neighbours: dict[str, LabelNeighbours] = {}
+        for name, label in labels.items():
+            known &= label.known
+            steps = starts[label.known[starts] & label.known[starts + offset]]
+            candidates = frames.anchors[label.known[frames.anchors]]
+            if len(steps) == 0:
+                raise InputError(
+                    f"Factor {name!r} has no two frames {offset} apart, within one trial and "
+                    "in use, at which its variables are known."
+                )
+            self.neighbours[name] = LabelNeighbours(label, candidates, steps, offset, exclusion)
+        self.references = starts[known[starts]]
+        if len(self.references) == 0:
+            raise InputError("There is no frame at which the variables of all factors are known.")
+
+    def draw(self, size: int, rng: np.random.Generator) -> Batch:
+        """One batch of `size` references with their positives."""
+        reference = self.references[rng.integers(len(self.references), size=size)]
+        label = {name: n.draw(reference, rng) for name, n in self.neighbours.items()}
+        return Batch(reference, reference + self.offset, label)

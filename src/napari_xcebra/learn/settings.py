@@ -1,0 +1,176 @@
+"""Every knob of a training run: default, bounds and one line of help, said once.
+
+The form in the dock, the flags of the command line and the saved file are made from
+`FitSettings`; this module imports neither torch nor Qt, so that they open quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from napari_xcebra.recording import InputError
+
+Mode = Literal["hybrid", "behavior", "time", "supervised"]
+Similarity = Literal["euclidean", "dot", "power"]
+Temperature = Literal["matched", "fixed", "learned"]
+Penalty = Literal["auto", "exact", "projected"]
+
+
+def knob(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    title: str = "",
+    advanced: bool = True,
+) -> Any:
+    """Field of `FitSettings` with all that a form, a flag and a check need to know."""
+    about = {"help": help, "low": low, "high": high, "title": title, "advanced": advanced}
+    return field(default=default, metadata=about)
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """Settings of one training run; every field has a default, bounds and help.
+
+    Examples
+    --------
+    >>> FitSettings(steps=200, seed=3).steps
+    200
+    >>> FitSettings(batch_size=1)
+    Traceback (most recent call last):
+    ...
+    napari_xcebra.recording.InputError: batch_size is 1: 16 or more is needed.
+    """
+
+    mode: Mode = knob(
+        "hybrid",
+        "hybrid: behaviour factors plus time latents for what was not observed; behavior: "
+        "behaviour factors alone; time: no behaviour; supervised: regression, as a baseline",
+        advanced=False,
+    )
+    time_latents: int = knob(
+        4, "latents for what was not observed (hybrid and time)", low=1, high=64, advanced=False
+    )
+    steps: int = knob(1500, "training steps", low=1, high=1_000_000, advanced=False)
+    lambda_: float = knob(
+        0.05,
+        "weight λ of the Jacobian penalty (Eq. 10): 0 turns it off",
+        low=0.0,
+        high=100.0,
+        title="λ",
+        advanced=False,
+    )
+    seed: int = knob(0, "the same seed gives the same result", low=0, high=2**31 - 1, advanced=False)
+    window: int = knob(1, "frames the encoder sees at once", low=1, high=200, advanced=False)
+    smoothing: float = knob(
+        0.0, "Gaussian smoothing of the traces, in frames (0: none)", low=0.0, high=100.0
+    )
+    time_offset: int = knob(
+        1, "frames between the two members of a time pair and of a label step", low=1, high=10_000
+    )
+    batch_size: int = knob(512, "frames a step; also the number of negatives", low=16, high=65_536)
+    learning_rate: float = knob(0.01, "step size of Adam at its peak", low=1e-6, high=1.0)
+    decay: float = knob(
+        0.1, "learning rate at the end, as a share of its peak (cosine decay)", low=0.0, high=1.0
+    )
+    settle: float = knob(
+        0.2, "share of the steps with λ = 0, while InfoNCE settles", low=0.0, high=1.0
+    )
+    ramp: float = knob(0.2, "share of the steps over which λ is raised", low=0.0, high=1.0)
+    penalty: Penalty = knob(
+        "auto", "exact: all outputs; projected: random ones; auto: the cheaper of the two"
+    )
+    penalty_batch: int = knob(
+        128, "frames of the batch on which the penalty is computed", low=1, high=65_536
+    )
+    projections: int = knob(2, "random projections of the projected penalty", low=1, high=64)
+    similarity: Similarity = knob(
+        "euclidean", "euclidean: −‖·‖²; dot: on the sphere; power: −‖·‖ᵖ summed over latents"
+    )
+    power: float = knob(1.0, "exponent p of the power similarity", low=0.1, high=10.0)
+    temperature: Temperature = knob(
+        "matched",
+        "matched: to the variance of the label's steps; fixed: to temperature_value; learned",
+    )
+    temperature_value: float = knob(
+        1.0, "temperature τ where it is fixed, and where learning starts", low=1e-4, high=1e4
+    )
+    include_positive: bool = knob(
+        False, "count the positive pair in the sum of InfoNCE (bounded below; the paper does not)"
+    )
+    exclusion: float = knob(
+        0.0,
+        "seconds around a frame from which its label-matched partner may not come",
+        low=0.0,
+        high=3600.0,
+    )
+    hidden_units: int = knob(
+        0, "units of the first hidden layers (0: 30 per latent, 64 to 256)", low=0, high=8192
+    )
+    bound: float = knob(5.0, "smooth bound of the embedding (scaled tanh)", low=0.5, high=1e4)
+    held_out: float = knob(
+        0.2, "share of the frames kept from training to measure the fit", low=0.05, high=0.5
+    )
+    blocks: int = knob(8, "contiguous blocks that the held-out frames form", low=2, high=100)
+    accepted_only: bool = knob(True, "use accepted cells only", advanced=False)
+    device: str = knob("auto", "auto, cpu, cuda, cuda:1, mps …")
+    threads: int = knob(1, "processor threads (0: leave as it is)", low=0, high=256)
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for about in fields(self):
+            value = _converted(about.name, getattr(self, about.name), hints[about.name])
+            _check_bounds(about.name, value, about.metadata)
+            object.__setattr__(self, about.name, value)
+        if self.settle + self.ramp > 1:
+            raise InputError(
+                f"settle + ramp is {self.settle + self.ramp:g}: the two shares of the steps must "
+                "not exceed 1."
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> FitSettings:
+        """Settings from a file; knobs that a later version added keep their default.
+
+        Knobs that this version does not know are passed over: a file written by a later
+        version can still be read.
+        """
+        known = {about.name for about in fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+    @staticmethod
+    def choices(name: str) -> tuple[str, ...]:
+        """Admissible values of a knob that is a choice, else an empty tuple."""
+        hint = get_type_hints(FitSettings)[name]
+        return get_args(hint) if get_origin(hint) is Literal else ()
+
+
+def _converted(name: str, value: Any, hint: Any) -> Any:
+    """Value in the type of its knob, or a sentence."""
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise InputError(f"{name} is {value!r}: one of {', '.join(get_args(hint))} is needed.")
+        return value
+    try:
+        converted = hint(value)
+        if hint is int and converted != value:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}: {hint.__name__} is needed.") from None
+    return converted
+
+
+def _check_bounds(name: str, value: Any, about: Mapping[str, Any]) -> None:
+    low, high = about["low"], about["high"]
+    if low is not None and not value >= low:
+        raise InputError(f"{name} is {value}: {low:g} or more is needed.")
+    if high is not None and not value <= high:
+        raise InputError(f"{name} is {value}: {high:g} or less is needed.")

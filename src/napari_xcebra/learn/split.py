@@ -1,0 +1,115 @@
+"""Which frames may be used for what: windows, segments and held-out blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.recording import InputError, Recording
+
+
+@dataclass(frozen=True)
+class Frames:
+    """A set of frames to draw from, in runs that neither pairs nor windows leave.
+
+    Parameters
+    ----------
+    anchors : (anchors,) int64
+        Frames whose whole window lies within one run, ascending.
+    run : (frames,) int64
+        Number of the run a frame belongs to, −1 outside.
+    """
+
+    anchors: np.ndarray
+    run: np.ndarray
+
+    @classmethod
+    def within(cls, usable: np.ndarray, segment: np.ndarray, window: int) -> Frames:
+        """Runs of usable frames, cut at segment boundaries."""
+        frames = len(usable)
+        begins = usable & np.r_[True, ~usable[:-1] | (segment[1:] != segment[:-1])]
+        run = np.where(usable, np.cumsum(begins) - 1, -1)
+        left, right = window // 2, window - 1 - window // 2
+        t = np.flatnonzero(usable)
+        t = t[(t >= left) & (t < frames - right)]
+        t = t[(run[t - left] == run[t]) & (run[t + right] == run[t])]
+        return cls(t, run)
+
+    def pairs(self, offset: int) -> np.ndarray:
+        """Anchors t for which t + offset is an anchor of the same run."""
+        is_anchor = np.zeros(len(self.run), bool)
+        is_anchor[self.anchors] = True
+        t = self.anchors[self.anchors < len(self.run) - offset]
+        return t[is_anchor[t + offset] & (self.run[t + offset] == self.run[t])]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Frames for training, and held-out blocks that are contiguous in time.
+
+    Parameters
+    ----------
+    training, held_out : Frames
+    block : (frames,) int64
+        Number of the held-out block a frame belongs to, −1 outside.
+    """
+
+    training: Frames
+    held_out: Frames
+    block: np.ndarray
+
+
+def split_frames(recording: Recording, settings: FitSettings, guard: int) -> Split:
+    """Hold out blocks spread evenly over the usable frames, one in the middle of each part.
+
+    Parameters
+    ----------
+    guard : int
+        Frames on either side of a block that are used for nothing: next to a held-out frame,
+        traces and labels are still those of the training.
+    """
+    usable = ~np.asarray(recording.excluded)
+    n_usable = int(usable.sum())
+    part = n_usable / settings.blocks
+    length = round(part * settings.held_out)
+    guard = int(min(guard, (part - length) // 4))
+    order = np.cumsum(usable) - 1
+    middle = (np.arange(settings.blocks) + 0.5) * part
+    block = np.full(recording.n_frames, -1, np.int64)
+    near = np.zeros(recording.n_frames, bool)
+    for number, centre in enumerate(middle):
+        distance = np.abs(order - centre)
+        block[usable & (distance < length / 2)] = number
+        near |= distance < length / 2 + guard
+    segment = recording.segment
+    training = Frames.within(usable & ~near, segment, settings.window)
+    # a held-out run must not join two blocks, hence the block number in its segment
+    held_out = Frames.within(block >= 0, segment * (settings.blocks + 1) + block, settings.window)
+    split = Split(training, held_out, block)
+    _check(split, recording, settings)
+    return split
+
+
+def _check(split: Split, recording: Recording, settings: FitSettings) -> None:
+    longest = int(np.bincount(recording.segment[~np.asarray(recording.excluded)]).max(initial=0))
+    if longest < settings.window + settings.time_offset:
+        raise InputError(
+            f"The longest trial has {longest} usable frames: window ({settings.window}) + "
+            f"time_offset ({settings.time_offset}) frames are needed in at least one trial."
+        )
+    pairs = len(split.training.pairs(settings.time_offset))
+    if pairs < settings.batch_size:
+        raise InputError(
+            f"{pairs} frames are left for training pairs, of {recording.n_frames} in the "
+            f"recording: at least batch_size ({settings.batch_size}) are needed; record longer or "
+            "lower batch_size, window, time_offset or held_out."
+        )
+    blocks = np.unique(split.block[split.held_out.pairs(settings.time_offset)])
+    if len(blocks) < settings.blocks:
+        raise InputError(
+            f"Only {len(blocks)} of {settings.blocks} held-out blocks are long enough for window "
+            f"({settings.window}) + time_offset ({settings.time_offset}) frames: use fewer blocks, "
+            "a larger held_out or a longer recording."
+        )

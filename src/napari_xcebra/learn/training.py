@@ -1,0 +1,360 @@
+"""The training run: a loop that reports, can be stopped at any step, and resumed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from napari_xcebra.learn.encoder import Activations, make_encoder
+from napari_xcebra.learn.inputs import inputs_for
+from napari_xcebra.learn.labels import correlation_time
+from napari_xcebra.learn.objective import (
+    cross_similarity,
+    info_nce,
+    jacobian_penalty,
+    pair_similarity,
+)
+from napari_xcebra.learn.parts import TIME, Factors, Part, as_factors, factor_labels, lay_out
+from napari_xcebra.learn.sampling import Batch, Sampler
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.split import split_frames
+from napari_xcebra.recording import InputError, Recording
+
+Phase = Literal["settling", "raising λ", "holding"]
+
+# steps whose pairs are drawn at once: one call of the k-d tree serves them all
+_DRAWN_AHEAD = 32
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training run stands.
+
+    Parameters
+    ----------
+    step, steps : int
+        Done, and in all.
+    phase : {"settling", "raising λ", "holding"}
+    loss : dict of str to float
+        Mean over the steps since the last report: InfoNCE of each part in nats, or the mean
+        squared error in supervised mode.
+    penalty : float
+        ‖J_f‖²_F; NaN while λ is 0.
+    lambda_ : float
+    seconds : float
+        Since the run began or was resumed.
+    """
+
+    step: int
+    steps: int
+    phase: Phase
+    loss: dict[str, float]
+    penalty: float
+    lambda_: float
+    seconds: float
+
+
+class TrainingDiverged(RuntimeError):
+    """The loss left the finite numbers."""
+
+
+class Training:
+    """A training run in progress.
+
+    Everything random depends on the seed and the number of the step alone, so that a run
+    resumed from its state goes on exactly as if it had not been stopped.
+
+    Parameters
+    ----------
+    recording : Recording
+    factors : mapping of str to variables or Factor
+    settings : FitSettings
+    """
+
+    def __init__(
+        self, recording: Recording, factors: Factors | None, settings: FitSettings
+    ) -> None:
+        self.settings = settings
+        self.factors = as_factors(factors, settings)
+        self.labels = factor_labels(recording, self.factors)
+        longest = recording.n_frames // (4 * settings.blocks)
+        times = [correlation_time(c, recording.segment, longest) for c in self.labels.values()]
+        self.guard = max([settings.time_offset + settings.window, *times])
+        self.split = split_frames(recording, settings, self.guard)
+        starts = self.split.training.pairs(settings.time_offset)
+        self.parts = lay_out(self.factors, self.labels, starts, settings)
+        self.inputs = inputs_for(recording, self.split.training.anchors, settings)
+        self.sampler = Sampler(
+            self.split.training,
+            self.labels,
+            settings.time_offset,
+            round(settings.exclusion * recording.rate),
+        )
+        self.device = choose_device(settings.device)
+        self.data = FrameData(self.inputs.of(recording), settings.window, self.device)
+        self._build()
+
+    def _build(self) -> None:
+        settings, latents = self.settings, self.parts[-1].stop
+        cells = len(self.inputs.cell_ids)
+        if latents > cells:
+            raise InputError(
+                f"The embedding has {latents} latents but only {cells} cells are in use: at most "
+                "as many latents as cells are possible; lower time_latents or name fewer factors."
+            )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(settings.seed)
+            self.encoder = make_encoder(
+                cells,
+                latents,
+                hidden=settings.hidden_units,
+                bound=settings.bound,
+                window=settings.window,
+            ).to(self.device)
+        temperatures = torch.tensor([part.temperature for part in self.parts])
+        self.log_temperature = nn.Parameter(temperatures.log().to(self.device))
+        self.log_temperature.requires_grad_(any(part.learned for part in self.parts))
+        parameters = [*self.encoder.parameters(), self.log_temperature]
+        self.optimizer = torch.optim.Adam(
+            [p for p in parameters if p.requires_grad], lr=settings.learning_rate, fused=True
+        )
+        self.targets: dict[str, Tensor] = {}
+        if settings.mode == "supervised":
+            self.targets = {
+                name: torch.as_tensor(_standardised(label.targets(), label.known)).to(self.device)
+                for name, label in self.labels.items()
+            }
+        self.step = 0
+        self.history: dict[str, list[float]] = {"step": [], "penalty": [], "lambda": []}
+        for name in self.loss_names:
+            self.history[name] = []
+
+    @property
+    def loss_names(self) -> tuple[str, ...]:
+        """Parts that have a loss of their own."""
+        return tuple(part.name for part in self.parts)
+
+    def run(self, every: int = 10) -> Iterator[Progress]:
+        """Train to the end, reporting every so many steps; may be closed at any report.
+
+        Yields
+        ------
+        Progress
+        """
+        began = time.perf_counter()
+        losses: list[Tensor] = []
+        with limited_threads(self.settings.threads):
+            while self.step < self.settings.steps:
+                losses.append(self._train_step())
+                self.step += 1
+                if len(losses) == every or self.step == self.settings.steps:
+                    yield self._report(losses, time.perf_counter() - began)
+                    losses = []
+
+    def _report(self, losses: list[Tensor], seconds: float) -> Progress:
+        values = torch.stack(losses).mean(0).tolist()
+        if not np.isfinite(values[:-1]).all():
+            raise TrainingDiverged(
+                f"Training diverged at step {self.step}: the loss is no longer a finite number. "
+                "Lower learning_rate or bound, or set include_positive, and train again."
+            )
+        loss = dict(zip(self.loss_names, values[:-1], strict=True))
+        progress = Progress(
+            self.step,
+            self.settings.steps,
+            self.phase(self.step),
+            loss,
+            values[-1],
+            self.lambda_at(self.step),
+            seconds,
+        )
+        row = {"step": self.step, "penalty": progress.penalty, "lambda": progress.lambda_, **loss}
+        for name, value in row.items():
+            self.history[name].append(float(value))
+        return progress
+
+    def phase(self, step: int) -> Phase:
+        """What λ does at that step."""
+        share = step / self.settings.steps
+        if share <= self.settings.settle:
+            return "settling"
+        return "raising λ" if share < self.settings.settle + self.settings.ramp else "holding"
+
+    def lambda_at(self, step: int) -> float:
+        """λ: zero while InfoNCE settles, then ramped, then held (paper Sec. 4)."""
+        raised = step / self.settings.steps - self.settings.settle
+        if raised <= 0:
+            return 0.0
+        return self.settings.lambda_ * min(1.0, raised / max(self.settings.ramp, 1e-9))
+
+    def _learning_rate(self) -> float:
+        low = self.settings.decay
+        share = self.step / self.settings.steps
+        return self.settings.learning_rate * (low + (1 - low) * 0.5 * (1 + np.cos(np.pi * share)))
+
+    def _train_step(self) -> Tensor:
+        """One step of Adam on Eq. 10: the losses of all parts and the penalty, detached."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._learning_rate()
+        batch = self._batch()
+        if self.settings.mode == "supervised":
+            losses, activations = self._regression_losses(batch)
+        else:
+            losses, activations = self._contrastive_losses(batch)
+        loss = losses.sum()
+        lambda_ = self.lambda_at(self.step)
+        penalty = torch.full((), float("nan"), device=self.device)
+        if lambda_ > 0:
+            penalty = self._penalty(activations)
+            loss = loss + lambda_ * penalty
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimizer.step()
+        return torch.cat([losses.detach(), penalty.detach()[None]])
+
+    def _batch(self) -> Batch:
+        """Pairs of this step, cut from those drawn ahead for several steps."""
+        size = self.settings.batch_size
+        chunk, within = divmod(self.step, _DRAWN_AHEAD)
+        if getattr(self, "_chunk", None) != chunk:
+            rng = np.random.default_rng([self.settings.seed, chunk])
+            self._drawn = self.sampler.draw(size * _DRAWN_AHEAD, rng)
+            self._chunk = chunk
+        cut = slice(within * size, (within + 1) * size)
+        labels = {name: frames[cut] for name, frames in self._drawn.label.items()}
+        return Batch(self._drawn.reference[cut], self._drawn.time[cut], labels)
+
+    def _contrastive_losses(self, batch: Batch) -> tuple[Tensor, Activations]:
+        """InfoNCE of every part; the batch is encoded once, its references are the negatives."""
+        size = len(batch.reference)
+        groups = [batch.reference, *batch.label.values()]
+        has_time = self.parts[-1].name == TIME
+        if has_time:
+            groups.append(batch.time)
+        embedding, activations = self.encoder.trace(self.data[np.concatenate(groups)])
+        reference, *positives = (embedding * self.scale()).split(size)
+        losses, everywhere = [], None
+        for number, part in enumerate(self.parts):
+            negative = self.cross(part, reference, reference)
+            if part.name != TIME:
+                positive = self.pair(part, reference, positives[number])
+                losses.append(self._info_nce(positive, negative))
+            everywhere = negative if everywhere is None else everywhere + negative
+        if has_time:
+            # App. A.2: the time objective covers the whole embedding
+            positive = sum(self.pair(part, reference, positives[-1]) for part in self.parts)
+            losses.append(self._info_nce(positive, everywhere))
+        return torch.stack(losses), [a[: self._penalty_rows] for a in activations]
+
+    def _info_nce(self, positive: Tensor, negative: Tensor) -> Tensor:
+        # a frame is not its own negative
+        negative = negative.fill_diagonal_(float("-inf"))
+        return info_nce(positive, negative, self.settings.include_positive).mean()
+
+    def pair(self, part: Part, a: Tensor, b: Tensor) -> Tensor:
+        """ψ(x, x⁺) of one part, for scaled embeddings of corresponding frames: (pairs,)."""
+        a, b = a[:, part.latents], b[:, part.latents]
+        return self._heated(part, pair_similarity(a, b, part.similarity, self.settings.power))
+
+    def cross(self, part: Part, a: Tensor, b: Tensor) -> Tensor:
+        """ψ of one part for every frame of `a` with every frame of `b`."""
+        a, b = a[:, part.latents], b[:, part.latents]
+        return self._heated(part, cross_similarity(a, b, part.similarity, self.settings.power))
+
+    def _heated(self, part: Part, similarity: Tensor) -> Tensor:
+        """φ/τ on the sphere; elsewhere τ is already in the scale of the latents."""
+        if part.similarity != "dot":
+            return similarity
+        return similarity * torch.exp(-self.log_temperature[self.parts.index(part)])
+
+    def scale(self) -> Tensor:
+        """Factor of each latent inside the similarity: τ^(−1/2), or τ^(−1/p): (latents,)."""
+        scales = []
+        for part, log_temperature in zip(self.parts, self.log_temperature, strict=True):
+            root = {"euclidean": 2.0, "power": self.settings.power, "dot": float("inf")}
+            scale = torch.exp(-log_temperature / root[part.similarity])
+            scales.append(scale.expand(part.stop - part.start))
+        return torch.cat(scales)
+
+    def _regression_losses(self, batch: Batch) -> tuple[Tensor, Activations]:
+        embedding, activations = self.encoder.trace(self.data[batch.reference])
+        losses = [
+            (embedding[:, part.latents] - self.targets[part.name][batch.reference])
+            .square()
+            .mean()
+            for part in self.parts
+        ]
+        return torch.stack(losses), [a[: self._penalty_rows] for a in activations]
+
+    @property
+    def _penalty_rows(self) -> int:
+        return min(self.settings.penalty_batch, self.settings.batch_size)
+
+    def _penalty(self, activations: Activations) -> Tensor:
+        exact = self.settings.penalty == "exact" or (
+            self.settings.penalty == "auto" and self.encoder.latents <= 16
+        )
+        generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + self.step)
+        projections = 0 if exact else self.settings.projections
+        return jacobian_penalty(self.encoder, activations, self.scale(), projections, generator)
+
+
+class FrameData:
+    """Inputs on the training device, gathered by frame number.
+
+    Parameters
+    ----------
+    inputs : (frames, cells) float32
+    window : int
+        1: a row a frame; else the frames around it as well, (cells, window) a frame.
+    """
+
+    def __init__(self, inputs: np.ndarray, window: int, device: torch.device) -> None:
+        self.rows = torch.as_tensor(inputs, device=device)
+        self.window = window
+        self.lags = torch.arange(window, device=device) - window // 2
+
+    def __getitem__(self, frames: np.ndarray) -> Tensor:
+        """(frames, cells) or (frames, cells, window)."""
+        index = torch.as_tensor(frames, device=self.rows.device)
+        if self.window == 1:
+            return self.rows.index_select(0, index)
+        return self.rows[index[:, None] + self.lags].transpose(1, 2)
+
+
+def choose_device(name: str) -> torch.device:
+    """Device by name; "auto" takes a GPU where there is one."""
+    if name == "auto":
+        if torch.cuda.is_available():
+            name = "cuda"
+        else:
+            name = "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise InputError(f"device is {name!r}, which this computer does not have.") from None
+    return device
+
+
+@contextmanager
+def limited_threads(threads: int) -> Iterator[None]:
+    """Run torch on that many threads (0: as it is), and restore the number afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _standardised(targets: np.ndarray, known: np.ndarray) -> np.ndarray:
+    mean, scale = targets[known].mean(0), targets[known].std(0)
+    return ((targets - mean) / np.where(scale > 0, scale, 1)).astype(np.float32)

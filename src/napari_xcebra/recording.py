@@ -1,0 +1,380 @@
+"""A recording: traces, clock, footprints, images and behaviour, checked once at the border.
+
+Everything downstream may rely on what is checked here, so that no other module repeats it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+Kind = Literal["continuous", "circular", "discrete"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+class InputError(ValueError):
+    """A sentence to the scientist: what was found, where, and what is needed."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One behaviour variable on the clock of the recording.
+
+    Parameters
+    ----------
+    name : str
+        What the user calls it; columns of a table are named after it.
+    values : (frames, columns) float64
+        NaN marks a frame at which the variable is not known; such frames enter no pair.
+    kind : {"continuous", "circular", "discrete"}
+        Circular values wrap around after `period`; discrete values are only ever compared.
+    unit : str
+        For axis labels; empty if not known.
+    period : float
+        Full turn of a circular variable, in its own unit.
+    """
+
+    name: str
+    values: np.ndarray
+    kind: Kind = "continuous"
+    unit: str = ""
+    period: float = 2 * np.pi
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values)
+        if values.dtype.kind not in "biuf":
+            raise InputError(
+                f"Variable {self.name!r} has values of type {values.dtype}: numbers are needed "
+                "(give each category a number)."
+            )
+        values = values.astype(np.float64)
+        if values.ndim == 1:
+            values = values[:, None]
+        if values.ndim != 2 or values.shape[1] == 0:
+            raise InputError(
+                f"Variable {self.name!r} has shape {np.shape(self.values)}: "
+                "(frames,) or (frames, columns) is needed."
+            )
+        if np.isinf(values).any():
+            count = int(np.isinf(values).any(1).sum())
+            raise InputError(
+                f"Variable {self.name!r} is infinite at {count} frames: finite numbers are "
+                "needed, or NaN where it is not known."
+            )
+        if self.kind not in KINDS:
+            raise InputError(
+                f"Variable {self.name!r} has kind {self.kind!r}: one of {', '.join(KINDS)} "
+                "is needed."
+            )
+        if self.kind == "circular" and not self.period > 0:
+            raise InputError(f"Variable {self.name!r} has period {self.period}: > 0 is needed.")
+        values.flags.writeable = False
+        object.__setattr__(self, "values", values)
+
+    @property
+    def known(self) -> np.ndarray:
+        """(frames,) bool, where every column has a value."""
+        return ~np.isnan(self.values).any(axis=1)
+
+
+@dataclass(frozen=True)
+class Footprints:
+    """Where the cells are: weighted pixels of all cells, one after the other.
+
+    Parameters
+    ----------
+    shape : (height, width)
+        Field of view, in pixels.
+    cell, row, column : (pixels,) int
+        Position of the cell in the recording, and its pixels.
+    weight : (pixels,) float32
+        Share of the pixel that belongs to the cell; larger wins where cells overlap.
+    """
+
+    shape: tuple[int, int]
+    cell: np.ndarray
+    row: np.ndarray
+    column: np.ndarray
+    weight: np.ndarray
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.cell), len(self.row), len(self.column), len(self.weight)}
+        if len(lengths) > 1:
+            raise InputError(
+                "Footprints need the same number of cell, row, column and weight entries; "
+                f"found {sorted(lengths)}."
+            )
+        for name, size in (("row", self.shape[0]), ("column", self.shape[1])):
+            position = getattr(self, name)
+            if len(position) and not (0 <= position.min() and position.max() < size):
+                raise InputError(
+                    f"Footprints have a {name} of {position.min()} to {position.max()}, outside "
+                    f"the field of view of {self.shape[0]} × {self.shape[1]} pixels."
+                )
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells that own at least one pixel, counted by the last of them."""
+        return int(self.cell.max()) + 1 if len(self.cell) else 0
+
+    def label_image(self) -> np.ndarray:
+        """Dense labels: cell i has label i + 1, background is 0.
+
+        A shared pixel goes to the cell with the larger weight; a cell that would lose every
+        pixel that way keeps its heaviest one, so that no cell disappears.
+
+        Returns
+        -------
+        (height, width) uint16, or int32 past 65,534 cells
+        """
+        dtype = np.uint16 if self.n_cells < np.iinfo(np.uint16).max else np.int32
+        labels = np.zeros(self.shape, dtype)
+        order = np.argsort(self.weight, kind="stable")
+        cell, row, column = self.cell[order], self.row[order], self.column[order]
+        labels[row, column] = cell + 1
+        lost = np.setdiff1d(np.unique(cell), np.unique(labels) - 1.0)
+        for i in lost:
+            self._rescue(labels, int(i), cell, row, column)
+        return labels
+
+    @staticmethod
+    def _rescue(
+        labels: np.ndarray, lost: int, cell: np.ndarray, row: np.ndarray, column: np.ndarray
+    ) -> None:
+        """Give a hidden cell its heaviest pixel whose owner has others to spare."""
+        own = np.flatnonzero(cell == lost)[::-1]
+        owners = labels[row[own], column[own]]
+        spare = [p for p, o in zip(own, owners, strict=True) if (labels == o).sum() > 1]
+        if spare:
+            labels[row[spare[0]], column[spare[0]]] = lost + 1
+
+    @classmethod
+    def from_masks(cls, masks: Iterable[np.ndarray]) -> Footprints:
+        """Footprints from one (height, width) image of weights per cell."""
+        masks = [np.asarray(mask, np.float32) for mask in masks]
+        pixels = [np.nonzero(mask) for mask in masks]
+        return cls(
+            shape=(int(masks[0].shape[0]), int(masks[0].shape[1])),
+            cell=np.concatenate([np.full(len(p[0]), i, np.int32) for i, p in enumerate(pixels)]),
+            row=np.concatenate([p[0].astype(np.int32) for p in pixels]),
+            column=np.concatenate([p[1].astype(np.int32) for p in pixels]),
+            weight=np.concatenate([m[p] for m, p in zip(masks, pixels, strict=True)]),
+        )
+
+    @classmethod
+    def on_a_grid(cls, n_cells: int, spacing: int = 12, radius: float = 4.5) -> Footprints:
+        """Discs on a grid, for recordings that came without footprints."""
+        across = int(np.ceil(np.sqrt(n_cells)))
+        down = int(np.ceil(n_cells / across))
+        y, x = np.mgrid[:spacing, :spacing] - (spacing - 1) / 2
+        disc_row, disc_column = np.nonzero(y**2 + x**2 <= radius**2)
+        cell, pixel = np.divmod(np.arange(n_cells * len(disc_row)), len(disc_row))
+        return cls(
+            shape=(down * spacing, across * spacing),
+            cell=cell.astype(np.int32),
+            row=(cell // across * spacing + disc_row[pixel]).astype(np.int32),
+            column=(cell % across * spacing + disc_column[pixel]).astype(np.int32),
+            weight=np.ones(len(cell), np.float32),
+        )
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What was imaged and what the animal did, on one clock.
+
+    Every ROI of the source is kept, under the id the source gave it; `accepted` says which of
+    them count as cells.
+
+    Parameters
+    ----------
+    traces : (frames, cells) float32
+        Finite everywhere.
+    rate : float
+        Frames per second.
+    behavior : mapping of str to Variable
+        Variables on the same clock.
+    cell_ids : (cells,) int
+        Ids in the source program.
+    accepted : (cells,) bool
+        ROIs that count as cells; `fit` uses these unless told otherwise.
+    starts : (segments,) int
+        First frame of each trial or session, beginning with 0. No pair and no window crosses one.
+    excluded : (frames,) bool
+        Frames not to be used (motion, gaps between clocks); they also end a segment.
+    footprints : Footprints or None
+    images : mapping of str to (height, width) float32
+        Background images, such as "mean".
+    source : str
+        Where it came from.
+    notes : tuple of str
+        What was done on the way here, one sentence each.
+    """
+
+    traces: np.ndarray
+    rate: float
+    behavior: Mapping[str, Variable] = field(default_factory=dict)
+    cell_ids: np.ndarray | None = None
+    accepted: np.ndarray | None = None
+    starts: np.ndarray | None = None
+    excluded: np.ndarray | None = None
+    footprints: Footprints | None = None
+    images: Mapping[str, np.ndarray] = field(default_factory=dict)
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "traces", _checked_traces(self.traces))
+        if not (np.isfinite(self.rate) and self.rate > 0):
+            raise InputError(f"rate is {self.rate}: frames per second, > 0, are needed.")
+        for name, variable in self.behavior.items():
+            if len(variable.values) != self.n_frames:
+                raise InputError(
+                    f"Variable {name!r} has {len(variable.values)} values but traces have "
+                    f"{self.n_frames} frames: one value a frame is needed."
+                )
+        put(self, "behavior", MappingProxyType(dict(self.behavior)))
+        put(self, "cell_ids", _vector(self.cell_ids, "cell_ids", self.n_cells, np.int64))
+        if len(np.unique(self.cell_ids)) != self.n_cells:
+            raise InputError("cell_ids has duplicates: each cell needs an id of its own.")
+        put(self, "accepted", _vector(self.accepted, "accepted", self.n_cells, bool, fill=True))
+        put(self, "excluded", _vector(self.excluded, "excluded", self.n_frames, bool, fill=False))
+        put(self, "starts", _checked_starts(self.starts, self.n_frames))
+        if self.footprints is not None and self.footprints.n_cells > self.n_cells:
+            raise InputError(
+                f"footprints has {self.footprints.n_cells} cells but traces have {self.n_cells}."
+            )
+        put(self, "images", MappingProxyType(dict(self.images)))
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames."""
+        return int(self.traces.shape[0])
+
+    @property
+    def n_cells(self) -> int:
+        """Number of ROIs, accepted or not."""
+        return int(self.traces.shape[1])
+
+    @property
+    def segment(self) -> np.ndarray:
+        """(frames,) int, number of the trial or session that a frame belongs to."""
+        number = np.zeros(self.n_frames, np.int64)
+        number[np.asarray(self.starts)[1:]] = 1
+        return np.cumsum(number)
+
+    def variable(self, name: str) -> Variable:
+        """Variable of that name, or a sentence listing those there are."""
+        try:
+            return self.behavior[name]
+        except KeyError:
+            known = ", ".join(self.behavior) or "none"
+            raise InputError(
+                f"There is no variable {name!r} in this recording; it has: {known}."
+            ) from None
+
+    def with_behavior(self, *variables: Variable) -> Recording:
+        """Copy of this recording with variables added or replaced."""
+        return replace(self, behavior={**self.behavior, **{v.name: v for v in variables}})
+
+    @classmethod
+    def from_arrays(
+        cls,
+        traces: Any,
+        rate: float,
+        behavior: Mapping[str, Any] | None = None,
+        *,
+        kinds: Mapping[str, Kind] | None = None,
+        trials: Any = None,
+        **others: Any,
+    ) -> Recording:
+        """Recording from plain arrays.
+
+        Parameters
+        ----------
+        traces : (frames, cells) array
+        rate : float
+            Frames per second.
+        behavior : mapping of str to (frames,) or (frames, columns) array
+            A variable with several columns counts as several.
+        kinds : mapping of str to {"continuous", "circular", "discrete"}
+            For variables that are not continuous. Circular ones are taken as radians; give a
+            `Variable` to say otherwise. Without it, booleans and integers are discrete.
+        trials : (frames,) array, optional
+            Trial or session number of each frame; a change begins a new segment.
+        **others
+            Any other field of `Recording`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> traces, speed = np.random.rand(100, 5), np.arange(100.0)
+        >>> recording = Recording.from_arrays(traces, rate=10.0, behavior={"speed": speed})
+        >>> recording.n_cells
+        5
+        """
+        kinds = dict(kinds or {})
+        unknown = set(kinds) - set(behavior or {})
+        if unknown:
+            raise InputError(f"kinds names {sorted(unknown)}, which behavior does not have.")
+        variables = {
+            name: values
+            if isinstance(values, Variable)
+            else Variable(name, values, kinds.get(name, _guessed_kind(values)))
+            for name, values in (behavior or {}).items()
+        }
+        if trials is not None:
+            trials = np.asarray(trials)
+            if trials.shape != (len(traces),):
+                raise InputError(
+                    f"trials has shape {trials.shape} but traces have {len(traces)} frames: "
+                    "one number a frame is needed."
+                )
+            others["starts"] = np.r_[0, np.flatnonzero(trials[1:] != trials[:-1]) + 1]
+        return cls(traces=traces, rate=rate, behavior=variables, **others)
+
+
+def _guessed_kind(values: Any) -> Kind:
+    return "discrete" if np.asarray(values).dtype.kind in "biu" else "continuous"
+
+
+def _checked_traces(traces: Any) -> np.ndarray:
+    traces = np.asarray(traces)
+    if traces.ndim != 2 or 0 in traces.shape:
+        raise InputError(f"traces has shape {traces.shape}: (frames, cells) is needed.")
+    if traces.dtype.kind not in "biuf":
+        raise InputError(f"traces has type {traces.dtype}: numbers are needed.")
+    traces = traces.astype(np.float32, copy=False)
+    finite = np.isfinite(traces)
+    if not finite.all():
+        cells = np.flatnonzero(~finite.all(axis=0))
+        raise InputError(
+            f"traces has {int((~finite).sum())} values that are NaN or infinite, first in "
+            f"column {cells[0]} ({len(cells)} cells in all): finite numbers are needed; "
+            "interpolate the gaps or leave these cells or frames out."
+        )
+    return traces
+
+
+def _vector(
+    values: Any, name: str, length: int, dtype: type, *, fill: bool | None = None
+) -> np.ndarray:
+    if values is None:
+        return np.arange(length, dtype=dtype) if fill is None else np.full(length, fill, dtype)
+    vector = np.asarray(values).astype(dtype)
+    if vector.shape != (length,):
+        raise InputError(f"{name} has shape {vector.shape}: ({length},) is needed.")
+    return vector
+
+
+def _checked_starts(starts: Sequence[int] | np.ndarray | None, n_frames: int) -> np.ndarray:
+    starts = np.unique(np.r_[0, np.asarray([] if starts is None else starts, np.int64)])
+    if starts[0] < 0 or starts[-1] >= n_frames:
+        raise InputError(
+            f"starts runs from {starts[0]} to {starts[-1]}, outside the {n_frames} frames."
+        )
+    return starts
