@@ -1,0 +1,155 @@
+"""Local attribution summarised over frames, without keeping it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from napari_xcebra.attribution.methods import local_scores, method_named
+from napari_xcebra.attribution.result import Attribution
+from napari_xcebra.attribution.stream import FrameChoice, make_stream
+from napari_xcebra.learn.result import Fit
+from napari_xcebra.learn.training import limited_threads
+from napari_xcebra.recording import InputError, Recording
+
+Aggregate = Literal["mean", "median", "max"]
+
+MEDIAN_BYTES = 256 * 2**20
+"""Local scores that a median may keep in memory."""
+
+
+class AttributionStopped(Exception):
+    """The caller asked to stop; scores over the first frames only would mislead."""
+
+
+def attribute(
+    fit: Fit,
+    recording: Recording,
+    method: str = "inverted-neuron-gradient",
+    *,
+    frames: FrameChoice = None,
+    aggregate: Aggregate = "mean",
+    on_progress: Callable[[int, int], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+    seed: int | None = None,
+    device: str | None = None,
+) -> Attribution:
+    """Score of every cell for every factor: |A| at each frame, summarised over frames.
+
+    Parameters
+    ----------
+    fit : Fit
+    recording : Recording
+        The one the fit was trained on, or another of the same cells.
+    method : str
+        One of `METHODS`. The two gradient methods take seconds; the others take many passes
+        through the encoder a frame: give them ``frames=slice(None, None, 10)``.
+    frames : slice, (n,) int or (frames,) bool, optional
+        A trial, a condition; all frames if not given. Frames that are excluded, or whose window
+        leaves its trial, are not used.
+    aggregate : {"mean", "median", "max"}
+        Over frames. The median is exact as long as the local scores fit into 256 MB, else it is
+        taken over evenly spaced frames, and `notes` says so.
+    on_progress : callable, optional
+        Called with the number of frames done and in all.
+    stop : callable, optional
+        Asked after every chunk of frames; when it returns True, `AttributionStopped` is raised.
+    seed : int, optional
+        For the methods that draw at random; the fit's if not given.
+    device : str, optional
+        The fit's if not given.
+
+    Returns
+    -------
+    Attribution
+
+    Examples
+    --------
+    >>> from napari_xcebra.learn import FitSettings, fit
+    >>> from napari_xcebra.simulate import box
+    >>> simulation = box(frames=3000)
+    >>> trained = fit(simulation.recording, simulation.factors, FitSettings(steps=20))
+    >>> attribute(trained, simulation.recording).table("z2").shape
+    (50, 5)
+    """
+    if aggregate not in get_args(Aggregate):
+        raise InputError(
+            f"aggregate is {aggregate!r}: one of {', '.join(get_args(Aggregate))} is needed."
+        )
+    method_named(method)
+    stream = make_stream(fit, recording, frames, seed, device)
+    notes: tuple[str, ...] = ()
+    if aggregate == "median":
+        most = max(1, MEDIAN_BYTES // (4 * len(fit.scale) * len(fit.inputs.cell_ids)))
+        stream, notes = stream.thinned(most)
+    with limited_threads(fit.settings.threads), torch.no_grad():
+        chunks = _watched(local_scores(method, stream), len(stream.frames), on_progress, stop)
+        scores = _AGGREGATES[aggregate](chunks)
+    return Attribution(
+        method=method,
+        aggregate=aggregate,
+        parts=fit.parts,
+        cell_ids=np.asarray(recording.cell_ids),
+        latent_scores=spread_out(scores, fit, recording),
+        n_frames=len(stream.frames),
+        above_chance={name: bool(g.above_chance) for name, g in fit.goodness.items()},
+        verdicts={name: g.verdict for name, g in fit.goodness.items()},
+        notes=notes,
+        source=recording.source,
+        fit=fit,
+        recording=recording,
+    )
+
+
+def spread_out(scores: np.ndarray, fit: Fit, recording: Recording) -> np.ndarray:
+    """Scores of the cells in use put among all ROIs, the others NaN: (n, cells) float32."""
+    spread = np.full((len(scores), recording.n_cells), np.nan, np.float32)
+    spread[:, fit.inputs.columns(recording)] = scores
+    return spread
+
+
+def _watched(
+    chunks: Iterator[Tensor],
+    total: int,
+    on_progress: Callable[[int, int], object] | None,
+    stop: Callable[[], bool] | None,
+) -> Iterator[np.ndarray]:
+    done = 0
+    for chunk in chunks:
+        yield chunk.cpu().numpy()
+        done += len(chunk)
+        if on_progress is not None:
+            on_progress(done, total)
+        if stop is not None and done < total and stop():
+            raise AttributionStopped(f"Stopped after {done} of {total} frames.")
+
+
+def _mean(chunks: Iterator[np.ndarray]) -> np.ndarray:
+    total: np.ndarray | float = 0.0
+    frames = 0
+    for chunk in chunks:
+        total = total + chunk.sum(0, dtype=np.float64)
+        frames += len(chunk)
+    return np.asarray(total / frames)
+
+
+def _max(chunks: Iterator[np.ndarray]) -> np.ndarray:
+    largest = next(chunks).max(0)
+    for chunk in chunks:
+        np.maximum(largest, chunk.max(0), out=largest)
+    return largest
+
+
+def _median(chunks: Iterator[np.ndarray]) -> np.ndarray:
+    return np.median(np.concatenate(list(chunks)), axis=0, overwrite_input=True)
+
+
+_AGGREGATES: dict[str, Callable[[Iterator[np.ndarray]], np.ndarray]] = {
+    "mean": _mean,
+    "median": _median,
+    "max": _max,
+}

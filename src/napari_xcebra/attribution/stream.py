@@ -1,0 +1,168 @@
+"""The frames to explain, read and fed to the encoder chunk by chunk.
+
+Only a stretch of the recording is in memory at a time, smoothed and standardised as in training,
+so that memory does not grow with the length of the recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from napari_xcebra.learn.encoder import Encoder
+from napari_xcebra.learn.result import Fit, usable_frames
+from napari_xcebra.learn.training import choose_device
+from napari_xcebra.recording import InputError, Recording
+
+CHUNK_BYTES = 8 * 2**20
+"""Jacobians of one chunk; temporary copies bring it to about 64 MB."""
+ROW_BYTES = 32 * 2**20
+"""Traces of the stretch of the recording that a chunk is read from."""
+
+FrameChoice = slice | np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An encoder, and the inputs at which it is to be explained.
+
+    Parameters
+    ----------
+    fit : Fit
+    recording : Recording
+    frames : (frames,) int64
+        Ascending; each one's window lies within its trial.
+    seed : int
+        For methods that draw at random.
+    device : torch.device
+    """
+
+    fit: Fit
+    recording: Recording
+    frames: np.ndarray
+    seed: int
+    device: torch.device
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The trained encoder."""
+        return self.fit.encoder(str(self.device))
+
+    @cached_property
+    def scale(self) -> Tensor:
+        """Factor of each latent inside the similarity: (latents,)."""
+        return torch.as_tensor(np.array(self.fit.scale), device=self.device)
+
+    def chunks(self, copies: int = 1) -> Iterator[Tensor]:
+        """Inputs of the encoder: (frames in chunk, cells) or (frames in chunk, cells, window).
+
+        Parameters
+        ----------
+        copies : int
+            Size of what the method needs for a frame, in Jacobians.
+        """
+        for frames in self._split(copies):
+            yield self.inputs(frames)
+
+    def inputs(self, frames: np.ndarray) -> Tensor:
+        """Inputs at these frames, from the stretch of the recording around them."""
+        margin = int(4 * self.fit.inputs.smoothing + 1) + self.fit.settings.window
+        first = max(0, int(frames[0]) - margin)
+        last = min(self.recording.n_frames, int(frames[-1]) + margin + 1)
+        rows = self.fit.frame_data(_stretch(self.recording, first, last), str(self.device))
+        return rows[frames - first]
+
+    def thinned(self, most: int) -> tuple[Stream, tuple[str, ...]]:
+        """At most so many of the frames, evenly spaced, and a note if any are left out."""
+        if len(self.frames) <= most:
+            return self, ()
+        kept = self.frames[np.linspace(0, len(self.frames) - 1, most).round().astype(np.int64)]
+        note = f"Taken over {most} evenly spaced frames of {len(self.frames)}."
+        return replace(self, frames=kept), (note,)
+
+    def _split(self, copies: int) -> Iterator[np.ndarray]:
+        """Chunks of frames that are few enough, and near enough to each other."""
+        encoder, cells = self.encoder, self.recording.n_cells
+        width = max(encoder.n_cells * encoder.window, self.fit.settings.hidden_units or 256)
+        most = max(1, CHUNK_BYTES // (4 * encoder.latents * width * copies))
+        reach = max(1, ROW_BYTES // (4 * cells))
+        start = 0
+        while start < len(self.frames):
+            near = np.searchsorted(self.frames, self.frames[start] + reach)
+            stop = min(start + most, int(near))
+            yield self.frames[start:stop]
+            start = stop
+
+
+def make_stream(
+    fit: Fit,
+    recording: Recording,
+    frames: FrameChoice = None,
+    seed: int | None = None,
+    device: str | None = None,
+) -> Stream:
+    """Stream over the usable ones of the frames asked for."""
+    asked = resolve_frames(recording, frames)
+    usable = usable_frames(recording, fit.settings.window)
+    chosen = usable if asked is None else np.intersect1d(asked, usable)
+    if len(chosen) == 0:
+        count = 0 if asked is None else len(asked)
+        raise InputError(
+            f"None of the {count} frames asked for can be used: at least one is needed that is "
+            f"not excluded and whose window ({fit.settings.window} frames) lies within a trial."
+        )
+    return Stream(
+        fit,
+        recording,
+        chosen,
+        fit.settings.seed if seed is None else seed,
+        choose_device(device or fit.settings.device),
+    )
+
+
+def resolve_frames(recording: Recording, frames: FrameChoice) -> np.ndarray | None:
+    """Numbers of the frames asked for, in their order; None for all."""
+    if frames is None:
+        return None
+    if isinstance(frames, slice):
+        return np.arange(recording.n_frames)[frames]
+    asked = np.atleast_1d(np.asarray(frames))
+    if asked.size == 0:
+        return np.zeros(0, np.int64)
+    if asked.ndim != 1 or asked.dtype.kind not in "biu":
+        raise InputError(
+            f"frames has type {asked.dtype} and shape {asked.shape}: a slice, whole numbers or "
+            "one True or False a frame is needed."
+        )
+    if asked.dtype.kind == "b":
+        if len(asked) != recording.n_frames:
+            raise InputError(
+                f"frames has {len(asked)} True or False but the recording has "
+                f"{recording.n_frames} frames: one a frame is needed."
+            )
+        return np.flatnonzero(asked)
+    if asked.min() < 0 or asked.max() >= recording.n_frames:
+        raise InputError(
+            f"frames runs from {asked.min()} to {asked.max()}: 0 to {recording.n_frames - 1} is "
+            "what the recording has."
+        )
+    return asked.astype(np.int64)
+
+
+def _stretch(recording: Recording, first: int, last: int) -> Recording:
+    """Traces of consecutive frames, with the trial boundaries among them."""
+    starts = np.asarray(recording.starts) - first
+    return replace(
+        recording,
+        traces=recording.traces[first:last],
+        behavior={},
+        starts=starts[(starts > 0) & (starts < last - first)],
+        excluded=np.asarray(recording.excluded)[first:last],
+        footprints=None,
+        images={},
+    )
