@@ -11,7 +11,7 @@ from torch import Tensor
 
 from napari_xcebra.attribution.methods import local_scores, method_named
 from napari_xcebra.attribution.result import Attribution
-from napari_xcebra.attribution.stream import FrameChoice, make_stream
+from napari_xcebra.attribution.stream import FrameChoice, make_stream, spread_out
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.training import limited_threads
 from napari_xcebra.recording import InputError, Recording
@@ -98,18 +98,12 @@ def attribute(
         n_frames=len(stream.frames),
         above_chance={name: bool(g.above_chance) for name, g in fit.goodness.items()},
         verdicts={name: g.verdict for name, g in fit.goodness.items()},
+        seed=stream.seed,
         notes=notes,
         source=recording.source,
         fit=fit,
         recording=recording,
     )
-
-
-def spread_out(scores: np.ndarray, fit: Fit, recording: Recording) -> np.ndarray:
-    """Scores of the cells in use put among all ROIs, the others NaN: (n, cells) float32."""
-    spread = np.full((len(scores), recording.n_cells), np.nan, np.float32)
-    spread[:, fit.inputs.columns(recording)] = scores
-    return spread
 
 
 def _watched(

@@ -10,6 +10,12 @@ from collections.abc import Callable, Iterator
 
 from torch import Tensor
 
+from napari_xcebra.attribution.captum_methods import (
+    feature_ablation,
+    integrated_gradients,
+    shapley_shuffled,
+    shapley_zeros,
+)
 from napari_xcebra.attribution.gradients import inverted_neuron_gradient, neuron_gradient
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.recording import InputError
@@ -19,6 +25,10 @@ Method = Callable[[Stream], Iterator[Tensor]]
 METHODS: dict[str, Method] = {
     "inverted-neuron-gradient": inverted_neuron_gradient,
     "neuron-gradient": neuron_gradient,
+    "integrated-gradients": integrated_gradients,
+    "feature-ablation": feature_ablation,
+    "shapley-zeros": shapley_zeros,
+    "shapley-shuffled": shapley_shuffled,
 }
 
 

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import os
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from scipy.ndimage import gaussian_filter1d
 
+from napari_xcebra.attribution.methods import local_scores
+from napari_xcebra.attribution.stream import (
+    FrameChoice,
+    make_stream,
+    resolve_frames,
+    spread_out,
+)
+from napari_xcebra.files import whole
 from napari_xcebra.learn.parts import Part
-from napari_xcebra.learn.result import Fit
+from napari_xcebra.learn.result import Fit, usable_frames
+from napari_xcebra.learn.training import limited_threads
 from napari_xcebra.recording import InputError, Recording
+
+FORMAT = 1
+"""Version of the saved file; a later version of the program reads earlier ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +52,8 @@ class Attribution:
         Whether the map of a factor means anything, by the fit's held-out goodness.
     verdicts : mapping of str to str
         The same in a sentence.
+    seed : int
+        Of the methods that draw at random.
     notes : tuple of str
     source : str
         Recording the scores belong to.
@@ -48,6 +69,7 @@ class Attribution:
     n_frames: int
     above_chance: Mapping[str, bool]
     verdicts: Mapping[str, str]
+    seed: int = 0
     notes: tuple[str, ...] = ()
     source: str = ""
     fit: Fit | None = field(default=None, repr=False)
@@ -112,3 +134,117 @@ class Attribution:
         )
         table.attrs.update(factor=factor, method=self.method, verdict=self.verdicts[factor])
         return table
+
+    def over_time(
+        self, factor: str, frames: FrameChoice = slice(0, 500), smooth: float = 0.0
+    ) -> np.ndarray:
+        """Score of every cell at every frame, computed anew.
+
+        Parameters
+        ----------
+        factor : str
+        frames : slice, (n,) int or (frames,) bool, optional
+            All frames if None.
+        smooth : float
+            Standard deviation in frames of a Gaussian within each trial; 0 for none.
+
+        Returns
+        -------
+        (frames asked for, cells) float32
+            NaN at frames whose window leaves its trial, and for cells that were not used.
+        """
+        part = self.part(factor)
+        if self.fit is None or self.recording is None:
+            raise InputError(
+                "Scores over time are computed from the fit and the recording, which a saved "
+                "attribution does not hold: call attribute again."
+            )
+        fit, recording = self.fit, self.recording
+        asked = resolve_frames(recording, frames)
+        asked = np.arange(recording.n_frames) if asked is None else np.unique(asked)
+        scores = np.full((len(asked), recording.n_cells), np.nan, np.float32)
+        used = np.isin(asked, usable_frames(recording, fit.settings.window))
+        if used.any():
+            stream = make_stream(fit, recording, asked, self.seed)
+            with limited_threads(fit.settings.threads), torch.no_grad():
+                chunks = local_scores(self.method, stream)
+                local = torch.cat([chunk[:, part.latents].mean(1) for chunk in chunks])
+            scores[used] = spread_out(local.cpu().numpy(), fit, recording)
+        if smooth > 0:
+            _smooth_runs(scores, asked, used, recording.segment[asked], smooth)
+        return scores
+
+    def to_csv(self, path: str | os.PathLike[str], threshold: float = 0.0) -> Path:
+        """Write one row a ROI and factor: cell, factor, score, z, selected, at_chance."""
+        tables = []
+        for factor in self.factors:
+            table = self.table(factor, threshold)
+            table.insert(1, "factor", factor)
+            tables.append(table)
+        with whole(path) as file:
+            pd.concat(tables).to_csv(file, index=False)
+        return Path(path)
+
+    def to_npz(self, path: str | os.PathLike[str]) -> Path:
+        """Write everything but the fit and the recording; `load` reads it."""
+        about = {
+            "format": FORMAT,
+            "kind": "napari-xcebra attribution",
+            "method": self.method,
+            "aggregate": self.aggregate,
+            "parts": [part.as_dict() for part in self.parts],
+            "n_frames": self.n_frames,
+            "above_chance": dict(self.above_chance),
+            "verdicts": dict(self.verdicts),
+            "seed": self.seed,
+            "notes": list(self.notes),
+            "source": self.source,
+        }
+        with whole(path) as file, file.open("wb") as opened:
+            np.savez(
+                opened,
+                about=np.array(json.dumps(about)),
+                cell_ids=self.cell_ids,
+                latent_scores=self.latent_scores,
+            )
+        return Path(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Attribution:
+        """Read what `to_npz` wrote, by this or an earlier version."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                about = json.loads(str(file["about"]))
+                cell_ids, latent_scores = file["cell_ids"], file["latent_scores"]
+            _check_kind(about, path)
+            del about["kind"], about["format"]
+            about["parts"] = tuple(Part.from_dict(part) for part in about["parts"])
+            about["notes"] = tuple(about["notes"])
+            return cls(cell_ids=cell_ids, latent_scores=latent_scores, **about)
+        except InputError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+            raise InputError(
+                f"{path} does not hold an attribution ({type(error).__name__}: {error})."
+            ) from error
+
+
+def _check_kind(about: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    if about.get("kind") != "napari-xcebra attribution":
+        raise InputError(f"{path} was not written by napari-xcebra.")
+    if about["format"] > FORMAT:
+        raise InputError(
+            f"{path} was written by a later version of napari-xcebra (format {about['format']}; "
+            f"this version reads up to {FORMAT}): update napari-xcebra."
+        )
+
+
+def _smooth_runs(
+    scores: np.ndarray, frames: np.ndarray, used: np.ndarray, trial: np.ndarray, sigma: float
+) -> None:
+    """Smooth in place, within runs of consecutive frames of one trial."""
+    position = np.flatnonzero(used)
+    ends = (np.diff(frames[position]) != 1) | (np.diff(trial[position]) != 0)
+    for run in np.split(position, np.flatnonzero(ends) + 1):
+        if len(run):
+            scores[run] = gaussian_filter1d(scores[run], sigma, axis=0, mode="nearest")

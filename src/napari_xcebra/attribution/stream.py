@@ -19,8 +19,8 @@ from napari_xcebra.learn.result import Fit, usable_frames
 from napari_xcebra.learn.training import choose_device
 from napari_xcebra.recording import InputError, Recording
 
-CHUNK_BYTES = 8 * 2**20
-"""Jacobians of one chunk; temporary copies bring it to about 64 MB."""
+CHUNK_BYTES = 64 * 2**20
+"""What one chunk may need, all temporary copies of its Jacobians together."""
 ROW_BYTES = 32 * 2**20
 """Traces of the stretch of the recording that a chunk is read from."""
 
@@ -58,7 +58,7 @@ class Stream:
         """Factor of each latent inside the similarity: (latents,)."""
         return torch.as_tensor(np.array(self.fit.scale), device=self.device)
 
-    def chunks(self, copies: int = 1) -> Iterator[Tensor]:
+    def chunks(self, copies: int = 8) -> Iterator[Tensor]:
         """Inputs of the encoder: (frames in chunk, cells) or (frames in chunk, cells, window).
 
         Parameters
@@ -76,6 +76,12 @@ class Stream:
         last = min(self.recording.n_frames, int(frames[-1]) + margin + 1)
         rows = self.fit.frame_data(_stretch(self.recording, first, last), str(self.device))
         return rows[frames - first]
+
+    def drawn(self, most: int) -> Tensor:
+        """Inputs at so many frames of the stream, drawn at random by the seed."""
+        rng = np.random.default_rng(self.seed)
+        frames = rng.choice(self.frames, min(most, len(self.frames)), replace=False)
+        return torch.cat(list(replace(self, frames=np.sort(frames)).chunks()))
 
     def thinned(self, most: int) -> tuple[Stream, tuple[str, ...]]:
         """At most so many of the frames, evenly spaced, and a note if any are left out."""
@@ -152,6 +158,13 @@ def resolve_frames(recording: Recording, frames: FrameChoice) -> np.ndarray | No
             "what the recording has."
         )
     return asked.astype(np.int64)
+
+
+def spread_out(scores: np.ndarray, fit: Fit, recording: Recording) -> np.ndarray:
+    """Scores of the cells in use put among all ROIs, the others NaN: (n, cells) float32."""
+    spread = np.full((len(scores), recording.n_cells), np.nan, np.float32)
+    spread[:, fit.inputs.columns(recording)] = scores
+    return spread
 
 
 def _stretch(recording: Recording, first: int, last: int) -> Recording:
