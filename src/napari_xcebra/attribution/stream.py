@@ -51,7 +51,9 @@ class Stream:
     @cached_property
     def encoder(self) -> Encoder:
         """The trained encoder."""
-        return self.fit.encoder(str(self.device))
+        # making its layers draws weights, which would move the caller's random numbers
+        with torch.random.fork_rng(devices=[]):
+            return self.fit.encoder(str(self.device))
 
     @cached_property
     def scale(self) -> Tensor:
