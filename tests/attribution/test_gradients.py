@@ -7,7 +7,7 @@ from captum.attr import Saliency
 from torch.func import jacrev, vmap
 
 from napari_xcebra.attribution import attribute
-from napari_xcebra.attribution.gradients import inverse
+from napari_xcebra.attribution.gradients import CUT_OFF, inverse
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.attribution.stream import make_stream
 
@@ -50,14 +50,14 @@ def test_the_pseudoinverse_holds_for_parts_in_very_different_units():
     scale = torch.tensor([1e-4, 1.0, 1.0, 1e4])
     jacobian = comparable / scale[:, None]
     expected = np.linalg.pinv(jacobian.double().numpy()).transpose(0, 2, 1)
-    relative = inverse(jacobian, scale).numpy() / scale[:, None].numpy()
+    relative = inverse(jacobian, scale, CUT_OFF).numpy() / scale[:, None].numpy()
     np.testing.assert_allclose(relative, expected / scale[:, None].numpy(), rtol=1e-4, atol=1e-6)
 
 
 def test_a_latent_that_does_nothing_does_not_blow_up_the_others():
     jacobian = torch.randn(5, 3, 30, generator=torch.Generator().manual_seed(0))
     jacobian[:, 1] = 0
-    inverted = inverse(jacobian, torch.ones(3))
+    inverted = inverse(jacobian, torch.ones(3), CUT_OFF)
     expected = np.linalg.pinv(jacobian.double().numpy()).transpose(0, 2, 1)
     np.testing.assert_allclose(inverted.numpy(), expected, atol=1e-6)
     assert inverted[:, 1].abs().max() < 1e-12

@@ -26,10 +26,10 @@ def inverted_neuron_gradient(stream: Stream) -> Iterator[Tensor]:
     does, lets a cell whose lags differ in sign cancel itself.
     """
     for x in stream.chunks(copies=16):
-        yield inverse(stream.encoder.jacobian(x), stream.scale)
+        yield inverse(stream.encoder.jacobian(x), stream.scale, CUT_OFF)
 
 
-def inverse(jacobian: Tensor, scale: Tensor, cut_off: float = CUT_OFF) -> Tensor:
+def inverse(jacobian: Tensor, scale: Tensor, cut_off: float) -> Tensor:
     """J⁺ = Jᵀ(JJᵀ)⁻¹, transposed, by the eigenvalues of the small matrix JJᵀ.
 
     The rows are brought to the units of the similarity for it, in which the parts of the
