@@ -1,0 +1,220 @@
+"""What each command does. Heavy libraries are imported inside, so that help comes at once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from napari_xcebra.cli.flags import factors_from, frames_from, kinds_from, settings_from
+from napari_xcebra.recording import InputError, Recording
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.learn import Fit
+    from napari_xcebra.learn.parts import Factors
+
+FIT, CHECKPOINT = "fit", "checkpoint.safetensors"
+
+
+class Interrupted(Exception):
+    """The user pressed Ctrl-C; says what was kept."""
+
+
+def info(arguments: argparse.Namespace) -> None:
+    """Show what a recording holds."""
+    from napari_xcebra.cli.report import recording_tables
+
+    print(recording_tables(_recording(arguments)))
+
+
+def fit(arguments: argparse.Namespace) -> None:
+    """Train on a recording and measure the fit."""
+    from napari_xcebra.cli.report import factor_table
+
+    recording = _recording(arguments)
+    trained = _trained(arguments, recording)
+    written = _write_fit(arguments, trained)
+    _say(arguments, factor_table(trained), "", trained.summary(), *trained.notes)
+    _say_written(arguments, written)
+
+
+def attribute(arguments: argparse.Namespace) -> None:
+    """Score the cells with a fit."""
+    from napari_xcebra.learn import Fit
+
+    out = _output(arguments)
+    folder = Path(arguments.fit)
+    # `run` and `fit` write DIR/fit; DIR itself will do
+    if not (folder / "fit.json").exists() and (folder / FIT / "fit.json").exists():
+        folder = folder / FIT
+    loaded = Fit.load(folder)
+    _attribute(arguments, loaded, _recording(arguments), out)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Fit, then attribute."""
+    recording = _recording(arguments)
+    frames_from(arguments.frames)  # a mistake there should not be found after training
+    trained = _trained(arguments, recording)
+    written = _write_fit(arguments, trained)
+    _attribute(arguments, trained, recording, _output(arguments), written)
+
+
+def demo(arguments: argparse.Namespace) -> None:
+    """Simulate an imaged field, train, and paint the cells."""
+    from napari_xcebra.cli.flags import AGGREGATES, METHODS
+    from napari_xcebra.io import save_recording
+    from napari_xcebra.simulate import field
+
+    out, settings = _output(arguments), settings_from(arguments)
+    simulation = field(cells=arguments.cells, frames=arguments.frames, seed=settings.seed)
+    recording = simulation.recording
+    _say(arguments, *recording.notes, "")
+    arguments.resume = False
+    trained = _trained(arguments, recording, simulation.factors, keep=False)
+    written = [save_recording(recording, out / "recording.npz")]
+    written += _write_fit(arguments, trained)
+    arguments.method, arguments.aggregate, arguments.frames = METHODS[0], AGGREGATES[0], None
+    _attribute(arguments, trained, recording, out, written, simulation.truth)
+    factors = " ".join(f"--factor {name}={','.join(v)}" for name, v in simulation.factors.items())
+    _say(
+        arguments,
+        "",
+        f"Look at {out / 'painted.png'} first. The same with your own recording:",
+        "  napari-xcebra info PATH --behavior FILE",
+        "  napari-xcebra run PATH --behavior FILE --factor NAME=VARIABLES --out DIR",
+        f"and with this one: napari-xcebra run {out / 'recording.npz'} {factors} --out again",
+    )
+
+
+def _recording(arguments: argparse.Namespace) -> Recording:
+    from napari_xcebra.io import open_recording
+
+    kinds = kinds_from(arguments.kind)
+    return open_recording(arguments.path, arguments.behavior, rate=arguments.rate, kinds=kinds)
+
+
+def _trained(
+    arguments: argparse.Namespace,
+    recording: Recording,
+    factors: Factors | None = None,
+    keep: bool = True,
+) -> Fit:
+    """Train with a progress bar; Ctrl-C stops, and unless `keep` is False leaves a checkpoint."""
+    from napari_xcebra import learn
+    from napari_xcebra.cli.progress import interrupt_as_request, training_bar
+
+    out, settings = _output(arguments), settings_from(arguments)
+    checkpoint = out / CHECKPOINT
+    if keep and checkpoint.exists() and not arguments.resume:
+        raise InputError(
+            f"{checkpoint} is left from a run that was stopped: add --resume to go on with it, or "
+            "remove it to start afresh."
+        )
+    factors = factors_from(arguments.factor) if factors is None else factors
+    with interrupt_as_request() as request, training_bar(arguments, settings.steps) as bar:
+        try:
+            trained = learn.fit(
+                recording,
+                factors,
+                settings,
+                on_progress=bar,
+                stop=request,
+                checkpoint=checkpoint if keep else None,
+            )
+        except learn.TrainingDiverged as error:
+            raise InputError(str(error)) from error
+    if keep and trained.steps < settings.steps:
+        trained.save(out / FIT)
+        again = [word for word in arguments.typed if word != "--resume"]
+        raise Interrupted(
+            f"Stopped after {trained.steps} of {settings.steps} steps; {out / FIT} holds what was "
+            f"learned so far. To go on:\n  {shlex.join(['napari-xcebra', *again, '--resume'])}"
+        )
+    return trained
+
+
+def _write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
+    from napari_xcebra.figures import learning_curves
+
+    out = _output(arguments)
+    learning_curves(trained, out / "learning.png")
+    return [trained.save(out / FIT), out / "learning.png"]
+
+
+def _attribute(
+    arguments: argparse.Namespace,
+    trained: Fit,
+    recording: Recording,
+    out: Path,
+    written: list[Path] | None = None,
+    truth: Mapping[str, np.ndarray] | None = None,
+) -> None:
+    """Score the cells, write all that comes of it, and print the table."""
+    from napari_xcebra.cli.report import factor_table
+    from napari_xcebra.figures import painted_field
+
+    result = _scored(arguments, trained, recording)
+    tables = [result.to_csv(out / "attribution.csv"), result.to_npz(out / "attribution.npz")]
+    painted_field(recording, result, out / "painted.png", truth)
+    _say(arguments, factor_table(trained, result, truth), "", trained.summary())
+    _say(arguments, *trained.notes, *result.notes)
+    _say_written(arguments, [out / "painted.png", *tables, *(written or [])])
+
+
+def _scored(arguments: argparse.Namespace, trained: Fit, recording: Recording) -> Attribution:
+    from napari_xcebra import attribution
+    from napari_xcebra.cli.progress import attribution_bar, interrupt_as_request
+
+    with interrupt_as_request() as request, attribution_bar(arguments) as bar:
+        try:
+            return attribution.attribute(
+                trained,
+                recording,
+                arguments.method,
+                frames=frames_from(arguments.frames),
+                aggregate=arguments.aggregate,
+                on_progress=bar,
+                stop=request,
+            )
+        except attribution.AttributionStopped as stopped:
+            raise Interrupted(f"{stopped} No scores were written.") from stopped
+
+
+def _output(arguments: argparse.Namespace) -> Path:
+    """Folder to write to; found wanting now rather than after an hour of training."""
+    out = Path(arguments.out)
+    nearest = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not nearest.is_dir():
+        raise InputError(f"--out {out} cannot be a folder: {nearest} is a file.")
+    if not os.access(nearest, os.W_OK):
+        raise InputError(f"--out {out} cannot be written: {nearest} is read-only.")
+    return out
+
+
+def _say(arguments: argparse.Namespace, *lines: str) -> None:
+    if not arguments.quiet:
+        for line in lines:
+            print(line)
+
+
+WHAT = {
+    "recording.npz": "the recording",
+    "fit": "the trained encoder, its settings and goodness",
+    "learning.png": "loss, penalty and λ over the steps",
+    "painted.png": "cells coloured by their score, a panel a factor",
+    "attribution.csv": "score, z and selection of every cell for every factor",
+    "attribution.npz": "the same for programs, per latent",
+}
+
+
+def _say_written(arguments: argparse.Namespace, written: list[Path]) -> None:
+    width = max(len(str(path)) for path in written)
+    lines = [f"  {str(path).ljust(width)}  {WHAT[path.name]}" for path in written]
+    _say(arguments, "", "Written:", *lines)

@@ -1,0 +1,146 @@
+"""Flags of the commands, and what they mean; those of training are made from `FitSettings`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import MISSING, Field, fields
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.recording import KINDS, InputError, Kind
+
+if TYPE_CHECKING:
+    from napari_xcebra.learn import Factor
+
+# `attribution.METHODS` would bring torch with it; a test holds the two together.
+METHODS = (
+    "inverted-neuron-gradient",
+    "neuron-gradient",
+    "integrated-gradients",
+    "feature-ablation",
+    "shapley-zeros",
+    "shapley-shuffled",
+)
+AGGREGATES = ("mean", "median", "max")
+FACTORS_HELP = (
+    "a factor and its behaviour variables, such as place=x_cm,y_cm; place=x_cm,y_cm:3 also sets "
+    "its number of latents; give one --factor for each"
+)
+
+
+def add_recording_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags for what `open_recording` takes."""
+    group = parser.add_argument_group("recording")
+    group.add_argument("path", metavar="PATH", help="recording, or traces as .npy, .npz or .csv")
+    group.add_argument(
+        "--behavior", metavar="FILE", help="behaviour as .csv or .npz, a row a frame"
+    )
+    group.add_argument("--rate", type=float, help="frames per second, if the file does not say")
+    group.add_argument("--kind", action="append", default=[], metavar="VARIABLE=KIND",
+                       help=f"{', '.join(KINDS)}; if guessed wrong")  # fmt: skip
+
+
+def add_output_flags(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Where to write, and how much to say."""
+    group = parser.add_argument_group("output")
+    text = f"folder to write to{f' (default {default})' if default else ''}"
+    group.add_argument("--out", metavar="DIR", default=default, required=not default, help=text)
+    group.add_argument("--quiet", action="store_true", help="say nothing but errors")
+    group.add_argument("--progress", action="store_true",
+                       help="show progress bars even if stderr is not a terminal")  # fmt: skip
+
+
+def add_attribution_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags for what `attribute` takes."""
+    group = parser.add_argument_group("attribution")
+    group.add_argument("--method", choices=METHODS, default=METHODS[0], metavar="METHOD",
+                       help=f"{', '.join(METHODS)} (default {METHODS[0]})")  # fmt: skip
+    group.add_argument("--frames", metavar="FROM:TO[:EVERY]",
+                       help="frames to score, such as 0:500 (default all)")  # fmt: skip
+    group.add_argument("--aggregate", choices=AGGREGATES, default=AGGREGATES[0],
+                       help=f"over frames (default {AGGREGATES[0]})")  # fmt: skip
+
+
+def add_settings_flags(parser: argparse.ArgumentParser) -> None:
+    """One flag for every knob of `FitSettings`, with its help, default and bounds."""
+    common = parser.add_argument_group("training")
+    advanced = parser.add_argument_group("training, advanced")
+    hints = get_type_hints(FitSettings)
+    for knob in fields(FitSettings):
+        group = advanced if knob.metadata["advanced"] else common
+        how: dict[str, Any] = {"dest": f"setting_{knob.name}", "help": _help(knob)}
+        if hints[knob.name] is bool:
+            how |= {"action": argparse.BooleanOptionalAction}
+        elif choices := FitSettings.choices(knob.name):
+            how |= {"choices": choices}
+        else:
+            how |= {"type": hints[knob.name], "metavar": hints[knob.name].__name__.upper()}
+        group.add_argument(flag(knob.name), **how)
+
+
+def flag(knob: str) -> str:
+    """Flag of a knob.
+
+    >>> flag("lambda_"), flag("batch_size")
+    ('--lambda', '--batch-size')
+    """
+    return "--" + knob.rstrip("_").replace("_", "-")
+
+
+def settings_from(arguments: argparse.Namespace) -> FitSettings:
+    """Settings with the flags that were given."""
+    given = {knob.name: getattr(arguments, f"setting_{knob.name}") for knob in fields(FitSettings)}
+    return FitSettings(**{name: value for name, value in given.items() if value is not None})
+
+
+def factors_from(texts: list[str]) -> dict[str, Factor]:
+    """Factors as typed: ``name=variable,variable`` and, if wanted, ``:latents``."""
+    from napari_xcebra.learn import Factor
+
+    factors: dict[str, Factor] = {}
+    for text in texts:
+        name, _, rest = text.partition("=")
+        variables, _, latents = rest.partition(":")
+        named = tuple(v.strip() for v in variables.split(",") if v.strip())
+        if not name or not named or (latents and not latents.isdecimal()):
+            raise InputError(f"--factor {text} is not of the form name=variable,variable or "
+                             "name=variable,variable:latents.")  # fmt: skip
+        if name in factors:
+            raise InputError(f"--factor {name} is given twice: list its variables in one.")
+        factors[name] = Factor(named, int(latents) if latents else None)
+    return factors
+
+
+def kinds_from(texts: list[str]) -> dict[str, Kind]:
+    """Kinds as typed: ``variable=kind``."""
+    kinds: dict[str, Kind] = {}
+    for text in texts:
+        name, _, kind = text.partition("=")
+        known = next((k for k in KINDS if k == kind), None)
+        if not name or known is None:
+            raise InputError(f"--kind {text} is not of the form variable=kind with a kind of "
+                             f"{', '.join(KINDS)}.")  # fmt: skip
+        kinds[name] = known
+    return kinds
+
+
+def frames_from(text: str | None) -> slice | None:
+    """Frames as typed: ``from:to`` or ``from:to:every``, each of which may be left out."""
+    if text is None:
+        return None
+    parts = text.split(":")
+    try:
+        numbers = [int(part) if part.strip() else None for part in parts]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (2, 3):
+        raise InputError(f"--frames {text} is not of the form from:to or from:to:every.")
+    return slice(*numbers)
+
+
+def _help(knob: Field[Any]) -> str:
+    low, high = knob.metadata["low"], knob.metadata["high"]
+    assert knob.default is not MISSING
+    default = {True: "yes", False: "no"}.get(knob.default) if knob.type == "bool" else knob.default
+    bounds = "" if low is None else f"; {low:g} to {high:g}"
+    return f"{knob.metadata['help']} (default {default}{bounds})".replace("%", "%%")

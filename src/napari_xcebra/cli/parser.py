@@ -1,0 +1,126 @@
+"""What can be typed, and what happens when it cannot be done.
+
+Nothing here imports torch: help and errors in the arguments come at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from napari_xcebra.cli import commands
+from napari_xcebra.cli.flags import (
+    FACTORS_HELP,
+    add_attribution_flags,
+    add_output_flags,
+    add_recording_flags,
+    add_settings_flags,
+)
+from napari_xcebra.recording import InputError
+
+PROGRAM = "napari-xcebra"
+DEMO_FOLDER = "napari-xcebra-demo"
+WRONG, INTERRUPTED = 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; those of the process if not given.
+
+    Returns
+    -------
+    int
+        Exit code: 0 done, 2 it cannot be done (one sentence on stderr says why), 130 interrupted.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # a terminal that has no λ should not end the program
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    typed = list(sys.argv[1:] if argv is None else argv)
+    arguments = make_parser().parse_args(typed)
+    arguments.typed = typed
+    try:
+        arguments.command(arguments)
+    except commands.Interrupted as stopped:
+        print(stopped, file=sys.stderr)
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except (InputError, OSError) as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return WRONG
+    return 0
+
+
+class Parser(argparse.ArgumentParser):
+    """Answers a mistake with one sentence instead of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and end the program."""
+        self.exit(WRONG, f"{self.prog}: {message.rstrip('.')}. See {self.prog} --help.\n")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Parser of all commands."""
+    parser = Parser(
+        PROGRAM, description="Which imaged cells carry a variable? Train xCEBRA and find out."
+    )
+    add = parser.add_subparsers(title="commands", required=True, metavar="COMMAND").add_parser
+
+    def command(
+        name: str, run: Callable[[argparse.Namespace], None], usage: str, help: str
+    ) -> Parser:
+        made: Parser = add(
+            name,
+            help=help,
+            description=f"{help[0].upper()}{help[1:]}.",
+            usage=f"{PROGRAM} {name} {usage}",
+            allow_abbrev=False,
+        )
+        made.set_defaults(command=run)
+        return made
+
+    demo = command(
+        "demo",
+        commands.demo,
+        "[--out DIR] [settings]",
+        "simulate an imaged field, train, and paint the cells",
+    )
+    demo.add_argument("--cells", type=int, help="cells to simulate (default 200)")
+    demo.add_argument("--frames", type=int, help="frames to simulate (default 20000)")
+    add_output_flags(demo, default=DEMO_FOLDER)
+    add_settings_flags(demo)
+
+    info = command("info", commands.info, "PATH [--behavior FILE]", "show what a recording holds")
+    add_recording_flags(info)
+
+    training = "PATH [--behavior FILE] --factor NAME=VARIABLES … --out DIR [settings]"
+    fit = command("fit", commands.fit, training, "train on a recording and measure the fit")
+    run = command("run", commands.run, training, "fit, then attribute")
+    for made in (fit, run):
+        add_recording_flags(made)
+        made.add_argument("--factor", action="append", default=[], metavar="NAME=VARIABLES",
+                          help=FACTORS_HELP)  # fmt: skip
+        add_output_flags(made)
+        made.add_argument(
+            "--resume", action="store_true", help="go on from the checkpoint in --out, if any"
+        )
+        if made is run:
+            add_attribution_flags(made)
+        add_settings_flags(made)
+
+    scoring = "FIT PATH [--behavior FILE] --out DIR [settings]"
+    attribute = command("attribute", commands.attribute, scoring, "score the cells with a fit")
+    attribute.add_argument("fit", metavar="FIT", help="folder that fit wrote")
+    add_recording_flags(attribute)
+    add_attribution_flags(attribute)
+    add_output_flags(attribute)
+    return parser

@@ -1,0 +1,75 @@
+"""Progress bars, and Ctrl-C as a request to stop."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from napari_xcebra.learn import Progress
+
+
+class Request:
+    """Whether the user has asked to stop; to be called, as `stop` is."""
+
+    def __init__(self) -> None:
+        self.made = False
+
+    def __call__(self) -> bool:
+        """Whether it was made."""
+        return self.made
+
+
+@contextmanager
+def interrupt_as_request() -> Iterator[Request]:
+    """Take the first Ctrl-C as a request to stop at the next report; the second ends at once."""
+    request = Request()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        request.made = True
+        signal.signal(signal.SIGINT, before)
+        print("\nStopping at the next report (Ctrl-C again: at once) …", file=sys.stderr)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield request
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def training_bar(arguments: argparse.Namespace, steps: int) -> Iterator[Callable[[Progress], None]]:
+    """Progress bar of a training run: phase, losses and λ."""
+    with _bar(arguments, steps, "step") as bar:
+
+        def show(progress: Progress) -> None:
+            losses = " ".join(f"{name} {loss:.2f}" for name, loss in progress.loss.items())
+            bar.set_description(progress.phase, refresh=False)
+            bar.set_postfix_str(f"{losses} λ {progress.lambda_:.3g}", refresh=False)
+            bar.update(progress.step - bar.n)
+
+        yield show
+
+
+@contextmanager
+def attribution_bar(arguments: argparse.Namespace) -> Iterator[Callable[[int, int], None]]:
+    """Progress bar of an attribution, in frames."""
+    with _bar(arguments, None, "frame", "attributing") as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield show
+
+
+def _bar(arguments: argparse.Namespace, total: int | None, unit: str, text: str = "") -> tqdm:
+    shown = not arguments.quiet and (arguments.progress or sys.stderr.isatty())
+    return tqdm(total=total, unit=unit, desc=text, disable=not shown, dynamic_ncols=True)

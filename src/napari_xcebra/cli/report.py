@@ -1,0 +1,105 @@
+"""What the commands print: tables in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from napari_xcebra.recording import Recording
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.learn import Fit, Goodness
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Text in columns: the first to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        first, *others = zip(row, widths, strict=True)
+        return "  ".join([first[0].ljust(first[1]), *(text.rjust(w) for text, w in others)])
+
+    return "\n".join([line(header), "  ".join("─" * w for w in widths), *map(line, rows)])
+
+
+def factor_table(
+    fit: Fit,
+    attribution: Attribution | None = None,
+    truth: Mapping[str, np.ndarray] | None = None,
+) -> str:
+    """A row a factor: goodness, R², verdict; selected cells and auROC where there are such."""
+    from napari_xcebra.attribution import auroc
+
+    header = ["factor", "goodness (nats)", "R²", "verdict"]
+    rows = [[name, *_goodness_words(goodness)] for name, goodness in fit.goodness.items()]
+    if attribution is not None:
+        header.append("selected")
+        for row in rows:
+            scored = int((~np.isnan(attribution.score(row[0]))).sum())
+            selected = int(attribution.selected(row[0]).sum())
+            row.append("–" if attribution.at_chance(row[0]) else f"{selected} of {scored}")
+    if attribution is not None and truth:
+        header.append("auROC")
+        for row in rows:
+            carries = truth.get(row[0], np.zeros(0, bool))
+            # neither all nor none: else there is nothing to tell apart
+            mixed = 0 < carries.sum() < len(carries)
+            row.append(f"{auroc(attribution.score(row[0]), carries):.3f}" if mixed else "–")
+    return table(header, rows)
+
+
+def _goodness_words(goodness: Goodness) -> list[str]:
+    verdict = "at chance"
+    if goodness.above_chance:
+        verdict = "clear" if goodness.goodness > 0.5 else "weak"
+    digits = ".2f" if abs(goodness.goodness) < 1e4 else ".1e"
+    nats = f"{goodness.goodness:{digits}} ± {goodness.error:{digits}}"
+    return [nats, "–" if np.isnan(goodness.r2) else f"{goodness.r2:.2f}", verdict]
+
+
+def recording_tables(recording: Recording) -> str:
+    """What a recording holds, and its variables."""
+    accepted, excluded = np.asarray(recording.accepted), np.asarray(recording.excluded)
+    constant = int((np.ptp(recording.traces, axis=0) == 0).sum())
+    where = recording.footprints
+    facts = [
+        ("source", recording.source or "–"),
+        ("frames", f"{recording.n_frames}"),
+        ("frames per second", f"{recording.rate:g}"),
+        ("duration", f"{recording.n_frames / recording.rate:.0f} s"),
+        ("trials or sessions", f"{len(np.asarray(recording.starts))}"),
+        ("excluded frames", f"{int(excluded.sum())}"),
+        ("cells", f"{recording.n_cells} ({int(accepted.sum())} accepted, {constant} constant)"),
+        (
+            "footprints",
+            "none" if where is None else "{} × {} pixels".format(*where.shape),
+        ),
+        ("images", ", ".join(recording.images) or "none"),
+    ]
+    width = max(len(name) for name, _ in facts)
+    lines = [f"{name.ljust(width)}  {value}" for name, value in facts]
+    lines += ["", _variable_table(recording)]
+    return "\n".join([*lines, *([""] if recording.notes else []), *recording.notes])
+
+
+def _variable_table(recording: Recording) -> str:
+    if not recording.behavior:
+        return "No behaviour: give --behavior FILE."
+    rows = []
+    for name, variable in recording.behavior.items():
+        known = variable.values[variable.known]
+        spread = f"{known.min():.4g} to {known.max():.4g}" if len(known) else "–"
+        rows.append(
+            [
+                name,
+                variable.kind,
+                variable.unit or "–",
+                str(variable.values.shape[1]),
+                spread,
+                f"{variable.known.mean():.0%}",
+            ]
+        )
+    return table(["variable", "kind", "unit", "columns", "range", "known"], rows)
