@@ -38,6 +38,7 @@ def test_the_neuron_gradient_is_captums_saliency(stream):
 
 def test_the_inverted_neuron_gradient_is_the_pseudoinverse_at_every_frame(stream):
     jacobian = joined("neuron-gradient", stream).flatten(2).double().numpy()
+    assert np.linalg.cond(jacobian).max() < 1e4  # beyond it single precision has lost J itself
     expected = np.linalg.pinv(jacobian).transpose(0, 2, 1)
     inverted = joined("inverted-neuron-gradient", stream).flatten(2).numpy()
     size = np.abs(expected).max((1, 2), keepdims=True)
@@ -52,6 +53,17 @@ def test_the_pseudoinverse_holds_for_parts_in_very_different_units():
     expected = np.linalg.pinv(jacobian.double().numpy()).transpose(0, 2, 1)
     relative = inverse(jacobian, scale, CUT_OFF).numpy() / scale[:, None].numpy()
     np.testing.assert_allclose(relative, expected / scale[:, None].numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_singular_values_below_the_cut_off_count_as_zero():
+    jacobian = torch.randn(5, 4, 30, generator=torch.Generator().manual_seed(0))
+    jacobian[:, 3] = jacobian[:, 2] + 0.01 * jacobian[:, 3]
+    exact = jacobian.double().numpy()
+    for cut_off in (1e-6, 0.1):
+        expected = np.linalg.pinv(exact, rcond=cut_off).transpose(0, 2, 1)
+        found = inverse(jacobian, torch.ones(4), cut_off).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert np.abs(expected).max() < 0.1 * np.abs(np.linalg.pinv(exact)).max()
 
 
 def test_a_latent_that_does_nothing_does_not_blow_up_the_others():
