@@ -146,9 +146,9 @@ def _block_loss(training: Training, part: Part, embedding: np.ndarray, block: in
     anchors, number = training.split.held_out.anchors, training.split.block
     if part.name == TIME:
         parts = training.parts
-        starts = training.split.held_out.pairs(training.settings.time_offset)
+        starts = training.split.held_out.pairs(part.offset)
         reference = _drawn(starts[number[starts] == block], rng)
-        positive = reference + training.settings.time_offset
+        positive = reference + part.offset
     else:
         parts = (part,)
         known = training.labels[part.name].known
@@ -156,9 +156,10 @@ def _block_loss(training: Training, part: Part, embedding: np.ndarray, block: in
         positive = _elsewhere(training, part, block).draw(reference, rng)
     negative = _drawn(anchors[number[anchors] != block], rng)
     a, b, c = (torch.as_tensor(embedding[f]) for f in (reference, positive, negative))
-    pair = torch.stack([training.pair(p, a, b) for p in parts]).sum(0)
-    cross = torch.stack([training.cross(p, a, c) for p in parts]).sum(0)
-    return float(info_nce(pair, cross).mean())
+    weights = [p.time_weight if part.name == TIME else 1.0 for p in parts]
+    pair = sum(w * training.pair(p, a, b) for w, p in zip(weights, parts, strict=True))
+    cross = sum(w * training.cross(p, a, c) for w, p in zip(weights, parts, strict=True))
+    return float(info_nce(torch.as_tensor(pair), torch.as_tensor(cross)).mean())
 
 
 def _drawn(frames: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -167,7 +168,7 @@ def _drawn(frames: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def _elsewhere(training: Training, part: Part, block: int) -> LabelNeighbours:
     """Finds label neighbours in the other held-out blocks."""
-    labels, offset = training.labels[part.name], training.settings.time_offset
+    labels, offset = training.labels[part.name], part.offset
     anchors, starts = training.split.held_out.anchors, training.split.held_out.pairs(offset)
     candidates = anchors[(training.split.block[anchors] != block) & labels.known[anchors]]
     steps = starts[labels.known[starts] & labels.known[starts + offset]]

@@ -115,19 +115,43 @@ def _joint_code(columns: list[np.ndarray], known: np.ndarray) -> np.ndarray:
     return code
 
 
+def step_offset(labels: Labels, segment: np.ndarray, size: float, longest: int) -> int:
+    """Frames a label needs to move by `size` of its standard deviation (root mean square).
+
+    Too short a step tells nothing apart from noise, too long a one leaves nothing to learn.
+    Labels that are only discrete have no steps: 1.
+    """
+    if labels.is_discrete:
+        return 1
+    points = labels.points(np.arange(len(labels.known)))
+    variance = points[labels.known].var(0).sum()
+    for lag in range(1, longest + 1):
+        start = pairs_within(labels, segment, lag)
+        moved = np.square(points[start + lag] - points[start]).sum(1)
+        if len(moved) == 0 or moved.mean() >= size**2 * variance:
+            return lag
+    return max(1, longest)
+
+
+def pairs_within(labels: Labels, segment: np.ndarray, lag: int) -> np.ndarray:
+    """Frames t at which the label is known, as it is at t + lag of the same segment."""
+    known = labels.known[lag:] & labels.known[:-lag] & (segment[lag:] == segment[:-lag])
+    return np.flatnonzero(known)
+
+
 def correlation_time(labels: Labels, segment: np.ndarray, longest: int) -> int:
     """Frames after which a label has forgotten itself (autocorrelation below 0.1).
 
     The autocorrelation is taken within segments, by lags that grow by a quarter each time.
     """
     targets = labels.targets()
-    known = labels.known
-    centred = targets - targets[known].mean(0)
-    variance = np.square(centred[known]).mean()
+    centred = targets - targets[labels.known].mean(0)
+    variance = np.square(centred[labels.known]).sum(1).mean()
     lag = 1
     while lag < longest:
-        both = known[lag:] & known[:-lag] & (segment[lag:] == segment[:-lag])
-        if not both.any() or (centred[lag:] * centred[:-lag])[both].mean() < 0.1 * variance:
+        start = pairs_within(labels, segment, lag)
+        product = (centred[start] * centred[start + lag]).sum(1)
+        if len(start) == 0 or product.mean() < 0.1 * variance:
             break
         lag = max(lag + 1, int(lag * 1.25))
     return min(lag, longest)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.learn.labels import Labels
+from napari_xcebra.learn.labels import Labels, pairs_within, step_offset
 from napari_xcebra.learn.settings import FitSettings, Similarity
 from napari_xcebra.recording import InputError, Recording
 
@@ -42,8 +42,14 @@ class Part:
 
     Parameters
     ----------
+    similarity : {"euclidean", "dot", "power"}
     temperature : float
         τ of the similarity φ/τ; where learning starts if `learned`.
+    offset : int
+        Frames over which the positive pair steps.
+    time_weight : float
+        Weight of this part's φ/τ inside the time objective: a label that moves further over a
+        time pair than over its own step counts less there (App. A.2 asks that both agree).
     """
 
     name: str
@@ -53,6 +59,8 @@ class Part:
     similarity: Similarity
     temperature: float
     learned: bool = False
+    offset: int = 1
+    time_weight: float = 1.0
 
     @property
     def latents(self) -> slice:
@@ -100,34 +108,62 @@ def factor_labels(recording: Recording, factors: Mapping[str, Factor]) -> dict[s
     return {name: Labels.of(recording, f.variables, name) for name, f in factors.items()}
 
 
+def label_offsets(
+    recording: Recording, labels: Mapping[str, Labels], settings: FitSettings
+) -> dict[str, int]:
+    """Frames over which each factor's labels step, at most 5 s and what the blocks allow."""
+    if settings.label_offset:
+        return dict.fromkeys(labels, settings.label_offset)
+    longest = max(1, min(round(5 * recording.rate), recording.n_frames // (10 * settings.blocks)))
+    return {
+        name: step_offset(label, recording.segment, settings.label_step, longest)
+        for name, label in labels.items()
+    }
+
+
+def time_offset(recording: Recording, offsets: Mapping[str, int], settings: FitSettings) -> int:
+    """Frames between the members of a time pair: as set, else the slowest label's step."""
+    return settings.time_offset or max(offsets.values(), default=max(1, round(recording.rate / 2)))
+
+
 def lay_out(
     factors: Mapping[str, Factor],
     labels: Mapping[str, Labels],
-    starts: np.ndarray,
+    segment: np.ndarray,
+    offsets: Mapping[str, int],
     settings: FitSettings,
 ) -> tuple[Part, ...]:
     """Parts of the embedding: factors in their order, then time.
 
     Parameters
     ----------
-    starts : (n,) int64
-        First frames of the training pairs, from which label steps are taken.
+    segment : (frames,) int64
+        Trial of each frame; label steps are taken within.
+    offsets : mapping of str to int
+        Frames a step, of each factor and of "time".
     """
     parts: list[Part] = []
     stop = 0
     for name, factor in factors.items():
-        latents = factor.latents or labels[name].dimensions
+        label, similarity = labels[name], factor.similarity or settings.similarity
+        latents = factor.latents or label.dimensions
         if settings.mode == "supervised":
-            latents = labels[name].targets().shape[1]
+            latents = label.targets().shape[1]
+        step, longer = (_step_variance(label, segment, offsets[n]) for n in (name, TIME))
+        matched = settings.temperature == "matched" and similarity == "euclidean" and step > 0
+        # τ = 2σ² of the label steps: the optimum of InfoNCE then has the scale of the labels
+        temperature = factor.temperature or (2 * step if matched else settings.temperature_value)
         parts.append(
             Part(
                 name,
                 tuple(factor.variables),
                 stop,
                 stop + latents,
-                factor.similarity or settings.similarity,
-                factor.temperature or _temperature(labels[name], starts, settings),
+                similarity,
+                temperature,
                 settings.temperature == "learned" and factor.temperature is None,
+                offsets[name],
+                step / longer if longer > 0 else 1.0,
             )
         )
         stop += latents
@@ -141,14 +177,12 @@ def lay_out(
                 settings.similarity,
                 settings.temperature_value,
                 settings.temperature == "learned",
+                offsets[TIME],
             )
         )
     return tuple(parts)
 
 
-def _temperature(labels: Labels, starts: np.ndarray, settings: FitSettings) -> float:
-    """τ = 2σ² of the label steps: the optimum of InfoNCE then has the scale of the labels."""
-    if settings.temperature != "matched" or settings.similarity != "euclidean":
-        return settings.temperature_value
-    known = starts[labels.known[starts] & labels.known[starts + settings.time_offset]]
-    return 2 * labels.step_variance(known, known + settings.time_offset) or 1.0
+def _step_variance(labels: Labels, segment: np.ndarray, offset: int) -> float:
+    start = pairs_within(labels, segment, offset)
+    return labels.step_variance(start, start + offset)

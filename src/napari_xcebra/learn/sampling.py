@@ -118,13 +118,20 @@ class Sampler:
     ----------
     labels : mapping of factor name to Labels
     offset : int
-        k of the time pair (t, t + k) and of the label step, in frames.
+        k of the time pair (t, t + k), in frames.
     exclusion : int
         Frames around a reference from which its label partner may not come.
+    label_offsets : mapping of factor name to int, optional
+        k of each factor's label step, where it is not `offset`.
     """
 
     def __init__(
-        self, frames: Frames, labels: Mapping[str, Labels], offset: int, exclusion: int = 0
+        self,
+        frames: Frames,
+        labels: Mapping[str, Labels],
+        offset: int,
+        exclusion: int = 0,
+        label_offsets: Mapping[str, int] | None = None,
     ) -> None:
         self.offset = offset
         starts = frames.pairs(offset)
@@ -132,14 +139,16 @@ class Sampler:
         self.neighbours: dict[str, LabelNeighbours] = {}
         for name, label in labels.items():
             known &= label.known
-            steps = starts[label.known[starts] & label.known[starts + offset]]
+            step = (label_offsets or {}).get(name, offset)
+            steps = frames.pairs(step)
+            steps = steps[label.known[steps] & label.known[steps + step]]
             candidates = frames.anchors[label.known[frames.anchors]]
             if len(steps) == 0:
                 raise InputError(
-                    f"Factor {name!r} has no two frames {offset} apart, within one trial and "
+                    f"Factor {name!r} has no two frames {step} apart, within one trial and "
                     "in use, at which its variables are known."
                 )
-            self.neighbours[name] = LabelNeighbours(label, candidates, steps, offset, exclusion)
+            self.neighbours[name] = LabelNeighbours(label, candidates, steps, step, exclusion)
         self.references = starts[known[starts]]
         if len(self.references) == 0:
             raise InputError("There is no frame at which the variables of all factors are known.")

@@ -70,7 +70,19 @@ class FitSettings:
         0.0, "Gaussian smoothing of the traces, in frames (0: none)", low=0.0, high=100.0
     )
     time_offset: int = knob(
-        1, "frames between the two members of a time pair and of a label step", low=1, high=10_000
+        0,
+        "frames between the two members of a time pair (0: the slowest factor's label step)",
+        low=0,
+        high=10_000,
+    )
+    label_offset: int = knob(
+        0,
+        "frames over which a label's steps are taken (0: as many as a step of label_step needs)",
+        low=0,
+        high=10_000,
+    )
+    label_step: float = knob(
+        0.3, "size of a label's step, in standard deviations of the label", low=0.01, high=2.0
     )
     batch_size: int = knob(512, "frames a step; also the number of negatives", low=16, high=65_536)
     learning_rate: float = knob(0.01, "step size of Adam at its peak", low=1e-6, high=1.0)

@@ -61,7 +61,9 @@ class Split:
     block: np.ndarray
 
 
-def split_frames(recording: Recording, settings: FitSettings, guard: int) -> Split:
+def split_frames(
+    recording: Recording, settings: FitSettings, guard: int, offset: int = 0
+) -> Split:
     """Hold out blocks spread evenly over the usable frames, one in the middle of each part.
 
     Parameters
@@ -69,7 +71,10 @@ def split_frames(recording: Recording, settings: FitSettings, guard: int) -> Spl
     guard : int
         Frames on either side of a block that are used for nothing: next to a held-out frame,
         traces and labels are still those of the training.
+    offset : int
+        Frames between the members of a time pair, if not as the settings have it.
     """
+    offset = offset or settings.time_offset or 1
     usable = ~np.asarray(recording.excluded)
     n_usable = int(usable.sum())
     part = n_usable / settings.blocks
@@ -88,28 +93,28 @@ def split_frames(recording: Recording, settings: FitSettings, guard: int) -> Spl
     # a held-out run must not join two blocks, hence the block number in its segment
     held_out = Frames.within(block >= 0, segment * (settings.blocks + 1) + block, settings.window)
     split = Split(training, held_out, block)
-    _check(split, recording, settings)
+    _check(split, recording, settings, offset)
     return split
 
 
-def _check(split: Split, recording: Recording, settings: FitSettings) -> None:
+def _check(split: Split, recording: Recording, settings: FitSettings, offset: int) -> None:
     longest = int(np.bincount(recording.segment[~np.asarray(recording.excluded)]).max(initial=0))
-    if longest < settings.window + settings.time_offset:
+    if longest < settings.window + offset:
         raise InputError(
             f"The longest trial has {longest} usable frames: window ({settings.window}) + "
-            f"time_offset ({settings.time_offset}) frames are needed in at least one trial."
+            f"time_offset ({offset}) frames are needed in at least one trial."
         )
-    pairs = len(split.training.pairs(settings.time_offset))
+    pairs = len(split.training.pairs(offset))
     if pairs < settings.batch_size:
         raise InputError(
             f"{pairs} frames are left for training pairs, of {recording.n_frames} in the "
             f"recording: at least batch_size ({settings.batch_size}) are needed; record longer or "
             "lower batch_size, window, time_offset or held_out."
         )
-    blocks = np.unique(split.block[split.held_out.pairs(settings.time_offset)])
+    blocks = np.unique(split.block[split.held_out.pairs(offset)])
     if len(blocks) < settings.blocks:
         raise InputError(
             f"Only {len(blocks)} of {settings.blocks} held-out blocks are long enough for window "
-            f"({settings.window}) + time_offset ({settings.time_offset}) frames: use fewer blocks, "
+            f"({settings.window}) + time_offset ({offset}) frames: use fewer blocks, "
             "a larger held_out or a longer recording."
         )

@@ -21,7 +21,16 @@ from napari_xcebra.learn.objective import (
     jacobian_penalty,
     pair_similarity,
 )
-from napari_xcebra.learn.parts import TIME, Factors, Part, as_factors, factor_labels, lay_out
+from napari_xcebra.learn.parts import (
+    TIME,
+    Factors,
+    Part,
+    as_factors,
+    factor_labels,
+    label_offsets,
+    lay_out,
+    time_offset,
+)
 from napari_xcebra.learn.sampling import Batch, Sampler
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.split import split_frames
@@ -86,16 +95,19 @@ class Training:
         self.labels = factor_labels(recording, self.factors)
         longest = recording.n_frames // (4 * settings.blocks)
         times = [correlation_time(c, recording.segment, longest) for c in self.labels.values()]
-        self.guard = max([settings.time_offset + settings.window, *times])
-        self.split = split_frames(recording, settings, self.guard)
-        starts = self.split.training.pairs(settings.time_offset)
-        self.parts = lay_out(self.factors, self.labels, starts, settings)
+        offsets = label_offsets(recording, self.labels, settings)
+        offset = time_offset(recording, offsets, settings)
+        self.split = split_frames(recording, settings, max([offset, *times]), offset)
+        self.parts = lay_out(
+            self.factors, self.labels, recording.segment, {**offsets, TIME: offset}, settings
+        )
         self.inputs = inputs_for(recording, self.split.training.anchors, settings)
         self.sampler = Sampler(
             self.split.training,
             self.labels,
-            settings.time_offset,
+            offset,
             round(settings.exclusion * recording.rate),
+            offsets,
         )
         self.device = choose_device(settings.device)
         self.data = FrameData(self.inputs.of(recording), settings.window, self.device)
@@ -240,17 +252,20 @@ class Training:
             groups.append(batch.time)
         embedding, activations = self.encoder.trace(self.data[np.concatenate(groups)])
         reference, *positives = (embedding * self.scale()).split(size)
-        losses, everywhere = [], None
+        losses = []
+        everywhere = along = torch.zeros((), device=self.device)
         for number, part in enumerate(self.parts):
             negative = self.cross(part, reference, reference)
             if part.name != TIME:
                 positive = self.pair(part, reference, positives[number])
                 losses.append(self._info_nce(positive, negative))
-            everywhere = negative if everywhere is None else everywhere + negative
+            if has_time:
+                # App. A.2: the time objective covers the whole embedding
+                pair = self.pair(part, reference, positives[-1])
+                everywhere = everywhere + part.time_weight * negative
+                along = along + part.time_weight * pair
         if has_time:
-            # App. A.2: the time objective covers the whole embedding
-            positive = sum(self.pair(part, reference, positives[-1]) for part in self.parts)
-            losses.append(self._info_nce(positive, everywhere))
+            losses.append(self._info_nce(along, everywhere))
         return torch.stack(losses), [a[: self._penalty_rows] for a in activations]
 
     def _info_nce(self, positive: Tensor, negative: Tensor) -> Tensor:
