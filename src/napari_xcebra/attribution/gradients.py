@@ -9,8 +9,13 @@ from torch import Tensor
 
 from napari_xcebra.attribution.stream import Stream
 
-CUT_OFF = 1e-6
-"""Singular values of J below this share of the largest count as zero."""
+CUT_OFF = 0.05
+"""Singular values of J below this share of the largest count as zero.
+
+With more latents than the recording has dimensions, what is left over has next to no gradient,
+and its inverse drowns the rest: box model with 2 time latents too many, auROC 0.93–0.96 with
+1e-6, 0.97–1.00 with 0.05; with the right number both give 0.99–1.00 (3 recordings each).
+"""
 
 
 def neuron_gradient(stream: Stream) -> Iterator[Tensor]:

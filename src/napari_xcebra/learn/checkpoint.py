@@ -82,6 +82,7 @@ class Checkpoint:
         training = self.training
         tensors = {f"encoder.{n}": w for n, w in training.encoder.state_dict().items()}
         tensors["log_temperature"] = training.log_temperature.detach()
+        tensors["log_time_weight"] = training.log_time_weight.detach()
         for number, state in training.optimizer.state_dict()["state"].items():
             tensors |= {f"adam.{number}.{name}": value for name, value in state.items()}
         for name, values in training.history.items():
@@ -94,6 +95,7 @@ class Checkpoint:
         training.encoder.load_state_dict(encoder)
         with torch.no_grad():
             training.log_temperature.copy_(tensors["log_temperature"])
+            training.log_time_weight.copy_(tensors["log_time_weight"])
         state: dict[int, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
             if name.startswith("adam."):

@@ -156,7 +156,7 @@ def _block_loss(training: Training, part: Part, embedding: np.ndarray, block: in
         positive = _elsewhere(training, part, block).draw(reference, rng)
     negative = _drawn(anchors[number[anchors] != block], rng)
     a, b, c = (torch.as_tensor(embedding[f]) for f in (reference, positive, negative))
-    weights = [p.time_weight if part.name == TIME else 1.0 for p in parts]
+    weights = training.log_time_weight.detach().exp().tolist() if part.name == TIME else [1.0]
     pair = sum(w * training.pair(p, a, b) for w, p in zip(weights, parts, strict=True))
     cross = sum(w * training.cross(p, a, c) for w, p in zip(weights, parts, strict=True))
     return float(info_nce(torch.as_tensor(pair), torch.as_tensor(cross)).mean())

@@ -57,7 +57,8 @@ def inputs_for(recording: Recording, frames: np.ndarray, settings: FitSettings) 
     columns = np.flatnonzero(use)
     if len(columns) == 0:
         raise InputError("No cell is accepted: accept some, or set accepted_only to False.")
-    traces = smooth(recording.traces[:, columns], recording, settings.smoothing)[frames]
+    smoothing = settings.smoothing * recording.rate
+    traces = smooth(recording.traces[:, columns], recording, smoothing)[frames]
     mean, scale = traces.mean(0, dtype=np.float64), traces.std(0, dtype=np.float64)
     moving = scale > 1e-6 * np.maximum(np.abs(mean), 1e-30)
     if not moving.any():
@@ -69,7 +70,7 @@ def inputs_for(recording: Recording, frames: np.ndarray, settings: FitSettings) 
         np.asarray(recording.cell_ids)[columns[moving]],
         mean[moving].astype(np.float32),
         scale[moving].astype(np.float32),
-        settings.smoothing,
+        smoothing,
     )
 
 

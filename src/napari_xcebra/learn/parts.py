@@ -48,8 +48,10 @@ class Part:
     offset : int
         Frames over which the positive pair steps.
     time_weight : float
-        Weight of this part's φ/τ inside the time objective: a label that moves further over a
-        time pair than over its own step counts less there (App. A.2 asks that both agree).
+        Weight of this part's φ/τ inside the time objective, where learning starts: a label that
+        moves further over a time pair than over its own step counts less there (App. A.2 asks
+        that both agree). Learned, because what the cells tell of a label moves differently again;
+        a fixed weight makes the time latents repeat the factor, which spoils the inverse.
     """
 
     name: str

@@ -53,11 +53,11 @@ class FitSettings:
         advanced=False,
     )
     time_latents: int = knob(
-        4, "latents for what was not observed (hybrid and time)", low=1, high=64, advanced=False
+        1, "latents for what was not observed (hybrid and time)", low=1, high=64, advanced=False
     )
-    steps: int = knob(1500, "training steps", low=1, high=1_000_000, advanced=False)
+    steps: int = knob(600, "training steps", low=1, high=1_000_000, advanced=False)
     lambda_: float = knob(
-        0.05,
+        3.0,
         "weight λ of the Jacobian penalty (Eq. 10): 0 turns it off",
         low=0.0,
         high=100.0,
@@ -67,7 +67,7 @@ class FitSettings:
     seed: int = knob(0, "the same seed gives the same result", low=0, high=2**31 - 1, advanced=False)
     window: int = knob(1, "frames the encoder sees at once", low=1, high=200, advanced=False)
     smoothing: float = knob(
-        0.0, "Gaussian smoothing of the traces, in frames (0: none)", low=0.0, high=100.0
+        0.25, "Gaussian smoothing of the traces, in seconds (0: none)", low=0.0, high=60.0
     )
     time_offset: int = knob(
         0,
@@ -85,14 +85,14 @@ class FitSettings:
         0.3, "size of a label's step, in standard deviations of the label", low=0.01, high=2.0
     )
     batch_size: int = knob(512, "frames a step; also the number of negatives", low=16, high=65_536)
-    learning_rate: float = knob(0.01, "step size of Adam at its peak", low=1e-6, high=1.0)
+    learning_rate: float = knob(0.003, "step size of Adam at its peak", low=1e-6, high=1.0)
     decay: float = knob(
         0.1, "learning rate at the end, as a share of its peak (cosine decay)", low=0.0, high=1.0
     )
     settle: float = knob(
-        0.2, "share of the steps with λ = 0, while InfoNCE settles", low=0.0, high=1.0
+        0.1, "share of the steps with λ = 0, while InfoNCE settles", low=0.0, high=1.0
     )
-    ramp: float = knob(0.2, "share of the steps over which λ is raised", low=0.0, high=1.0)
+    ramp: float = knob(0.1, "share of the steps over which λ is raised", low=0.0, high=1.0)
     penalty: Penalty = knob(
         "auto", "exact: all outputs; projected: random ones; auto: the cheaper of the two"
     )
@@ -112,7 +112,7 @@ class FitSettings:
         1.0, "temperature τ where it is fixed, and where learning starts", low=1e-4, high=1e4
     )
     include_positive: bool = knob(
-        False, "count the positive pair in the sum of InfoNCE (bounded below; the paper does not)"
+        True, "count the positive pair in the sum of InfoNCE (bounded below; the paper does not)"
     )
     exclusion: float = knob(
         0.0,
@@ -123,7 +123,7 @@ class FitSettings:
     hidden_units: int = knob(
         0, "units of the first hidden layers (0: 30 per latent, 64 to 256)", low=0, high=8192
     )
-    bound: float = knob(5.0, "smooth bound of the embedding (scaled tanh)", low=0.5, high=1e4)
+    bound: float = knob(20.0, "smooth bound of the embedding (scaled tanh)", low=0.5, high=1e4)
     held_out: float = knob(
         0.2, "share of the frames kept from training to measure the fit", low=0.05, high=0.5
     )

@@ -133,7 +133,9 @@ class Training:
         temperatures = torch.tensor([part.temperature for part in self.parts])
         self.log_temperature = nn.Parameter(temperatures.log().to(self.device))
         self.log_temperature.requires_grad_(any(part.learned for part in self.parts))
-        parameters = [*self.encoder.parameters(), self.log_temperature]
+        weights = torch.tensor([part.time_weight for part in self.parts])
+        self.log_time_weight = nn.Parameter(weights.log().to(self.device))
+        parameters = [*self.encoder.parameters(), self.log_temperature, self.log_time_weight]
         self.optimizer = torch.optim.Adam(
             [p for p in parameters if p.requires_grad], lr=settings.learning_rate, fused=True
         )
@@ -262,15 +264,16 @@ class Training:
             if has_time:
                 # App. A.2: the time objective covers the whole embedding
                 pair = self.pair(part, reference, positives[-1])
-                everywhere = everywhere + part.time_weight * negative
-                along = along + part.time_weight * pair
+                weight = self.log_time_weight[number].exp()
+                everywhere = everywhere + weight * negative
+                along = along + weight * pair
         if has_time:
             losses.append(self._info_nce(along, everywhere))
         return torch.stack(losses), [a[: self._penalty_rows] for a in activations]
 
     def _info_nce(self, positive: Tensor, negative: Tensor) -> Tensor:
         # a frame is not its own negative
-        negative = negative.fill_diagonal_(float("-inf"))
+        negative = negative.fill_diagonal_(-1e9)
         return info_nce(positive, negative, self.settings.include_positive).mean()
 
     def pair(self, part: Part, a: Tensor, b: Tensor) -> Tensor:

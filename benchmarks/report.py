@@ -1,0 +1,54 @@
+"""What the benchmark scripts share: the header of a table, and intervals."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import torch
+
+
+def header(title: str) -> str:
+    """Title with date, machine, versions and the commit that was measured."""
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent,
+        check=False,
+    ).stdout.strip()
+    today = datetime.now(tz=UTC).date().isoformat()
+    return (
+        f"## {title}\n\n{today}, {processor()}, {os.cpu_count()} cores, no GPU, "
+        f"torch {torch.__version__}, one thread, commit {commit or 'unknown'}.\n"
+    )
+
+
+def processor() -> str:
+    """Name of the processor."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def bootstrapped(values: list[float], draws: int = 1000) -> tuple[float, float, float]:
+    """Mean with its bootstrapped 95 % interval, ignoring what was not measured."""
+    sample = np.array([v for v in values if np.isfinite(v)])
+    if len(sample) == 0:
+        return (float("nan"),) * 3
+    rng = np.random.default_rng(0)
+    means = sample[rng.integers(len(sample), size=(draws, len(sample)))].mean(1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(sample.mean()), float(low), float(high)
+
+
+def row(*cells: object) -> str:
+    """One row of a markdown table."""
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
