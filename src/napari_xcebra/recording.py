@@ -239,7 +239,7 @@ class Recording:
                 )
         put(self, "behavior", MappingProxyType(dict(self.behavior)))
         put(self, "cell_ids", _vector(self.cell_ids, "cell_ids", self.n_cells, np.int64))
-        if len(np.unique(self.cell_ids)) != self.n_cells:
+        if len(np.unique(np.asarray(self.cell_ids))) != self.n_cells:
             raise InputError("cell_ids has duplicates: each cell needs an id of its own.")
         put(self, "accepted", _vector(self.accepted, "accepted", self.n_cells, bool, fill=True))
         put(self, "excluded", _vector(self.excluded, "excluded", self.n_frames, bool, fill=False))
@@ -365,7 +365,7 @@ def _vector(
 ) -> np.ndarray:
     if values is None:
         return np.arange(length, dtype=dtype) if fill is None else np.full(length, fill, dtype)
-    vector = np.asarray(values).astype(dtype)
+    vector: np.ndarray = np.asarray(values).astype(dtype)
     if vector.shape != (length,):
         raise InputError(f"{name} has shape {vector.shape}: ({length},) is needed.")
     return vector

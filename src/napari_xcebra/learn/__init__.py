@@ -1,17 +1,21 @@
-"""Learning: from a recording and its factors to a trained, measured encoder."""
+"""Learning: from a recording and its factors to a trained, measured encoder.
+
+The names are imported when they are used: a form or a help page needs the settings, not torch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from os import PathLike
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from napari_xcebra.learn.checkpoint import Checkpoint
-from napari_xcebra.learn.goodness import Goodness
-from napari_xcebra.learn.parts import Factor, Factors
-from napari_xcebra.learn.result import Fit, finish
-from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training import Progress, Training, TrainingDiverged
-from napari_xcebra.recording import Recording
+if TYPE_CHECKING:
+    from napari_xcebra.learn.checkpoint import Checkpoint
+    from napari_xcebra.learn.fitting import fit
+    from napari_xcebra.learn.goodness import Goodness
+    from napari_xcebra.learn.parts import Factor
+    from napari_xcebra.learn.result import Fit
+    from napari_xcebra.learn.settings import FitSettings
+    from napari_xcebra.learn.training import Progress, Training, TrainingDiverged
 
 __all__ = [
     "Checkpoint",
@@ -25,62 +29,24 @@ __all__ = [
     "fit",
 ]
 
+_HOMES = {
+    "Checkpoint": "checkpoint",
+    "Factor": "parts",
+    "Fit": "result",
+    "FitSettings": "settings",
+    "Goodness": "goodness",
+    "Progress": "training",
+    "Training": "training",
+    "TrainingDiverged": "training",
+    "fit": "fitting",
+}
 
-def fit(
-    recording: Recording,
-    factors: Factors | None = None,
-    settings: FitSettings | None = None,
-    *,
-    on_progress: Callable[[Progress], object] | None = None,
-    stop: Callable[[], bool] | None = None,
-    checkpoint: str | PathLike[str] | None = None,
-    every: int = 10,
-) -> Fit:
-    """Train the encoder on a recording and measure it on held-out blocks.
 
-    Parameters
-    ----------
-    recording : Recording
-    factors : mapping of str to list of str, or to Factor
-        What to attribute, by behaviour variables: ``{"place": ["x_cm", "y_cm"]}``. Mode "time"
-        needs none.
-    settings : FitSettings, optional
-    on_progress : callable, optional
-        Called with a `Progress` every so many steps.
-    stop : callable, optional
-        Asked every so many steps; when it returns True, training ends there and the fit of what
-        was learned so far is returned.
-    checkpoint : path, optional
-        File in which the state of the run is kept about every 5 seconds and when it is stopped;
-        if it exists and belongs to the same run, training goes on from it. Removed at the end.
-    every : int
-        Steps between two reports.
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
-    Returns
-    -------
-    Fit
 
-    Examples
-    --------
-    >>> from napari_xcebra.simulate import box
-    >>> simulation = box(frames=3000)
-    >>> result = fit(simulation.recording, simulation.factors, FitSettings(steps=20))
-    >>> result.factors
-    ('z2', 'time')
-    """
-    training = Training(recording, factors, settings or FitSettings())
-    kept = Checkpoint(checkpoint, training) if checkpoint is not None else None
-    if kept is not None:
-        kept.restore()
-    for progress in training.run(every):
-        if on_progress is not None:
-            on_progress(progress)
-        stopped = stop is not None and stop()
-        if kept is not None:
-            kept.keep(now=stopped)
-        if stopped:
-            break
-    result = finish(training, recording.source)
-    if kept is not None and result.steps == training.settings.steps:
-        kept.remove()
-    return result
+def __dir__() -> list[str]:
+    return __all__

@@ -29,9 +29,7 @@ class Checkpoint:
         Time between two writes.
     """
 
-    def __init__(
-        self, path: str | PathLike[str], training: Training, seconds: float = 5.0
-    ) -> None:
+    def __init__(self, path: str | PathLike[str], training: Training, seconds: float = 5.0) -> None:
         self.path, self.training, self.seconds = Path(path), training, seconds
         self._written = time.monotonic()
 

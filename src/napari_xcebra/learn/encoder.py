@@ -7,6 +7,8 @@ same code serves the penalty (Eq. 10) and the attribution (Eq. 11).
 from __future__ import annotations
 
 import math
+from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -108,9 +110,14 @@ class FrameEncoder(Encoder):
         self.n_cells = n_cells
         sizes = [n_cells, hidden, hidden, max(hidden // 3, latents), latents]
         self.layers = nn.ModuleList(
-            nn.Linear(a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+            nn.Linear(inputs, outputs) for inputs, outputs in pairwise(sizes)
         )
-        _start_small(self.layers[0], self.layers[1])
+        _start_small(self.weights[0], self.weights[1])
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """Weight matrices, from the cells on: (outputs, inputs) each."""
+        return [cast(nn.Linear, layer).weight for layer in self.layers]
 
     def trace(self, x: Tensor) -> tuple[Tensor, Activations]:  # noqa: D102
         activations: Activations = []
@@ -123,14 +130,14 @@ class FrameEncoder(Encoder):
         return self._bounded(x), activations
 
     def pullback(self, directions: Tensor, activations: Activations) -> Tensor:  # noqa: D102
-        return self.pullback_to_first_layer(directions, activations) @ self.layers[0].weight
+        return self.pullback_to_first_layer(directions, activations) @ self.weights[0]
 
     def pullback_to_first_layer(self, directions: Tensor, activations: Activations) -> Tensor:
         """As `pullback`, but with respect to the input of the first nonlinearity."""
         slopes = [gelu_slope(a) for a in activations[:-1]] + [self._bound_slope(activations[-1])]
         v = directions * slopes[-1][:, None]
-        for layer, slope in zip(self.layers[:0:-1], slopes[-2::-1], strict=True):
-            v = (v @ layer.weight) * slope[:, None]
+        for weight, slope in zip(self.weights[:0:-1], slopes[-2::-1], strict=True):
+            v = (v @ weight) * slope[:, None]
         return v
 
 
@@ -148,7 +155,8 @@ class WindowEncoder(Encoder):
         self.first = nn.Conv1d(n_cells, hidden, window - 2 * skips)
         self.skips = nn.ModuleList(nn.Conv1d(hidden, hidden, 3) for _ in range(skips))
         self.last = nn.Linear(hidden, latents)
-        _start_small(self.first, self.skips[0] if skips else self.last)
+        second = cast(nn.Conv1d, self.skips[0]) if skips else self.last
+        _start_small(self.first.weight, second.weight)
 
     def trace(self, x: Tensor) -> tuple[Tensor, Activations]:  # noqa: D102
         x = self.first(x)
@@ -166,21 +174,19 @@ class WindowEncoder(Encoder):
         frames, k, _ = directions.shape
         v = (directions * self._bound_slope(activations[-1])[:, None]) @ self.last.weight
         v = v[..., None]
-        for layer, h in zip(
-            reversed(list(self.skips)), reversed(activations[1:-1]), strict=True
-        ):
+        for layer, h in zip(reversed(self.skips), reversed(activations[1:-1]), strict=True):
             through = (v * gelu_slope(h)[:, None]).flatten(0, 1)
-            through = functional.conv_transpose1d(through, layer.weight)
+            through = functional.conv_transpose1d(through, cast(nn.Conv1d, layer).weight)
             v = functional.pad(v, (1, 1)) + through.view(frames, k, *through.shape[1:])
         v = (v * gelu_slope(activations[0])[:, None]).flatten(0, 1)
         v = functional.conv_transpose1d(v, self.first.weight)
         return v.view(frames, k, *v.shape[1:])
 
 
-def _start_small(first: nn.Module, second: nn.Module) -> None:
+def _start_small(first: Tensor, second: Tensor) -> None:
     with torch.no_grad():
-        first.weight.mul_(FIRST_LAYER)
-        second.weight.div_(FIRST_LAYER)
+        first.mul_(FIRST_LAYER)
+        second.div_(FIRST_LAYER)
 
 
 def hidden_units(requested: int, latents: int) -> int:
@@ -212,7 +218,7 @@ def squared_jacobian(
     """
     directions = directions * scale
     if isinstance(encoder, FrameEncoder):
-        weight = encoder.layers[0].weight
+        weight = encoder.weights[0]
         rows = directions.shape[0] * directions.shape[1]
         if weight.shape[1] > weight.shape[0] and rows > weight.shape[0]:
             v = encoder.pullback_to_first_layer(directions, activations)

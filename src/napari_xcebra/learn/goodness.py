@@ -58,9 +58,7 @@ class Goodness:
             found = "The time latents find" if self.above_chance else "The time latents find no"
             return f"{found} structure that lasts beyond chance ({measured})."
         if not self.above_chance:
-            return (
-                f"{self.factor} is at chance in these cells ({measured}): its map means nothing."
-            )
+            return f"{self.factor} is at chance in these cells ({measured}): its map means nothing."
         strength = "clearly" if self.goodness > 0.5 else "weakly"
         sentence = f"{self.factor} is {strength} in these cells ({measured}, R² {self.r2:.2f})."
         if self.training - self.goodness > max(0.5, self.goodness):

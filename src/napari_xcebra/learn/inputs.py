@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
@@ -86,5 +87,5 @@ def smooth(traces: np.ndarray, recording: Recording, frames: float) -> np.ndarra
 
 def _spans(recording: Recording) -> Iterator[slice]:
     edges = [*np.asarray(recording.starts), recording.n_frames]
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         yield slice(int(start), int(stop))

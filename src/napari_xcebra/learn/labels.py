@@ -40,7 +40,9 @@ class Labels:
         variables = [recording.variable(name) for name in names]
         known = np.logical_and.reduce([v.known for v in variables])
         if not known.any():
-            raise InputError(f"Factor {factor!r} has no frame at which {', '.join(names)} is known.")
+            raise InputError(
+                f"Factor {factor!r} has no frame at which {', '.join(names)} is known."
+            )
         linear, angles, discrete = [], [], []
         for variable in variables:
             values = variable.values

@@ -77,13 +77,13 @@ class _LogSumExp(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:  # noqa: D102
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         softmax = torch.softmax(x, dim=1)
         ctx.save_for_backward(softmax)
         return x.amax(1) - softmax.amax(1).log()
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: D102
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (softmax,) = ctx.saved_tensors
         return softmax * gradients[0][:, None]
 

@@ -23,6 +23,7 @@ from napari_xcebra.learn.goodness import Goodness, measure_goodness
 from napari_xcebra.learn.inputs import Inputs
 from napari_xcebra.learn.parts import Part
 from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.split import Frames
 from napari_xcebra.learn.training import FrameData, Training, choose_device, limited_threads
 from napari_xcebra.recording import InputError, Recording
 
@@ -84,13 +85,15 @@ class Fit:
 
     def encoder(self, device: str | None = None) -> Encoder:
         """The trained encoder, ready to use."""
-        encoder = make_encoder(
-            len(self.inputs.cell_ids),
-            self.parts[-1].stop,
-            hidden=self.settings.hidden_units,
-            bound=self.settings.bound,
-            window=self.settings.window,
-        )
+        # the initial weights are replaced at once; drawing them must not move the user's seed
+        with torch.random.fork_rng(devices=[]):
+            encoder = make_encoder(
+                len(self.inputs.cell_ids),
+                self.parts[-1].stop,
+                hidden=self.settings.hidden_units,
+                bound=self.settings.bound,
+                window=self.settings.window,
+            )
         weights = {name: torch.as_tensor(np.array(w)) for name, w in self.weights.items()}
         encoder.load_state_dict(weights)
         return encoder.to(choose_device(device or self.settings.device)).requires_grad_(False)
@@ -215,8 +218,6 @@ def finish(training: Training, source: str) -> Fit:
 
 def usable_frames(recording: Recording, window: int) -> np.ndarray:
     """Frames whose whole window lies in one segment: (frames in use,) int64."""
-    from napari_xcebra.learn.split import Frames
-
     return Frames.within(~np.asarray(recording.excluded), recording.segment, window).anchors
 
 
@@ -224,7 +225,8 @@ def _notes(training: Training) -> tuple[str, ...]:
     notes = []
     if training.step < training.settings.steps:
         notes.append(f"Stopped after {training.step} of {training.settings.steps} steps.")
-    frames = training.split.training.anchors[:: max(1, len(training.split.training.anchors) // 2000)]
+    frames = training.split.training.anchors
+    frames = frames[:: max(1, len(frames) // 2000)]
     with torch.no_grad():
         saturated = training.encoder(training.data[frames]).abs() > 0.98 * training.encoder.bound
     share = float(saturated.float().mean())
@@ -247,7 +249,9 @@ def _read_description(folder: Path) -> dict[str, Any]:
     try:
         about = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder} holds no fit: its fit.json cannot be read ({error}).") from error
+        raise InputError(
+            f"{folder} holds no fit: its fit.json cannot be read ({error})."
+        ) from error
     if not isinstance(about, dict) or about.get("kind") != "napari-xcebra fit":
         raise InputError(f"{folder}/fit.json was not written by napari-xcebra.")
     if about["format"] > FORMAT:

@@ -61,9 +61,7 @@ class Split:
     block: np.ndarray
 
 
-def split_frames(
-    recording: Recording, settings: FitSettings, guard: int, offset: int = 0
-) -> Split:
+def split_frames(recording: Recording, settings: FitSettings, guard: int, offset: int = 0) -> Split:
     """Hold out blocks spread evenly over the usable frames, one in the middle of each part.
 
     Parameters

@@ -177,7 +177,7 @@ class Training:
         if not np.isfinite(values[:-1]).all():
             raise TrainingDiverged(
                 f"Training diverged at step {self.step}: the loss is no longer a finite number. "
-                "Lower learning_rate or bound, or set include_positive, and train again."
+                "Lower learning_rate, or set include_positive, and train again."
             )
         loss = dict(zip(self.loss_names, values[:-1], strict=True))
         progress = Progress(
@@ -304,9 +304,7 @@ class Training:
     def _regression_losses(self, batch: Batch) -> tuple[Tensor, Activations]:
         embedding, activations = self.encoder.trace(self.data[batch.reference])
         losses = [
-            (embedding[:, part.latents] - self.targets[part.name][batch.reference])
-            .square()
-            .mean()
+            (embedding[:, part.latents] - self.targets[part.name][batch.reference]).square().mean()
             for part in self.parts
         ]
         return torch.stack(losses), [a[: self._penalty_rows] for a in activations]

@@ -1,0 +1,73 @@
+"""From a recording and its factors to a trained, measured encoder, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+
+from napari_xcebra.learn.checkpoint import Checkpoint
+from napari_xcebra.learn.parts import Factors
+from napari_xcebra.learn.result import Fit, finish
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.training import Progress, Training
+from napari_xcebra.recording import Recording
+
+
+def fit(
+    recording: Recording,
+    factors: Factors | None = None,
+    settings: FitSettings | None = None,
+    *,
+    on_progress: Callable[[Progress], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    every: int = 10,
+) -> Fit:
+    """Train the encoder on a recording and measure it on held-out blocks.
+
+    Parameters
+    ----------
+    recording : Recording
+    factors : mapping of str to list of str, or to Factor
+        What to attribute, by behaviour variables: ``{"place": ["x_cm", "y_cm"]}``. Mode "time"
+        needs none.
+    settings : FitSettings, optional
+    on_progress : callable, optional
+        Called with a `Progress` every so many steps.
+    stop : callable, optional
+        Asked every so many steps; when it returns True, training ends there and the fit of what
+        was learned so far is returned.
+    checkpoint : path, optional
+        File in which the state of the run is kept about every 5 seconds and when it is stopped;
+        if it exists and belongs to the same run, training goes on from it. Removed at the end.
+    every : int
+        Steps between two reports.
+
+    Returns
+    -------
+    Fit
+
+    Examples
+    --------
+    >>> from napari_xcebra.simulate import box
+    >>> simulation = box(frames=3000)
+    >>> result = fit(simulation.recording, simulation.factors, FitSettings(steps=20))
+    >>> result.factors
+    ('z2', 'time')
+    """
+    training = Training(recording, factors, settings or FitSettings())
+    kept = Checkpoint(checkpoint, training) if checkpoint is not None else None
+    if kept is not None:
+        kept.restore()
+    for progress in training.run(every):
+        if on_progress is not None:
+            on_progress(progress)
+        stopped = stop is not None and stop()
+        if kept is not None:
+            kept.keep(now=stopped)
+        if stopped:
+            break
+    result = finish(training, recording.source)
+    if kept is not None and result.steps == training.settings.steps:
+        kept.remove()
+    return result
