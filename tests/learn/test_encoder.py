@@ -1,0 +1,129 @@
+"""The Jacobian written out is the derivative of the encoder."""
+
+import pytest
+import torch
+from torch.func import jacrev, vmap
+
+from napari_xcebra.learn.encoder import hidden_units, make_encoder, squared_jacobian
+from napari_xcebra.learn.objective import jacobian_penalty
+
+CELLS, LATENTS, FRAMES = 12, 3, 9
+WINDOWS = [1, 2, 5, 10]
+
+
+def an_encoder(window=1, cells=CELLS, hidden=16, bound=5.0, seed=0):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make_encoder(cells, LATENTS, hidden=hidden, bound=bound, window=window).double()
+
+
+def inputs(encoder, size=1.0, frames=FRAMES):
+    shape = (frames, encoder.n_cells, encoder.window)[: 2 if encoder.window == 1 else 3]
+    generator = torch.Generator().manual_seed(1)
+    return size * torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def derivative(encoder, x):
+    return vmap(jacrev(lambda frame: encoder(frame[None])[0]))(x)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+# ten times as large: into the curved part of the bound
+@pytest.mark.parametrize("size", [1.0, 10.0])
+def test_the_explicit_jacobian_is_the_derivative_that_autograd_finds(window, size):
+    encoder = an_encoder(window, bound=1.0)
+    x = inputs(encoder, size)
+    expected = derivative(encoder, x)
+    assert expected.abs().amax((1, 2)).min() > 1e-4
+    torch.testing.assert_close(encoder.jacobian(x), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_pullback_is_the_product_of_directions_with_the_jacobian(window):
+    encoder = an_encoder(window)
+    x = inputs(encoder)
+    directions = torch.randn(FRAMES, 2, LATENTS, dtype=torch.float64)
+    _, activations = encoder.trace(x)
+    expected = torch.einsum("fkl,fl...->fk...", directions, derivative(encoder, x))
+    torch.testing.assert_close(encoder.pullback(directions, activations), expected)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_every_frame_of_the_window_reaches_the_embedding(window):
+    encoder = an_encoder(window)
+    x = inputs(encoder)
+    assert encoder(x).shape == (FRAMES, LATENTS)
+    jacobian = encoder.jacobian(x).view(FRAMES, LATENTS, CELLS, window)
+    assert jacobian.abs().amax((0, 1, 2)).min() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("window", "cells", "hidden"), [(1, 40, 8), (1, 8, 40), (5, 40, 8)], ids=str
+)
+def test_the_squared_jacobian_is_its_frobenius_norm_whichever_way_it_is_taken(
+    window, cells, hidden
+):
+    """With more cells than hidden units a Gram matrix replaces the product with the first layer."""
+    encoder = an_encoder(window, cells, hidden)
+    x = inputs(encoder)
+    scale = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
+    _, activations = encoder.trace(x)
+    eye = torch.eye(LATENTS, dtype=torch.float64).expand(FRAMES, -1, -1)
+    scaled = derivative(encoder, x).flatten(2) * scale[:, None]
+    found = squared_jacobian(encoder, eye, activations, scale)
+    torch.testing.assert_close(found, scaled.square().sum((1, 2)))
+
+
+def test_the_gram_short_cut_is_taken_with_many_cells(monkeypatch):
+    encoder = an_encoder(1, cells=40, hidden=8)
+    _, activations = encoder.trace(inputs(encoder))
+    eye = torch.eye(LATENTS, dtype=torch.float64).expand(FRAMES, -1, -1)
+    monkeypatch.setattr(encoder, "pullback", None)  # the plain way would fail
+    squared_jacobian(encoder, eye, activations, torch.ones(LATENTS, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("window", [1, 5])
+def test_the_gradient_of_the_penalty_is_that_of_the_derivative_squared(window):
+    encoder = an_encoder(window, cells=40, hidden=8)
+    x, scale = inputs(encoder), torch.ones(LATENTS, dtype=torch.float64)
+    _, activations = encoder.trace(x)
+    weights = [p for p in encoder.parameters() if p.ndim > 1]
+    eye = torch.eye(LATENTS, dtype=torch.float64).expand(FRAMES, -1, -1)
+    penalty = squared_jacobian(encoder, eye, activations, scale).mean()
+    expected = derivative(encoder, x).square().sum() / FRAMES
+    for found, wanted in zip(
+        torch.autograd.grad(penalty, weights), torch.autograd.grad(expected, weights), strict=True
+    ):
+        torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("window", [1, 5])
+def test_the_projected_penalty_is_right_on_average(window):
+    encoder = an_encoder(window).float()
+    x, scale = inputs(encoder).float(), torch.tensor([0.5, 1.0, 3.0])
+    with torch.no_grad():
+        _, activations = encoder.trace(x)
+        exact = float(jacobian_penalty(encoder, activations, scale, 0))
+        generator = torch.Generator().manual_seed(0)
+        draws = torch.stack(
+            [jacobian_penalty(encoder, activations, scale, 2, generator) for _ in range(400)]
+        )
+    error = float(draws.std()) / 400**0.5
+    assert draws.std() > 0.01 * exact
+    assert abs(float(draws.mean()) - exact) < 4 * error
+    assert error < 0.03 * exact
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_the_embedding_stays_within_its_bound_and_is_free_inside(window):
+    encoder = an_encoder(window, bound=0.5)
+    with torch.no_grad():
+        assert encoder(inputs(encoder, 1e4)).abs().max() <= 0.5
+        wide = an_encoder(window, bound=1e4)
+        loose = wide.trace(inputs(wide))
+    torch.testing.assert_close(loose[0], loose[1][-1], rtol=1e-6, atol=1e-9)
+
+
+def test_hidden_units_grow_with_the_latents_within_limits():
+    assert [hidden_units(0, d) for d in (1, 4, 20)] == [64, 120, 256]
+    assert hidden_units(10, 4) == 10
