@@ -43,6 +43,7 @@ pytest: system install  ## the tests alone, under a virtual display
 	NAPARI_STRICT_QT=1 $(DISPLAY_RUN) $(BIN)/python -m pytest
 
 bench: $(BENCH_VENV)/.installed  ## measure against the reference implementation
+	$(BENCH_VENV)/bin/python -m pytest tests/test_parity.py
 	@set -e; for name in $(BENCHMARKS); do \
 		echo "== benchmarks/$$name.py"; $(BENCH_VENV)/bin/python benchmarks/$$name.py; done
 
@@ -55,7 +56,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 $(BENCH_VENV)/.installed: pyproject.toml constraints.txt
 	$(call create_venv,$(BENCH_VENV))
-	$(BENCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[bench]'
+	$(BENCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[bench]' --group dev
 	@touch $@
 
 # pip learned `--group` in 25.1, later than the pip most interpreters bring.

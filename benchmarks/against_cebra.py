@@ -46,25 +46,17 @@ from napari_xcebra.learn import Fit, FitSettings, Training, TrainingDiverged, fi
 from napari_xcebra.learn.labels import Labels
 from napari_xcebra.learn.sampling import Sampler
 from napari_xcebra.learn.split import Frames
-from napari_xcebra.learn.training import _DRAWN_AHEAD
+from napari_xcebra.learn.training import DRAWN_AHEAD
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import Simulation, box
 from napari_xcebra.simulate.box_model import box_walk
 
-OURS: dict[str, Any] = {
-    "include_positive": True,
-    "bound": 20,
-    "learning_rate": 0.003,
-    "time_offset": 3,
-    "lambda_": 0.05,
-    "temperature": "fixed",
-    "steps": 600,
-}
+OURS: dict[str, Any] = {"lambda_": 0.05, "label_step": 0.35, "smoothing": 0.0}
 """Settings of the runs that are timed to a settled map, and where they differ by latents."""
 OURS_BY_LATENTS: dict[tuple[int, int], dict[str, Any]] = {
-    (2, 2): {},
-    (4, 2): {},
-    (7, 2): {},
+    (2, 2): {"steps": 200},
+    (4, 2): {"steps": 300},
+    (7, 2): {"steps": 1000},
 }
 
 REFERENCE_BY_LATENTS: dict[tuple[int, int], ReferenceSettings] = {
@@ -100,9 +92,9 @@ def measure_steps(frames: int, batch_size: int, rounds: int) -> None:
         settle=0.0,
         ramp=0.0,
     )
-    ours = OurTraining(simulation, settings, every=_DRAWN_AHEAD)
+    ours = OurTraining(simulation, settings, every=DRAWN_AHEAD)
     runners: dict[str, tuple[Callable[[int], None], int]] = {
-        "ours": (ours.train, _DRAWN_AHEAD),
+        "ours": (ours.train, DRAWN_AHEAD),
     }
     for penalty, projections in (("one projection, its default", 1), ("exact", -1)):
         for search, tree, steps in (("unmodified", False, 1), ("k-d tree put in", True, 8)):
@@ -145,8 +137,8 @@ def measure_sampling(sizes: Sequence[int], batch_size: int, repeats: int) -> Non
         everywhere = Frames.within(np.ones(frames, bool), recording.segment, window=1)
         factor = {"z2": Labels.of(recording, ["z2"], "z2")}
         setup, sampler = timed(partial(Sampler, everywhere, factor, offset=1))
-        draw = partial(sampler.draw, batch_size * _DRAWN_AHEAD, np.random.default_rng(0))
-        ours.append(repeated(draw, repeats) / _DRAWN_AHEAD)
+        draw = partial(sampler.draw, batch_size * DRAWN_AHEAD, np.random.default_rng(0))
+        ours.append(repeated(draw, repeats) / DRAWN_AHEAD)
         theirs = []
         for tree in (False, True):
             settings = ReferenceSettings(tree, batch_size=batch_size)
@@ -161,7 +153,7 @@ def measure_sampling(sizes: Sequence[int], batch_size: int, repeats: int) -> Non
     table(
         [
             "frames",
-            f"ours, ms (drawn {_DRAWN_AHEAD} at a time)",
+            f"ours, ms (drawn {DRAWN_AHEAD} at a time)",
             "reference, ms",
             "reference with k-d tree, ms",
             "reference / ours",
@@ -549,7 +541,7 @@ def options() -> argparse.Namespace:
     add("--sampling", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="frames")
     add("--attribution", type=int, nargs="+", default=[20_000, 100_000], help="frames")
     add("--latents", type=pair, nargs="+", default=[(2, 2), (4, 2), (7, 2)], help="time+behaviour")
-    add("--box-frames", type=int, default=20_000, help="frames for the time to a settled map")
+    add("--box-frames", type=int, default=100_000, help="frames for the time to a settled map")
     add("--seeds", type=int, default=3, help="seeds for the time to a settled map")
     add("--every", type=int, default=25, help="steps between two looks at the map")
     add("--timeout", type=float, default=600.0, help="seconds of training a run")

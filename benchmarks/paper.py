@@ -51,8 +51,8 @@ def settings_for(d: int, hidden: int, mode: str, regularised: bool, seed: int) -
     return FitSettings(
         mode=mode,
         time_latents=hidden,
-        lambda_=0.05 if regularised else 0.0,
-        steps=400 if d <= 6 else 800,
+        lambda_=0.1 if regularised else 0.0,
+        steps=500 if d <= 6 else 800,
         label_step=0.35,
         smoothing=0.0,
         seed=seed,

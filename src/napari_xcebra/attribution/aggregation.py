@@ -12,8 +12,8 @@ from torch import Tensor
 from napari_xcebra.attribution.methods import local_scores, method_named
 from napari_xcebra.attribution.result import Attribution
 from napari_xcebra.attribution.stream import FrameChoice, make_stream, spread_out
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.learn.training import limited_threads
 from napari_xcebra.recording import InputError, Recording
 
 Aggregate = Literal["mean", "median", "max"]

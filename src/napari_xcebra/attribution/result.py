@@ -23,9 +23,9 @@ from napari_xcebra.attribution.stream import (
     spread_out,
 )
 from napari_xcebra.files import whole
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.parts import Part
 from napari_xcebra.learn.result import Fit, usable_frames
-from napari_xcebra.learn.training import limited_threads
 from napari_xcebra.recording import InputError, Recording
 
 FORMAT = 1

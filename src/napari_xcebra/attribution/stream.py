@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from napari_xcebra.learn.device import choose_device
 from napari_xcebra.learn.encoder import Encoder
 from napari_xcebra.learn.result import Fit, usable_frames
-from napari_xcebra.learn.training import choose_device
 from napari_xcebra.recording import InputError, Recording
 
 CHUNK_BYTES = 64 * 2**20

@@ -108,7 +108,7 @@ def _contrastive_goodness(
         chance=chance,
         goodness=mean,
         error=error,
-        training=float(np.log(training.settings.batch_size - 1) - fitted),
+        training=float(np.log(training.negatives) - fitted),
         r2=float("nan") if part.name == TIME else _decoded(training, part, embedding, seen)[0],
         above_chance=is_above_chance(mean, error),
     )

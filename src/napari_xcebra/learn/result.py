@@ -18,13 +18,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from napari_xcebra.files import whole
+from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
 from napari_xcebra.learn.encoder import Encoder, make_encoder
 from napari_xcebra.learn.goodness import Goodness, measure_goodness
 from napari_xcebra.learn.inputs import Inputs
 from napari_xcebra.learn.parts import Part
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.split import Frames
-from napari_xcebra.learn.training import FrameData, Training, choose_device, limited_threads
+from napari_xcebra.learn.training import Training
 from napari_xcebra.recording import InputError, Recording
 
 FORMAT = 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
 from napari_xcebra.learn.encoder import Activations, make_encoder
 from napari_xcebra.learn.inputs import inputs_for
 from napari_xcebra.learn.labels import correlation_time
@@ -38,8 +38,8 @@ from napari_xcebra.recording import InputError, Recording
 
 Phase = Literal["settling", "raising λ", "holding"]
 
-# steps whose pairs are drawn at once: one call of the k-d tree serves them all
-_DRAWN_AHEAD = 32
+DRAWN_AHEAD = 32
+"""Steps whose pairs are drawn at once: one call of the k-d tree serves them all."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,7 @@ class Training:
                 for name, label in self.labels.items()
             }
         self.step = 0
+        self._chunk = -1
         self.history: dict[str, list[float]] = {"step": [], "penalty": [], "lambda": []}
         for name in self.loss_names:
             self.history[name] = []
@@ -154,6 +155,11 @@ class Training:
     def loss_names(self) -> tuple[str, ...]:
         """Parts that have a loss of their own."""
         return tuple(part.name for part in self.parts)
+
+    @property
+    def negatives(self) -> int:
+        """N of the training's InfoNCE: its chance level is log N."""
+        return self.settings.batch_size - 1 + self.settings.include_positive
 
     def run(self, every: int = 10) -> Iterator[Progress]:
         """Train to the end, reporting every so many steps; may be closed at any report.
@@ -236,10 +242,10 @@ class Training:
     def _batch(self) -> Batch:
         """Pairs of this step, cut from those drawn ahead for several steps."""
         size = self.settings.batch_size
-        chunk, within = divmod(self.step, _DRAWN_AHEAD)
-        if getattr(self, "_chunk", None) != chunk:
+        chunk, within = divmod(self.step, DRAWN_AHEAD)
+        if self._chunk != chunk:
             rng = np.random.default_rng([self.settings.seed, chunk])
-            self._drawn = self.sampler.draw(size * _DRAWN_AHEAD, rng)
+            self._drawn = self.sampler.draw(size * DRAWN_AHEAD, rng)
             self._chunk = chunk
         cut = slice(within * size, (within + 1) * size)
         labels = {name: frames[cut] for name, frames in self._drawn.label.items()}
@@ -320,55 +326,6 @@ class Training:
         generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + self.step)
         projections = 0 if exact else self.settings.projections
         return jacobian_penalty(self.encoder, activations, self.scale(), projections, generator)
-
-
-class FrameData:
-    """Inputs on the training device, gathered by frame number.
-
-    Parameters
-    ----------
-    inputs : (frames, cells) float32
-    window : int
-        1: a row a frame; else the frames around it as well, (cells, window) a frame.
-    """
-
-    def __init__(self, inputs: np.ndarray, window: int, device: torch.device) -> None:
-        self.rows = torch.as_tensor(inputs, device=device)
-        self.window = window
-        self.lags = torch.arange(window, device=device) - window // 2
-
-    def __getitem__(self, frames: np.ndarray) -> Tensor:
-        """(frames, cells) or (frames, cells, window)."""
-        index = torch.as_tensor(frames, device=self.rows.device)
-        if self.window == 1:
-            return self.rows.index_select(0, index)
-        return self.rows[index[:, None] + self.lags].transpose(1, 2)
-
-
-def choose_device(name: str) -> torch.device:
-    """Device by name; "auto" takes a GPU where there is one."""
-    if name == "auto":
-        if torch.cuda.is_available():
-            name = "cuda"
-        else:
-            name = "mps" if torch.backends.mps.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError):
-        raise InputError(f"device is {name!r}, which this computer does not have.") from None
-    return device
-
-
-@contextmanager
-def limited_threads(threads: int) -> Iterator[None]:
-    """Run torch on that many threads (0: as it is), and restore the number afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _standardised(targets: np.ndarray, known: np.ndarray) -> np.ndarray:

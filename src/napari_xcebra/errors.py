@@ -1,0 +1,5 @@
+"""Errors that are shown to the user as they are."""
+
+
+class InputError(ValueError):
+    """A sentence to the scientist: what was found, where, and what is needed."""

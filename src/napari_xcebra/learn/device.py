@@ -1,0 +1,61 @@
+"""Where the computing happens: the device, its threads, and the inputs that lie on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from napari_xcebra.recording import InputError
+
+
+class FrameData:
+    """Inputs on the training device, gathered by frame number.
+
+    Parameters
+    ----------
+    inputs : (frames, cells) float32
+    window : int
+        1: a row a frame; else the frames around it as well, (cells, window) a frame.
+    """
+
+    def __init__(self, inputs: np.ndarray, window: int, device: torch.device) -> None:
+        self.rows = torch.as_tensor(inputs, device=device)
+        self.window = window
+        self.lags = torch.arange(window, device=device) - window // 2
+
+    def __getitem__(self, frames: np.ndarray) -> Tensor:
+        """(frames, cells) or (frames, cells, window)."""
+        index = torch.as_tensor(frames, device=self.rows.device)
+        if self.window == 1:
+            return self.rows.index_select(0, index)
+        return self.rows[index[:, None] + self.lags].transpose(1, 2)
+
+
+def choose_device(name: str) -> torch.device:
+    """Device by name; "auto" takes a GPU where there is one."""
+    if name == "auto":
+        if torch.cuda.is_available():
+            name = "cuda"
+        else:
+            name = "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise InputError(f"device is {name!r}, which this computer does not have.") from None
+    return device
+
+
+@contextmanager
+def limited_threads(threads: int) -> Iterator[None]:
+    """Run torch on that many threads (0: as it is), and restore the number afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
