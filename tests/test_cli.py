@@ -240,8 +240,6 @@ def test_help_lists_every_knob_with_its_default(command, capsys):
         assert f"(default {default}" in text[start : start + 500]
 
 
-@pytest.mark.xfail(strict=True, reason="importing learn.settings runs learn/__init__.py, "
-                   "which imports torch")  # fmt: skip
 def test_help_imports_no_torch():
     program = ("import sys; from napari_xcebra.cli import main\n"
                "try: main(['fit', '--help'])\n"

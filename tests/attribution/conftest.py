@@ -46,8 +46,10 @@ def recording(simulation):
 
 @pytest.fixture(scope="session")
 def trained(simulation):
-    """One frame at a time; as many latents as there are, so that J is well conditioned."""
-    settings = FitSettings(steps=150, time_latents=2, batch_size=256)
+    """One frame at a time, not smoothed; as many latents as there are: J is well conditioned."""
+    settings = FitSettings(
+        steps=150, time_latents=2, batch_size=256, hidden_units=64, smoothing=0, lambda_=0.05
+    )
     return fit(simulation.recording, simulation.factors, settings)
 
 
@@ -59,7 +61,8 @@ def windowed(simulation):
         time_latents=2,
         batch_size=64,
         window=6,
-        smoothing=1.5,
+        smoothing=0.15,
+        lambda_=0.05,
         bound=100,
         learning_rate=0.002,
     )

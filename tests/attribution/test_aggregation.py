@@ -6,14 +6,15 @@ import torch
 
 from napari_xcebra.attribution import AttributionStopped, aggregation, attribute
 from napari_xcebra.attribution import stream as streaming
+from napari_xcebra.attribution.gradients import CUT_OFF, inverse
 
 
 @pytest.mark.parametrize("aggregate", ["mean", "median", "max"])
 def test_the_aggregate_is_that_of_the_absolute_local_scores(trained, recording, aggregate):
     result = attribute(trained, recording, aggregate=aggregate, frames=slice(0, 500))
     stream = streaming.make_stream(trained, recording, slice(0, 500))
-    jacobian = stream.encoder.jacobian(stream.inputs(stream.frames)).double().numpy()
-    local = np.abs(np.linalg.pinv(jacobian)).transpose(0, 2, 1)
+    jacobian = stream.encoder.jacobian(stream.inputs(stream.frames))
+    local = np.abs(inverse(jacobian, stream.scale, CUT_OFF).numpy())
     scores = result.latent_scores[:, trained.inputs.columns(recording)]
     np.testing.assert_allclose(scores, getattr(np, aggregate)(local, axis=0), rtol=1e-3)
 
