@@ -1,0 +1,327 @@
+"""A run reproduces itself, can be stopped and resumed, and says where it stands."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from quick_settings import quick
+
+from napari_xcebra.learn import Factor, Training, TrainingDiverged, fit
+from napari_xcebra.recording import InputError, Variable
+
+
+def trained(simulation, **changes):
+    training = Training(simulation.recording, simulation.factors, quick(**changes))
+    list(training.run())
+    return training
+
+
+def weights(training):
+    return {name: w.clone() for name, w in training.encoder.state_dict().items()}
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+class TestSeeds:
+    def test_the_same_seed_gives_identical_weights_and_history(self, simulation):
+        first, second = (fit(simulation.recording, simulation.factors, quick()) for _ in "ab")
+        assert same(first.weights, second.weights)
+        assert {n: h.tobytes() for n, h in first.history.items()} == {
+            n: h.tobytes() for n, h in second.history.items()
+        }
+        np.testing.assert_equal(first.goodness["z2"].as_dict(), second.goodness["z2"].as_dict())
+
+    def test_another_seed_gives_other_weights(self, simulation):
+        first, second = (trained(simulation, steps=5, seed=seed) for seed in (0, 1))
+        assert not same(weights(first), weights(second))
+
+    def test_the_random_numbers_of_the_user_are_left_alone(self, simulation):
+        torch.manual_seed(5)
+        np.random.seed(5)  # noqa: NPY002
+        expected = torch.rand(3).tolist(), np.random.rand(3).tolist()  # noqa: NPY002
+        torch.manual_seed(5)
+        np.random.seed(5)  # noqa: NPY002
+        fit(simulation.recording, simulation.factors, quick(steps=5, penalty="projected", settle=0))
+        assert (torch.rand(3).tolist(), np.random.rand(3).tolist()) == expected  # noqa: NPY002
+
+
+class TestThreads:
+    @pytest.fixture(autouse=True)
+    def two_threads(self):
+        torch.set_num_threads(2)
+        yield
+        torch.set_num_threads(1)
+
+    def test_the_number_of_threads_is_put_back_at_the_end(self, simulation):
+        during = []
+        fit(
+            simulation.recording,
+            simulation.factors,
+            quick(steps=5, threads=1),
+            on_progress=lambda _: during.append(torch.get_num_threads()),
+        )
+        assert during == [1]
+        assert torch.get_num_threads() == 2
+
+    def test_the_number_of_threads_is_put_back_after_a_stop(self, simulation):
+        fit(simulation.recording, simulation.factors, quick(threads=1), stop=lambda: True)
+        assert torch.get_num_threads() == 2
+
+    def test_zero_leaves_the_number_of_threads_as_it_is(self, simulation):
+        training = Training(simulation.recording, simulation.factors, quick(steps=2, threads=0))
+        assert [torch.get_num_threads() for _ in training.run(1)] == [2, 2]
+
+
+class StopAt:
+    """Asks to stop once so many steps are done."""
+
+    def __init__(self, step):
+        self.step, self.done = step, 0
+
+    def on_progress(self, progress):
+        self.done = progress.step
+
+    def __call__(self):
+        return self.done >= self.step
+
+
+def stopped_at(step, simulation, settings, **more):
+    stop = StopAt(step)
+    return fit(
+        simulation.recording,
+        simulation.factors,
+        settings,
+        on_progress=stop.on_progress,
+        stop=stop,
+        **more,
+    )
+
+
+class TestStopping:
+    def test_a_stop_is_obeyed_at_once_and_the_fit_says_so(self, simulation):
+        stopped = stopped_at(10, simulation, quick(), every=5)
+        assert stopped.steps == 10
+        assert stopped.notes[0] == "Stopped after 10 of 30 steps."
+        assert stopped.history["step"].tolist() == [5, 10]
+        assert set(stopped.goodness) == {"z2", "time"}
+
+    def test_a_run_to_its_end_says_nothing_about_stopping(self, simulation):
+        done = fit(simulation.recording, simulation.factors, quick(), stop=lambda: False)
+        assert done.steps == 30
+        assert not any("Stopped" in note for note in done.notes)
+
+    # 60 steps: pairs are drawn for 32 steps at a time, and 20 lies within the first of them
+    @pytest.mark.parametrize(
+        "changes",
+        [{}, {"temperature": "learned", "penalty": "projected"}, {"mode": "supervised"}],
+        ids=["default", "learned temperature and projections", "supervised"],
+    )
+    def test_a_resumed_run_ends_exactly_as_an_uninterrupted_one(
+        self, simulation, tmp_path, changes
+    ):
+        settings, path = quick(steps=60, **changes), tmp_path / "run.safetensors"
+        whole = fit(simulation.recording, simulation.factors, settings)
+        part = stopped_at(20, simulation, settings, checkpoint=path)
+        assert path.exists()
+        assert not same(part.weights, whole.weights)
+        steps = []
+        resumed = fit(
+            simulation.recording,
+            simulation.factors,
+            settings,
+            checkpoint=path,
+            on_progress=lambda progress: steps.append(progress.step),
+        )
+        assert steps == [30, 40, 50, 60]
+        assert same(resumed.weights, whole.weights)
+        np.testing.assert_equal(dict(resumed.history), dict(whole.history))
+        np.testing.assert_array_equal(resumed.scale, whole.scale)
+        assert not path.exists()  # a finished run leaves nothing to resume
+
+    @pytest.mark.parametrize("what", ["settings", "cells", "factors", "frames"])
+    def test_the_checkpoint_of_another_run_is_refused_and_left_alone(
+        self, simulation, tmp_path, what
+    ):
+        path, settings = tmp_path / "run.safetensors", quick()
+        stopped_at(10, simulation, settings, checkpoint=path)
+        before = path.read_bytes()
+        recording, factors = simulation.recording, simulation.factors
+        if what == "settings":
+            settings = quick(learning_rate=0.001)
+        elif what == "cells":
+            recording = replace(recording, accepted=np.arange(recording.n_cells) > 0)
+        elif what == "factors":
+            factors = {"z2": Factor(["z2"], latents=3)}
+        else:
+            short = recording.variable("z2").values[:-1]
+            recording = replace(
+                recording,
+                traces=recording.traces[:-1],
+                excluded=recording.excluded[:-1],
+                behavior={"z2": Variable("z2", short)},
+            )
+        with pytest.raises(InputError) as caught:
+            fit(recording, factors, settings, checkpoint=path)
+        assert str(path) in str(caught.value)
+        assert "another file" in str(caught.value)
+        assert path.read_bytes() == before
+
+    def test_a_broken_checkpoint_is_refused_with_a_sentence(self, simulation, tmp_path):
+        path = tmp_path / "run.safetensors"
+        path.write_bytes(b"not a checkpoint")
+        with pytest.raises(InputError, match="cannot be read"):
+            fit(simulation.recording, simulation.factors, quick(), checkpoint=path)
+        assert path.read_bytes() == b"not a checkpoint"
+
+
+class TestSchedule:
+    SETTINGS = quick(steps=100, settle=0.2, ramp=0.3, lambda_=2.0)
+
+    @pytest.fixture
+    def training(self, simulation):
+        return Training(simulation.recording, simulation.factors, self.SETTINGS)
+
+    def test_lambda_is_zero_while_settling_then_ramps_then_holds(self, training):
+        assert [training.lambda_at(step) for step in (0, 10, 20)] == [0, 0, 0]
+        ramp = [training.lambda_at(step) for step in (26, 35, 44)]
+        assert ramp == pytest.approx([0.4, 1.0, 1.6])
+        assert [training.lambda_at(step) for step in (50, 75, 100)] == pytest.approx([2.0] * 3)
+
+    def test_the_phase_is_what_lambda_does(self, training):
+        assert {training.phase(step) for step in range(21)} == {"settling"}
+        assert {training.phase(step) for step in range(21, 50)} == {"raising λ"}
+        assert {training.phase(step) for step in range(51, 101)} == {"holding"}
+
+    def test_the_penalty_takes_no_part_before_lambda_is_raised(self, simulation):
+        """Until then λ changes nothing, from then on it does."""
+        runs = [
+            Training(simulation.recording, simulation.factors, quick(steps=20, settle=0.5, **more))
+            for more in ({"lambda_": 0.0}, {"lambda_": 50.0})
+        ]
+        for free, held in zip(*(run.run(1) for run in runs), strict=True):
+            weak, strong = (weights(run) for run in runs)
+            # the step that is taken when 10 are done is still at λ = 0
+            assert same(weak, strong) == (free.step <= 11)
+            assert math.isnan(free.penalty)
+            assert math.isnan(held.penalty) == (held.step <= 11)
+
+    def test_the_penalty_makes_the_jacobian_smaller(self, simulation):
+        free, held = (trained(simulation, settle=0, lambda_=lam) for lam in (0.0, 50.0))
+        frames = free.split.training.anchors[::50]
+        with torch.no_grad():
+            sizes = [t.encoder.jacobian(t.data[frames]).square().mean() for t in (free, held)]
+        assert sizes[1] < 0.5 * sizes[0]
+
+
+def test_progress_arrives_with_finite_losses_and_the_last_step(simulation):
+    reports = []
+    settings = quick(steps=25)
+    fit(simulation.recording, simulation.factors, settings, on_progress=reports.append)
+    assert [r.step for r in reports] == [10, 20, 25]
+    assert {r.steps for r in reports} == {25}
+    for report in reports:
+        assert set(report.loss) == {"z2", "time"}
+        assert np.isfinite(list(report.loss.values())).all()
+    assert reports[-1].phase == "holding"
+    assert reports[-1].penalty > 0
+    assert reports[-1].lambda_ == 0.05
+    assert sorted(r.seconds for r in reports) == [r.seconds for r in reports]
+
+
+@pytest.mark.parametrize(
+    ("mode", "parts"),
+    [
+        ("hybrid", ("z2", "time")),
+        ("behavior", ("z2",)),
+        ("time", ("time",)),
+        ("supervised", ("z2",)),
+    ],
+)
+def test_every_mode_learns_the_parts_it_has(simulation, mode, parts):
+    factors = None if mode == "time" else simulation.factors
+    learned = fit(simulation.recording, factors, quick(mode=mode, steps=60))
+    assert learned.factors == parts == tuple(learned.goodness)
+    for part in parts:
+        assert learned.history[part][-1] < learned.history[part][0]
+
+
+@pytest.mark.parametrize("window", [2, 5])
+def test_a_window_of_several_frames_learns(simulation, window):
+    learned = fit(simulation.recording, simulation.factors, quick(steps=60, window=window))
+    assert learned.history["z2"][-1] < learned.history["z2"][0]
+    embedding = learned.embed(simulation.recording)
+    # frames at the ends have no whole window
+    assert np.isnan(embedding).any(1).sum() == window - 1
+
+
+@pytest.mark.parametrize("similarity", ["dot", "power"])
+def test_every_similarity_learns(simulation, similarity):
+    learned = fit(simulation.recording, simulation.factors, quick(steps=60, similarity=similarity))
+    assert learned.history["z2"][-1] < learned.history["z2"][0]
+
+
+@pytest.fixture(scope="module")
+def labelled(recording):
+    """The box model with variables of every kind made from z2."""
+    z2 = np.array(recording.variable("z2").values)
+    missing = z2[:, 0].copy()
+    missing[np.arange(len(z2)) // 50 % 3 == 0] = np.nan
+    variables = {
+        "odour": Variable("odour", np.digitize(z2[:, 0], [-0.3, 0.3]), "discrete"),
+        "angle": Variable("angle", np.arctan2(z2[:, 1], z2[:, 0]), "circular"),
+        "speed": Variable("speed", z2[:, 1]),
+        "missing": Variable("missing", missing),
+    }
+    return replace(recording, behavior=variables)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "supervised"])
+@pytest.mark.parametrize(
+    "names", [["odour"], ["angle"], ["odour", "speed"], ["missing"], ["missing", "odour", "angle"]]
+)
+def test_labels_of_every_kind_and_with_gaps_learn(labelled, names, mode):
+    learned = fit(labelled, {"label": names}, quick(steps=40, mode=mode))
+    assert learned.history["label"][-1] < learned.history["label"][0]
+    assert np.isfinite(learned.goodness["label"].goodness)
+    assert np.isfinite(learned.goodness["label"].r2)
+
+
+def test_several_factors_share_one_embedding_without_overlap(labelled):
+    factors = {"odour": "odour", "heading": ["angle"], "speed": Factor(["speed"], latents=2)}
+    training = Training(labelled, factors, quick(time_latents=3))
+    taken = [(part.name, part.start, part.stop) for part in training.parts]
+    assert taken == [("odour", 0, 2), ("heading", 2, 4), ("speed", 4, 6), ("time", 6, 9)]
+    assert training.encoder.latents == 9
+
+
+def test_a_learned_temperature_moves_and_a_fixed_one_does_not(simulation):
+    learned = trained(simulation, temperature="learned")
+    fixed = trained(simulation, temperature="fixed")
+    assert (learned.log_temperature.detach().abs() > 1e-3).all()
+    assert fixed.log_temperature.detach().tolist() == [0.0, 0.0]
+
+
+def test_a_run_that_diverges_ends_with_a_sentence(simulation):
+    training = Training(simulation.recording, simulation.factors, quick())
+    with torch.no_grad():
+        next(training.encoder.parameters())[0, 0] = float("nan")
+    with pytest.raises(TrainingDiverged) as caught:
+        list(training.run(every=5))
+    assert "diverged at step 5" in str(caught.value)
+    assert "learning_rate" in str(caught.value)
+    assert training.history["step"] == []
+
+
+def test_cells_that_are_constant_or_not_accepted_are_not_fed_to_the_encoder(recording):
+    traces = np.array(recording.traces)
+    traces[:, 4] = 1.5
+    changed = replace(recording, traces=traces, accepted=np.arange(recording.n_cells) != 7)
+    training = Training(changed, {"z2": ["z2"]}, quick())
+    ids = np.asarray(recording.cell_ids)
+    assert training.inputs.cell_ids.tolist() == np.delete(ids, [4, 7]).tolist()
+    everyone = Training(changed, {"z2": ["z2"]}, quick(accepted_only=False))
+    assert everyone.inputs.cell_ids.tolist() == np.delete(ids, [4]).tolist()
