@@ -85,6 +85,8 @@ class Footprints:
     def from_masks(cls, masks: Iterable[np.ndarray]) -> Footprints:
         """Footprints from one (height, width) image of weights per cell."""
         masks = [np.asarray(mask, np.float32) for mask in masks]
+        if not masks:
+            raise InputError("masks is empty: an image for each cell is needed.")
         pixels = [np.nonzero(mask) for mask in masks]
         return cls(
             shape=(int(masks[0].shape[0]), int(masks[0].shape[1])),

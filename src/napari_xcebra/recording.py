@@ -30,7 +30,7 @@ class Variable:
     name : str
         What the user calls it; columns of a table are named after it.
     values : (frames, columns) float64
-        NaN marks a frame at which the variable is not known; such frames enter no pair.
+        NaN marks a frame at which the variable is not known; it takes no part in pairs by label.
     kind : {"continuous", "circular", "discrete"}
         Circular values wrap around after `period`; discrete values are only ever compared.
     unit : str
@@ -129,8 +129,8 @@ class Recording:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "traces", _checked_traces(self.traces))
-        if not (np.isfinite(self.rate) and self.rate > 0):
-            raise InputError(f"rate is {self.rate}: frames per second, > 0, are needed.")
+        if not isinstance(self.rate, int | float | np.number) or not 0 < self.rate < np.inf:
+            raise InputError(f"rate is {self.rate!r}: frames per second, > 0, are needed.")
         for name, variable in self.behavior.items():
             if len(variable.values) != self.n_frames:
                 raise InputError(
@@ -146,7 +146,8 @@ class Recording:
         put(self, "starts", _checked_starts(self.starts, self.n_frames))
         if self.footprints is not None and self.footprints.n_cells > self.n_cells:
             raise InputError(
-                f"footprints has {self.footprints.n_cells} cells but traces have {self.n_cells}."
+                f"footprints has {self.footprints.n_cells} cells but traces have {self.n_cells}: "
+                "a column of traces for each cell is needed."
             )
         put(self, "images", MappingProxyType(dict(self.images)))
 
@@ -265,7 +266,11 @@ def _vector(
 ) -> np.ndarray:
     if values is None:
         return np.arange(length, dtype=dtype) if fill is None else np.full(length, fill, dtype)
-    vector: np.ndarray = np.asarray(values).astype(dtype)
+    given = np.asarray(values)
+    if given.dtype.kind not in "biuf" or not np.array_equal(given, given.astype(dtype)):
+        wanted = "True or False" if dtype is bool else "a whole number"
+        raise InputError(f"{name} has values of type {given.dtype}: {wanted} each is needed.")
+    vector: np.ndarray = given.astype(dtype)
     if vector.shape != (length,):
         raise InputError(f"{name} has shape {vector.shape}: ({length},) is needed.")
     return vector
@@ -275,6 +280,7 @@ def _checked_starts(starts: Sequence[int] | np.ndarray | None, n_frames: int) ->
     starts = np.unique(np.r_[0, np.asarray([] if starts is None else starts, np.int64)])
     if starts[0] < 0 or starts[-1] >= n_frames:
         raise InputError(
-            f"starts runs from {starts[0]} to {starts[-1]}, outside the {n_frames} frames."
+            f"starts runs from {starts[0]} to {starts[-1]}, outside the {n_frames} frames: frame "
+            "numbers from 0 on are needed."
         )
     return starts

@@ -22,11 +22,11 @@ def a_recording(frames=FRAMES, cells=8, seed=0, **others):
     return Recording.from_arrays(rate=10.0, **others)
 
 
-def a_sampler(recording, *, factors=None, window=1, offset=3, exclusion=0):
+def a_sampler(recording, *, factors=None, window=1, offset=3):
     factors = factors or {"x": ["x"]}
     labels = {name: Labels.of(recording, names, name) for name, names in factors.items()}
     frames = Frames.within(~recording.excluded, recording.segment, window)
-    return Sampler(frames, labels, offset, exclusion)
+    return Sampler(frames, labels, offset)
 
 
 def drawn(sampler, size=20_000, seed=0):
@@ -186,18 +186,6 @@ def test_mixed_partners_share_the_value_and_are_nearest_within_it():
     distance = np.abs(target[:, None] - c[None])
     distance[odour[None] != odour[reference][:, None]] = np.inf
     assert (np.abs(target - c[positive]) - distance.min(1)).max() < 2e-3
-
-
-def test_a_partner_keeps_its_distance_in_time():
-    # the label repeats every 200 frames, so there is always a match elsewhere
-    x = np.sin(2 * np.pi * np.arange(FRAMES) / 200)
-    recording = a_recording(behavior={"x": x})
-    away = drawn(a_sampler(recording, offset=1, exclusion=20))
-    free = drawn(a_sampler(recording, offset=1))
-    assert np.abs(away.label["x"] - away.reference).min() >= 20
-    assert (np.abs(free.label["x"] - free.reference) < 20).any()
-    # and is still a match
-    assert np.abs(x[away.label["x"]] - x[away.reference]).max() < 0.1
 
 
 def test_the_same_seed_draws_the_same_batch():

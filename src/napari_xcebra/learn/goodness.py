@@ -98,6 +98,12 @@ def _contrastive_goodness(
     training: Training, part: Part, embedding: np.ndarray, seen: np.ndarray
 ) -> Goodness:
     losses = np.array([_block_loss(training, part, embedding, b) for b in _blocks(training, part)])
+    losses = losses[np.isfinite(losses)]
+    if len(losses) < 2:
+        raise InputError(
+            f"Factor {part.name!r} has values that no two held-out blocks share: the fit cannot "
+            "be measured; use more blocks, or a variable that repeats."
+        )
     chance = float(np.log(REFERENCES))
     goodness = chance - losses
     mean, error = float(goodness.mean()), _standard_error(goodness)
@@ -150,8 +156,12 @@ def _block_loss(training: Training, part: Part, embedding: np.ndarray, block: in
     else:
         parts = (part,)
         known = training.labels[part.name].known
-        reference = _drawn(anchors[(number[anchors] == block) & known[anchors]], rng)
-        positive = _elsewhere(training, part, block).draw(reference, rng)
+        neighbours = _elsewhere(training, part, block)
+        inside = neighbours.matched(anchors[(number[anchors] == block) & known[anchors]])
+        if len(inside) == 0:
+            return float("nan")
+        reference = _drawn(inside, rng)
+        positive = neighbours.draw(reference, rng)
     negative = _drawn(anchors[number[anchors] != block], rng)
     a, b, c = (torch.as_tensor(embedding[f]) for f in (reference, positive, negative))
     weights = training.log_time_weight.detach().exp().tolist() if part.name == TIME else [1.0]

@@ -76,7 +76,7 @@ def inputs_for(recording: Recording, frames: np.ndarray, settings: FitSettings) 
 
 
 def smooth(traces: np.ndarray, recording: Recording, frames: float) -> np.ndarray:
-    """Traces smoothed by a Gaussian within each segment: (frames, cells) float32."""
+    """Traces smoothed by a Gaussian within each run of frames in use: (frames, cells) float32."""
     if frames == 0:
         return traces
     smoothed = np.empty_like(traces)
@@ -86,6 +86,8 @@ def smooth(traces: np.ndarray, recording: Recording, frames: float) -> np.ndarra
 
 
 def _spans(recording: Recording) -> Iterator[slice]:
-    edges = [*np.asarray(recording.starts), recording.n_frames]
+    excluded = np.asarray(recording.excluded)
+    changes = np.flatnonzero(excluded[1:] != excluded[:-1]) + 1
+    edges = np.unique(np.r_[np.asarray(recording.starts), changes, recording.n_frames])
     for start, stop in pairwise(edges):
         yield slice(int(start), int(stop))

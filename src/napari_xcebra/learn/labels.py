@@ -9,6 +9,8 @@ import numpy as np
 
 from napari_xcebra.recording import InputError, Recording
 
+_MOST_VALUES = 1000
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -59,10 +61,16 @@ class Labels:
             else:
                 discrete.append(values)
         frames = len(known)
+        code = _joint_code(discrete, known)
+        if code.max() >= _MOST_VALUES:
+            raise InputError(
+                f"Factor {factor!r} has {int(code.max()) + 1} different values of its discrete "
+                f"variables: at most {_MOST_VALUES} are possible; is one of them continuous?"
+            )
         return cls(
             linear=np.hstack([np.empty((frames, 0)), *linear]),
             angles=np.hstack([np.empty((frames, 0)), *angles]),
-            code=_joint_code(discrete, known),
+            code=code,
             known=known,
         )
 
@@ -129,6 +137,7 @@ def step_offset(labels: Labels, segment: np.ndarray, size: float, longest: int) 
     variance = points[labels.known].var(0).sum()
     for lag in range(1, longest + 1):
         start = pairs_within(labels, segment, lag)
+        start = start[:: max(1, len(start) // 20_000)]
         moved = np.square(points[start + lag] - points[start]).sum(1)
         if len(moved) == 0 or moved.mean() >= size**2 * variance:
             return lag

@@ -35,6 +35,10 @@ class Factor:
     similarity: Similarity | None = None
     temperature: float | None = None
 
+    def __post_init__(self) -> None:
+        names = [self.variables] if isinstance(self.variables, str) else self.variables
+        object.__setattr__(self, "variables", tuple(names))
+
 
 @dataclass(frozen=True)
 class Part:
@@ -86,9 +90,7 @@ def as_factors(factors: Factors | None, settings: FitSettings) -> dict[str, Fact
     """Factors as the user may write them: a name, a list of names, or a `Factor`."""
     resolved = {}
     for name, given in (factors or {}).items():
-        if isinstance(given, str):
-            given = [given]
-        factor = given if isinstance(given, Factor) else Factor(tuple(given))
+        factor = given if isinstance(given, Factor) else Factor(given)
         resolved[name] = factor
         if factor.latents is not None and factor.latents < 1:
             raise InputError(f"Factor {name!r} has {factor.latents} latents: 1 or more is needed.")

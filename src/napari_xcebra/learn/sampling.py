@@ -12,8 +12,7 @@ from napari_xcebra.learn.labels import Labels
 from napari_xcebra.learn.split import Frames
 from napari_xcebra.recording import InputError
 
-# neighbours searched where some of them are too close in time to be taken
-_NEIGHBOURS = 16
+_JITTER = 1e-4
 
 
 @dataclass(frozen=True)
@@ -43,31 +42,20 @@ class LabelNeighbours:
         Frames that may be found; all have known labels.
     starts, offset : (m,) int64, int
         Steps Δ are drawn from c(start + offset) − c(start).
-    exclusion : int
-        Frames around t that are passed over while others are near.
     """
 
     def __init__(
-        self,
-        labels: Labels,
-        candidates: np.ndarray,
-        starts: np.ndarray,
-        offset: int,
-        exclusion: int = 0,
+        self, labels: Labels, candidates: np.ndarray, starts: np.ndarray, offset: int
     ) -> None:
         self.labels, self.starts, self.offset = labels, starts, offset
-        self.exclusion = exclusion
         order = np.argsort(labels.code[candidates], kind="stable")
         self._candidates = candidates[order]
         codes = np.arange(labels.n_codes + 1)
         self._bounds = np.searchsorted(labels.code[self._candidates], codes)
         self._trees = [] if labels.is_discrete else [self._tree(code) for code in codes[:-1]]
 
-    def _tree(self, code: int) -> cKDTree | None:
-        frames = self._frames(code)
-        if len(frames) == 0:
-            return None
-        points = self.labels.points(frames)
+    def _tree(self, code: int) -> cKDTree:
+        points = self.labels.points(self._frames(code))
         # an animal at rest gives many equal labels: a trace of noise makes ties fall at random
         jitter = np.random.default_rng(code).normal(scale=_JITTER, size=points.shape)
         return cKDTree(points + jitter, balanced_tree=False, compact_nodes=False)
@@ -75,8 +63,13 @@ class LabelNeighbours:
     def _frames(self, code: int) -> np.ndarray:
         return self._candidates[self._bounds[code] : self._bounds[code + 1]]
 
+    def matched(self, frames: np.ndarray) -> np.ndarray:
+        """Those frames whose discrete value some candidate shares: (n,) int64."""
+        code = self.labels.code[frames]
+        return frames[self._bounds[code + 1] > self._bounds[code]]
+
     def draw(self, reference: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Positive partner of each reference: (n,) int64."""
+        """Positive partner of each reference, all of them `matched`: (n,) int64."""
         if self.labels.is_discrete:
             return self._same_value(reference, rng)
         start = self.starts[rng.integers(len(self.starts), size=len(reference))]
@@ -86,29 +79,13 @@ class LabelNeighbours:
         code = self.labels.code[reference]
         for value in np.unique(code):
             which = np.flatnonzero(code == value)
-            positive[which] = self._nearest(value, target[which], reference[which])
+            positive[which] = self._frames(value)[self._trees[value].query(target[which])[1]]
         return positive
-
-    def _nearest(self, code: int, target: np.ndarray, reference: np.ndarray) -> np.ndarray:
-        tree, frames = self._trees[code], self._frames(code)
-        if tree is None:
-            return reference
-        if self.exclusion == 0:
-            return frames[tree.query(target)[1]]
-        found = tree.query(target, k=range(1, min(_NEIGHBOURS, len(frames)) + 1))[1]
-        near = np.abs(frames[found] - reference[:, None]) < self.exclusion
-        # the nearest that is far enough in time, else the farthest of those looked at
-        choice = np.where(near.all(1), found.shape[1] - 1, near.argmin(1))
-        return frames[found[np.arange(len(found)), choice]]
 
     def _same_value(self, reference: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         code = self.labels.code[reference]
         low, high = self._bounds[code], self._bounds[code + 1]
-        pick = low + (rng.random(len(reference)) * (high - low)).astype(np.int64)
-        return np.where(high > low, self._candidates[np.minimum(pick, high - 1)], reference)
-
-
-_JITTER = 1e-4
+        return self._candidates[rng.integers(low, high)]
 
 
 class Sampler:
@@ -119,8 +96,6 @@ class Sampler:
     labels : mapping of factor name to Labels
     offset : int
         k of the time pair (t, t + k), in frames.
-    exclusion : int
-        Frames around a reference from which its label partner may not come.
     label_offsets : mapping of factor name to int, optional
         k of each factor's label step, where it is not `offset`.
     """
@@ -130,7 +105,6 @@ class Sampler:
         frames: Frames,
         labels: Mapping[str, Labels],
         offset: int,
-        exclusion: int = 0,
         label_offsets: Mapping[str, int] | None = None,
     ) -> None:
         self.offset = offset
@@ -148,7 +122,7 @@ class Sampler:
                     f"Factor {name!r} has no two frames {step} apart, within one trial and "
                     "in use, at which its variables are known."
                 )
-            self.neighbours[name] = LabelNeighbours(label, candidates, steps, step, exclusion)
+            self.neighbours[name] = LabelNeighbours(label, candidates, steps, step)
         self.references = starts[known[starts]]
         if len(self.references) == 0:
             raise InputError("There is no frame at which the variables of all factors are known.")

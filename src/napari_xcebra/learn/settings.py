@@ -116,12 +116,6 @@ class FitSettings:
     include_positive: bool = knob(
         True, "count the positive pair in the sum of InfoNCE (bounded below; the paper does not)"
     )
-    exclusion: float = knob(
-        0.0,
-        "seconds around a frame from which its label-matched partner may not come",
-        low=0.0,
-        high=3600.0,
-    )
     hidden_units: int = knob(
         0, "units of the first hidden layers (0: 30 per latent, 64 to 256)", low=0, high=8192
     )

@@ -95,6 +95,8 @@ class Training:
         self.labels = factor_labels(recording, self.factors)
         longest = recording.n_frames // (4 * settings.blocks)
         times = [correlation_time(c, recording.segment, longest) for c in self.labels.values()]
+        # a smoothed frame reaches four standard deviations to either side
+        times.append(round(4 * settings.smoothing * recording.rate))
         offsets = label_offsets(recording, self.labels, settings)
         offset = time_offset(recording, offsets, settings)
         self.split = split_frames(recording, settings, max([offset, *times]), offset)
@@ -106,7 +108,6 @@ class Training:
             self.split.training,
             self.labels,
             offset,
-            round(settings.exclusion * recording.rate),
             offsets,
         )
         self.device = choose_device(settings.device)
