@@ -70,12 +70,11 @@ class Goodness:
         return asdict(self)
 
 
+@torch.no_grad()
 def measure_goodness(training: Training) -> dict[str, Goodness]:
     """Goodness of every part of a trained embedding."""
-    with torch.no_grad():
-        embedding = embed(training, training.split.held_out.anchors)
-        seen = _some(training.split.training.anchors, 20_000)
-        embedding[seen] = embed(training, seen)[seen]
+    seen = _some(training.split.training.anchors, 20_000)
+    embedding = embed(training, np.concatenate([training.split.held_out.anchors, seen]))
     result = {}
     for part in training.parts:
         if training.settings.mode == "supervised":
@@ -149,12 +148,10 @@ def _block_loss(training: Training, part: Part, embedding: np.ndarray, block: in
     rng = np.random.default_rng([training.settings.seed, block])
     anchors, number = training.split.held_out.anchors, training.split.block
     if part.name == TIME:
-        parts = training.parts
         starts = training.split.held_out.pairs(part.offset)
         reference = _drawn(starts[number[starts] == block], rng)
         positive = reference + part.offset
     else:
-        parts = (part,)
         known = training.labels[part.name].known
         neighbours = _elsewhere(training, part, block)
         inside = neighbours.matched(anchors[(number[anchors] == block) & known[anchors]])
@@ -163,11 +160,11 @@ def _block_loss(training: Training, part: Part, embedding: np.ndarray, block: in
         reference = _drawn(inside, rng)
         positive = neighbours.draw(reference, rng)
     negative = _drawn(anchors[number[anchors] != block], rng)
-    a, b, c = (torch.as_tensor(embedding[f]) for f in (reference, positive, negative))
-    weights = training.log_time_weight.detach().exp().tolist() if part.name == TIME else [1.0]
-    pair = sum(w * training.pair(p, a, b) for w, p in zip(weights, parts, strict=True))
-    cross = sum(w * training.cross(p, a, c) for w, p in zip(weights, parts, strict=True))
-    return float(info_nce(torch.as_tensor(pair), torch.as_tensor(cross)).mean())
+    a, b, c = (
+        torch.as_tensor(embedding[frames], device=training.device)
+        for frames in (reference, positive, negative)
+    )
+    return float(info_nce(training.pair(part, a, b), training.cross(part, a, c)).mean())
 
 
 def _drawn(frames: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -99,7 +99,7 @@ class FitSettings:
         "auto", "exact: all outputs; projected: random ones; auto: the cheaper of the two"
     )
     penalty_batch: int = knob(
-        128, "frames of the batch on which the penalty is computed", low=1, high=65_536
+        64, "frames of the batch on which the penalty is computed", low=1, high=65_536
     )
     projections: int = knob(2, "random projections of the projected penalty", low=1, high=64)
     similarity: Similarity = knob(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -256,26 +256,14 @@ class Training:
         """InfoNCE of every part; the batch is encoded once, its references are the negatives."""
         size = len(batch.reference)
         groups = [batch.reference, *batch.label.values()]
-        has_time = self.parts[-1].name == TIME
-        if has_time:
+        if self.parts[-1].name == TIME:
             groups.append(batch.time)
         embedding, activations = self.encoder.trace(self.data[np.concatenate(groups)])
         reference, *positives = (embedding * self.scale()).split(size)
         losses = []
-        everywhere = along = torch.zeros((), device=self.device)
-        for number, part in enumerate(self.parts):
+        for part, positive in zip(self.parts, positives, strict=True):
             negative = self.cross(part, reference, reference)
-            if part.name != TIME:
-                positive = self.pair(part, reference, positives[number])
-                losses.append(self._info_nce(positive, negative))
-            if has_time:
-                # App. A.2: the time objective covers the whole embedding
-                pair = self.pair(part, reference, positives[-1])
-                weight = self.log_time_weight[number].exp()
-                everywhere = everywhere + weight * negative
-                along = along + weight * pair
-        if has_time:
-            losses.append(self._info_nce(along, everywhere))
+            losses.append(self._info_nce(self.pair(part, reference, positive), negative))
         return torch.stack(losses), [a[: self._penalty_rows] for a in activations]
 
     def _info_nce(self, positive: Tensor, negative: Tensor) -> Tensor:
@@ -285,28 +273,41 @@ class Training:
 
     def pair(self, part: Part, a: Tensor, b: Tensor) -> Tensor:
         """ψ(x, x⁺) of one part, for scaled embeddings of corresponding frames: (pairs,)."""
-        a, b = a[:, part.latents], b[:, part.latents]
-        return self._heated(part, pair_similarity(a, b, part.similarity, self.settings.power))
+        return self._psi(pair_similarity, part, a, b)
 
     def cross(self, part: Part, a: Tensor, b: Tensor) -> Tensor:
         """ψ of one part for every frame of `a` with every frame of `b`."""
-        a, b = a[:, part.latents], b[:, part.latents]
-        return self._heated(part, cross_similarity(a, b, part.similarity, self.settings.power))
+        return self._psi(cross_similarity, part, a, b)
 
-    def _heated(self, part: Part, similarity: Tensor) -> Tensor:
-        """φ/τ on the sphere; elsewhere τ is already in the scale of the latents."""
+    def _psi(self, measure: Callable[..., Tensor], part: Part, a: Tensor, b: Tensor) -> Tensor:
+        if part.name != TIME:
+            return self._own(measure, part, a, b)
+        # App. A.2: the time objective covers the whole embedding
+        if all(each.similarity == "euclidean" for each in self.parts):
+            root = self._of_latents(torch.exp(self.log_time_weight / 2))
+            return measure(a * root, b * root, "euclidean")
+        weights = torch.exp(self.log_time_weight)
+        terms = [w * self._own(measure, p, a, b) for w, p in zip(weights, self.parts, strict=True)]
+        return torch.stack(terms).sum(0)
+
+    def _own(self, measure: Callable[..., Tensor], part: Part, a: Tensor, b: Tensor) -> Tensor:
+        """φ/τ on the latents of a part; except on the sphere, τ is already in their scale."""
+        a, b = a[:, part.latents], b[:, part.latents]
+        similarity = measure(a, b, part.similarity, self.settings.power)
         if part.similarity != "dot":
             return similarity
         return similarity * torch.exp(-self.log_temperature[self.parts.index(part)])
 
     def scale(self) -> Tensor:
         """Factor of each latent inside the similarity: τ^(−1/2), or τ^(−1/p): (latents,)."""
-        scales = []
-        for part, log_temperature in zip(self.parts, self.log_temperature, strict=True):
-            root = {"euclidean": 2.0, "power": self.settings.power, "dot": float("inf")}
-            scale = torch.exp(-log_temperature / root[part.similarity])
-            scales.append(scale.expand(part.stop - part.start))
-        return torch.cat(scales)
+        root = {"euclidean": 2.0, "power": self.settings.power, "dot": float("inf")}
+        roots = torch.tensor([root[part.similarity] for part in self.parts], device=self.device)
+        return self._of_latents(torch.exp(-self.log_temperature / roots))
+
+    def _of_latents(self, values: Tensor) -> Tensor:
+        """Value of its part for each latent: (latents,)."""
+        sizes = torch.tensor([part.stop - part.start for part in self.parts], device=self.device)
+        return values.repeat_interleave(sizes)
 
     def _regression_losses(self, batch: Batch) -> tuple[Tensor, Activations]:
         embedding, activations = self.encoder.trace(self.data[batch.reference])
