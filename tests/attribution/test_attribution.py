@@ -125,7 +125,7 @@ def test_an_interrupted_save_leaves_the_earlier_file_intact(result, tmp_path, mo
 
 
 def test_an_unknown_factor_or_method_gets_a_sentence(result, trained, recording):
-    with pytest.raises(InputError, match="no factor 'speed' in this attribution; it has: z2, time"):
+    with pytest.raises(InputError, match="no factor 'speed' here; there are: z2, time"):
         result.table("speed")
     with pytest.raises(InputError, match="no attribution method 'magic'; there are: inverted-"):
         attribute(trained, recording, "magic")

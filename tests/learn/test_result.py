@@ -114,6 +114,18 @@ def test_a_fit_from_before_a_knob_was_there_gets_its_default(trained, folder):
     assert Fit.load(folder).settings.power == 1
 
 
+def test_a_fit_that_does_not_say_its_format_is_refused(folder):
+    edit(folder, format="2")
+    assert "which format" in the_sentence(folder)
+
+
+def test_what_a_later_version_adds_to_goodness_and_parts_is_passed_over(trained, folder):
+    goodness = {n: g.as_dict() | {"new": 1} for n, g in trained.goodness.items()}
+    parts = [part.as_dict() | {"new": 1} for part in trained.parts]
+    edit(folder, goodness=goodness, parts=parts)
+    assert_same(Fit.load(folder), trained)
+
+
 def test_a_fit_without_its_weights_is_refused(folder):
     weights_file(folder).unlink()
     assert "complete fit" in the_sentence(folder)
@@ -202,5 +214,5 @@ def test_cells_are_found_by_their_ids_in_whatever_order(trained, recording):
 
 
 def test_an_unknown_factor_is_named_with_those_there_are(trained):
-    with pytest.raises(InputError, match=r"no factor 'place' in this fit; it has: z2, time\."):
+    with pytest.raises(InputError, match=r"no factor 'place' here; there are: z2, time\."):
         trained.part("place")

@@ -118,3 +118,18 @@ def test_a_file_of_an_earlier_version_gets_the_defaults_of_new_knobs():
 def test_settings_cannot_be_changed_after_they_were_checked():
     with pytest.raises(dataclasses.FrozenInstanceError):
         FitSettings().steps = -1
+
+
+@pytest.mark.parametrize(
+    ("knob", "value"),
+    [
+        ("accepted_only", "no"),
+        ("accepted_only", None),
+        ("device", None),
+        ("steps", float("inf")),
+        ("learning_rate", 10**400),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_not_converted(knob, value):
+    with pytest.raises(InputError, match=f"{knob} is .* is needed"):
+        FitSettings(**{knob: value})

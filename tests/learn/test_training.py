@@ -142,7 +142,7 @@ class TestStopping:
         np.testing.assert_array_equal(resumed.scale, whole.scale)
         assert not path.exists()  # a finished run leaves nothing to resume
 
-    @pytest.mark.parametrize("what", ["settings", "cells", "factors", "frames"])
+    @pytest.mark.parametrize("what", ["settings", "cells", "factors", "frames", "traces"])
     def test_the_checkpoint_of_another_run_is_refused_and_left_alone(
         self, simulation, tmp_path, what
     ):
@@ -156,6 +156,8 @@ class TestStopping:
             recording = replace(recording, accepted=np.arange(recording.n_cells) > 0)
         elif what == "factors":
             factors = {"z2": Factor(["z2"], latents=3)}
+        elif what == "traces":
+            recording = replace(recording, traces=recording.traces**3)
         else:
             short = recording.variable("z2").values[:-1]
             recording = replace(

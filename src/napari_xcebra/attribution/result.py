@@ -24,7 +24,7 @@ from napari_xcebra.attribution.stream import (
 )
 from napari_xcebra.files import whole
 from napari_xcebra.learn.device import limited_threads
-from napari_xcebra.learn.parts import Part
+from napari_xcebra.learn.parts import Part, part_named
 from napari_xcebra.learn.result import Fit, usable_frames
 from napari_xcebra.recording import InputError, Recording
 
@@ -82,12 +82,7 @@ class Attribution:
 
     def part(self, factor: str) -> Part:
         """Part of that name, or a sentence listing those there are."""
-        for part in self.parts:
-            if part.name == factor:
-                return part
-        raise InputError(
-            f"There is no factor {factor!r} in this attribution; it has: {', '.join(self.factors)}."
-        )
+        return part_named(factor, self.parts)
 
     def score(self, factor: str) -> np.ndarray:
         """Mean over the factor's latents: (cells,) float32, NaN where a cell was not used.

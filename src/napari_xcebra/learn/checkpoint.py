@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -32,6 +34,8 @@ class Checkpoint:
     def __init__(self, path: str | PathLike[str], training: Training, seconds: float = 5.0) -> None:
         self.path, self.training, self.seconds = Path(path), training, seconds
         self._written = time.monotonic()
+        rows = np.ascontiguousarray(training.data.rows.cpu().numpy())
+        self._digest = hashlib.sha256(rows.data).hexdigest()
 
     def keep(self, now: bool = False) -> None:
         """Write the state if it is due, or at once."""
@@ -44,7 +48,7 @@ class Checkpoint:
     def restore(self) -> bool:
         """Put the run into the state on disk; False if there is none.
 
-        A checkpoint of another run (other settings, factors or cells) is refused, not overwritten.
+        A checkpoint of another run (other settings, factors or traces) is refused, not overwritten.
         """
         if not self.path.exists():
             return False
@@ -57,7 +61,7 @@ class Checkpoint:
         if about.get("run") != self._run():
             raise InputError(
                 f"The checkpoint {self.path} belongs to a run with other settings, factors or "
-                "cells: name another file, or remove it to start afresh."
+                "traces: name another file, or remove it to start afresh."
             )
         self._put(tensors, int(about["step"]))
         return True
@@ -72,7 +76,7 @@ class Checkpoint:
             "settings": training.settings.as_dict(),
             "parts": [part.as_dict() for part in training.parts],
             "cells": training.inputs.cell_ids.tolist(),
-            "frames": len(training.data.rows),
+            "inputs": self._digest,
         }
         return json.dumps(about, sort_keys=True)
 
@@ -89,7 +93,8 @@ class Checkpoint:
 
     def _put(self, tensors: dict[str, Tensor], step: int) -> None:
         training = self.training
-        encoder = {n.removeprefix("encoder."): t for n, t in tensors.items() if "encoder." in n}
+        prefix = "encoder."
+        encoder = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
         training.encoder.load_state_dict(encoder)
         with torch.no_grad():
             training.log_temperature.copy_(tensors["log_temperature"])

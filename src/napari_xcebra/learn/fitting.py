@@ -6,6 +6,7 @@ from collections.abc import Callable
 from os import PathLike
 
 from napari_xcebra.learn.checkpoint import Checkpoint
+from napari_xcebra.learn.goodness import check_measurable
 from napari_xcebra.learn.parts import Factors
 from napari_xcebra.learn.result import Fit, finish
 from napari_xcebra.learn.settings import FitSettings
@@ -56,6 +57,7 @@ def fit(
     ('z2', 'time')
     """
     training = Training(recording, factors, settings or FitSettings())
+    check_measurable(training)
     kept = Checkpoint(checkpoint, training) if checkpoint is not None else None
     if kept is not None:
         kept.restore()

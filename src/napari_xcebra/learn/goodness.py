@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from napari_xcebra.learn.objective import info_nce
 from napari_xcebra.learn.parts import TIME, Part
 from napari_xcebra.learn.sampling import LabelNeighbours
+from napari_xcebra.learn.split import Frames
 from napari_xcebra.learn.training import Training
 from napari_xcebra.recording import InputError
 
@@ -66,22 +68,70 @@ class Goodness:
         return sentence
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for a file."""
-        return asdict(self)
+        """Plain values, for a file; JSON has no NaN, so None stands for it."""
+        return {
+            n: None if isinstance(v, float) and np.isnan(v) else v for n, v in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Goodness:
+        """Goodness from a file; what this version does not know is passed over."""
+        known: dict[str, Any] = {}
+        for about in fields(cls):
+            value = values[about.name]
+            known[about.name] = float("nan") if value is None else value
+        return cls(**known)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Frames on which a fit is measured.
+
+    Parameters
+    ----------
+    frames : Frames
+    number : (frames,) int64
+        Block a frame belongs to, −1 outside.
+    """
+
+    frames: Frames
+    number: np.ndarray
 
 
 @torch.no_grad()
 def measure_goodness(training: Training) -> dict[str, Goodness]:
     """Goodness of every part of a trained embedding."""
-    seen = _some(training.split.training.anchors, 20_000)
-    embedding = embed(training, np.concatenate([training.split.held_out.anchors, seen]))
-    result = {}
+    unseen, seen = Blocks(training.split.held_out, training.split.block), _seen(training)
+    both = np.concatenate([unseen.frames.anchors, seen.frames.anchors])
+    embedding = embed(training, both)
+    measure = (
+        _supervised_goodness if training.settings.mode == "supervised" else _contrastive_goodness
+    )
+    return {part.name: measure(training, part, embedding, unseen, seen) for part in training.parts}
+
+
+def check_measurable(training: Training) -> None:
+    """Raise before training what would leave a fit that cannot be measured."""
+    unseen = Blocks(training.split.held_out, training.split.block)
     for part in training.parts:
-        if training.settings.mode == "supervised":
-            result[part.name] = _supervised_goodness(training, part, embedding, seen)
-        else:
-            result[part.name] = _contrastive_goodness(training, part, embedding, seen)
-    return result
+        blocks = _blocks(training, part, unseen)
+        if part.name != TIME and training.settings.mode != "supervised":
+            matched = [len(_inside(training, part, unseen, b)[0]) > 0 for b in blocks]
+            if sum(matched) < 2:
+                raise InputError(
+                    f"Factor {part.name!r} has values that no two held-out blocks share: the fit "
+                    "could not be measured; use fewer blocks, or a variable that repeats."
+                )
+
+
+def _seen(training: Training) -> Blocks:
+    """As many stretches of training frames as there are held-out blocks, 20,000 at most."""
+    number = np.full(len(training.split.block), -1, np.int64)
+    stretches = np.array_split(training.split.training.anchors, training.settings.blocks)
+    most = 20_000 // training.settings.blocks
+    for block, anchors in enumerate(stretches):
+        number[anchors[:most]] = block
+    return Blocks(Frames(np.flatnonzero(number >= 0), training.split.training.run), number)
 
 
 def embed(training: Training, frames: np.ndarray) -> np.ndarray:
@@ -94,37 +144,30 @@ def embed(training: Training, frames: np.ndarray) -> np.ndarray:
 
 
 def _contrastive_goodness(
-    training: Training, part: Part, embedding: np.ndarray, seen: np.ndarray
+    training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, seen: Blocks
 ) -> Goodness:
-    losses = np.array([_block_loss(training, part, embedding, b) for b in _blocks(training, part)])
-    losses = losses[np.isfinite(losses)]
-    if len(losses) < 2:
-        raise InputError(
-            f"Factor {part.name!r} has values that no two held-out blocks share: the fit cannot "
-            "be measured; use more blocks, or a variable that repeats."
-        )
+    losses = _losses(training, part, embedding, unseen)
     chance = float(np.log(REFERENCES))
-    goodness = chance - losses
-    mean, error = float(goodness.mean()), _standard_error(goodness)
-    fitted = np.nanmean(training.history[part.name][-20:])
+    mean, error = chance - float(losses.mean()), _standard_error(losses)
+    r2 = float("nan") if part.name == TIME else _decoded(training, part, embedding, unseen, seen)[0]
     return Goodness(
         part.name,
         infonce=float(losses.mean()),
         chance=chance,
         goodness=mean,
         error=error,
-        training=float(np.log(training.negatives) - fitted),
-        r2=float("nan") if part.name == TIME else _decoded(training, part, embedding, seen)[0],
+        training=chance - float(_losses(training, part, embedding, seen).mean()),
+        r2=r2,
         above_chance=is_above_chance(mean, error),
     )
 
 
-def _blocks(training: Training, part: Part) -> np.ndarray:
-    """Held-out blocks in which the labels of a part are known somewhere."""
-    anchors = training.split.held_out.anchors
+def _blocks(training: Training, part: Part, among: Blocks) -> np.ndarray:
+    """Blocks in which the labels of a part are known somewhere."""
+    anchors = among.frames.anchors
     if part.name != TIME:
         anchors = anchors[training.labels[part.name].known[anchors]]
-    blocks = np.unique(training.split.block[anchors])
+    blocks = np.unique(among.number[anchors])
     if len(blocks) < 2:
         raise InputError(
             f"The variables of factor {part.name!r} are known in {len(blocks)} of the "
@@ -138,7 +181,16 @@ def is_above_chance(goodness: float, error: float) -> bool:
     return goodness > 0.02 and goodness > 3 * error
 
 
-def _block_loss(training: Training, part: Part, embedding: np.ndarray, block: int) -> float:
+def _losses(training: Training, part: Part, embedding: np.ndarray, among: Blocks) -> np.ndarray:
+    """InfoNCE in every block: (blocks,)."""
+    blocks = _blocks(training, part, among)
+    losses = np.array([_block_loss(training, part, embedding, among, b) for b in blocks])
+    return losses[np.isfinite(losses)]
+
+
+def _block_loss(
+    training: Training, part: Part, embedding: np.ndarray, among: Blocks, block: int
+) -> float:
     """InfoNCE of references in one block, with all partners from other blocks.
 
     Within a block everything that is slow looks alike; partners from elsewhere, positive and
@@ -146,19 +198,16 @@ def _block_loss(training: Training, part: Part, embedding: np.ndarray, block: in
     its block, so there only the negatives come from elsewhere.
     """
     rng = np.random.default_rng([training.settings.seed, block])
-    anchors, number = training.split.held_out.anchors, training.split.block
+    anchors, number = among.frames.anchors, among.number
     if part.name == TIME:
-        starts = training.split.held_out.pairs(part.offset)
-        reference = _drawn(starts[number[starts] == block], rng)
-        positive = reference + part.offset
+        starts = among.frames.pairs(part.offset)
+        inside, neighbours = starts[number[starts] == block], None
     else:
-        known = training.labels[part.name].known
-        neighbours = _elsewhere(training, part, block)
-        inside = neighbours.matched(anchors[(number[anchors] == block) & known[anchors]])
-        if len(inside) == 0:
-            return float("nan")
-        reference = _drawn(inside, rng)
-        positive = neighbours.draw(reference, rng)
+        inside, neighbours = _inside(training, part, among, block)
+    if len(inside) == 0:
+        return float("nan")
+    reference = _drawn(inside, rng)
+    positive = neighbours.draw(reference, rng) if neighbours else reference + part.offset
     negative = _drawn(anchors[number[anchors] != block], rng)
     a, b, c = (
         torch.as_tensor(embedding[frames], device=training.device)
@@ -171,58 +220,59 @@ def _drawn(frames: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return frames[rng.integers(len(frames), size=REFERENCES)]
 
 
-def _elsewhere(training: Training, part: Part, block: int) -> LabelNeighbours:
-    """Finds label neighbours in the other held-out blocks."""
-    labels, offset = training.labels[part.name], part.offset
-    anchors, starts = training.split.held_out.anchors, training.split.held_out.pairs(offset)
-    candidates = anchors[(training.split.block[anchors] != block) & labels.known[anchors]]
+def _inside(
+    training: Training, part: Part, among: Blocks, block: int
+) -> tuple[np.ndarray, LabelNeighbours]:
+    """References of one block that have label neighbours in the others, and how to find them."""
+    labels, anchors, offset = training.labels[part.name], among.frames.anchors, part.offset
+    known = anchors[labels.known[anchors]]
+    starts = among.frames.pairs(offset)
     steps = starts[labels.known[starts] & labels.known[starts + offset]]
-    return LabelNeighbours(labels, candidates, steps, offset)
+    elsewhere = known[among.number[known] != block]
+    neighbours = LabelNeighbours(labels, elsewhere, steps, offset)
+    return neighbours.matched(known[among.number[known] == block]), neighbours
 
 
 def _decoded(
-    training: Training, part: Part, embedding: np.ndarray, seen: np.ndarray
+    training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, seen: Blocks
 ) -> tuple[float, np.ndarray]:
     """Held-out R² of a linear decoder, over all blocks and within each."""
-    labels, number = training.labels[part.name], training.split.block
-    targets = labels.targets()
-    seen = seen[labels.known[seen]]
-    unseen = training.split.held_out.anchors
-    unseen = unseen[labels.known[unseen]]
-    latents = embedding[:, part.latents]
-    design = np.c_[np.ones(len(seen)), latents[seen]]
-    weights, *_ = np.linalg.lstsq(design, targets[seen], rcond=1e-6)
-    residual = targets[unseen] - np.c_[np.ones(len(unseen)), latents[unseen]] @ weights
-    spread = targets[unseen] - targets[seen].mean(0)
+    labels = training.labels[part.name]
+    targets, latents = labels.targets(), embedding[:, part.latents]
+    fitted, tested = (b.frames.anchors[labels.known[b.frames.anchors]] for b in (seen, unseen))
+    design = np.c_[np.ones(len(fitted)), latents[fitted]]
+    weights, *_ = np.linalg.lstsq(design, targets[fitted], rcond=1e-6)
+    residual = targets[tested] - np.c_[np.ones(len(tested)), latents[tested]] @ weights
+    spread = targets[tested] - targets[fitted].mean(0)
     squares, total = np.square(residual).sum(1), np.square(spread).sum(1)
-    blocks = [number[unseen] == b for b in _blocks(training, part)]
+    blocks = [unseen.number[tested] == b for b in _blocks(training, part, unseen)]
     each = np.array([1 - squares[b].sum() / total[b].sum() for b in blocks])
     return float(1 - squares.sum() / total.sum()), each
 
 
 def _supervised_goodness(
-    training: Training, part: Part, embedding: np.ndarray, seen: np.ndarray
+    training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, seen: Blocks
 ) -> Goodness:
     """For regression InfoNCE has no meaning: R² takes its place, −½ log(1 − R²) its unit."""
-    r2, each = _decoded(training, part, embedding, seen)
-    nats = -0.5 * np.log1p(-np.clip(each, -50, 0.9999))
+    r2, each = _decoded(training, part, embedding, unseen, seen)
+    known, _ = _decoded(training, part, embedding, seen, seen)
+    nats = _nats(each)
     mean, error = float(nats.mean()), _standard_error(nats)
-    fitted = 1 - np.nanmean(training.history[part.name][-20:])
     return Goodness(
         part.name,
         infonce=float("nan"),
         chance=float("nan"),
         goodness=mean,
         error=error,
-        training=float(-0.5 * np.log1p(-np.clip(fitted, -50, 0.9999))),
+        training=float(_nats(np.array(known))),
         r2=r2,
         above_chance=is_above_chance(mean, error),
     )
 
 
+def _nats(r2: np.ndarray) -> np.ndarray:
+    return -0.5 * np.log1p(-np.clip(r2, -50, 0.9999))
+
+
 def _standard_error(values: np.ndarray) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
-
-
-def _some(frames: np.ndarray, most: int) -> np.ndarray:
-    return frames[:: max(1, len(frames) // most)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, get_args
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from napari_xcebra.learn.settings import FitSettings, Similarity
 from napari_xcebra.recording import InputError, Recording
 
 TIME = "time"
+RESERVED = (TIME, "step", "penalty", "lambda")
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,18 @@ class Part:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Part:
-        """Part from a file."""
-        return cls(**{**values, "variables": tuple(values["variables"])})
+        """Part from a file; what this version does not know is passed over."""
+        known = {f.name: values[f.name] for f in fields(cls) if f.name in values}
+        return cls(**{**known, "variables": tuple(values["variables"])})
+
+
+def part_named(name: str, parts: Sequence[Part]) -> Part:
+    """Part of that name, or a sentence listing those there are."""
+    for part in parts:
+        if part.name == name:
+            return part
+    known = ", ".join(part.name for part in parts)
+    raise InputError(f"There is no factor {name!r} here; there are: {known}.")
 
 
 Factors = Mapping[str, "Factor | Sequence[str] | str"]
@@ -88,12 +99,15 @@ Factors = Mapping[str, "Factor | Sequence[str] | str"]
 
 def as_factors(factors: Factors | None, settings: FitSettings) -> dict[str, Factor]:
     """Factors as the user may write them: a name, a list of names, or a `Factor`."""
+    if not isinstance(factors or {}, Mapping):
+        raise InputError(
+            f"factors is {factors!r}: names with their variables are needed, such as "
+            '{"place": ["position"]}.'
+        )
     resolved = {}
     for name, given in (factors or {}).items():
-        factor = given if isinstance(given, Factor) else Factor(given)
-        resolved[name] = factor
-        if factor.latents is not None and factor.latents < 1:
-            raise InputError(f"Factor {name!r} has {factor.latents} latents: 1 or more is needed.")
+        resolved[name] = given if isinstance(given, Factor) else Factor(given)
+        _check(name, resolved[name])
     if settings.mode == "time":
         return {}
     if not resolved:
@@ -101,10 +115,25 @@ def as_factors(factors: Factors | None, settings: FitSettings) -> dict[str, Fact
             f"factors is empty: mode {settings.mode!r} needs at least one, such as "
             '{"place": ["position"]}; mode "time" needs none.'
         )
-    if TIME in resolved:
-        raise InputError(f'A factor is called "{TIME}", the name of the part for unobserved '
-                         "states: another name is needed.")  # fmt: skip
     return resolved
+
+
+def _check(name: str, factor: Factor) -> None:
+    if not name or name in RESERVED:
+        raise InputError(
+            f"A factor is called {name!r}: a name is needed that is none of {', '.join(RESERVED)}, "
+            "which the program uses itself."
+        )
+    latents, similarity, temperature = factor.latents, factor.similarity, factor.temperature
+    if latents is not None and not (isinstance(latents, int | np.integer) and latents >= 1):
+        raise InputError(f"Factor {name!r} has {latents!r} latents: 1 or more is needed.")
+    if similarity is not None and similarity not in get_args(Similarity):
+        known = ", ".join(get_args(Similarity))
+        raise InputError(
+            f"Factor {name!r} has similarity {similarity!r}: one of {known} is needed."
+        )
+    if temperature is not None and not 0 < temperature < np.inf:
+        raise InputError(f"Factor {name!r} has temperature {temperature!r}: > 0 is needed.")
 
 
 def factor_labels(recording: Recording, factors: Mapping[str, Factor]) -> dict[str, Labels]:

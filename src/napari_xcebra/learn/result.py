@@ -22,7 +22,7 @@ from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
 from napari_xcebra.learn.encoder import Encoder, make_encoder
 from napari_xcebra.learn.goodness import Goodness, measure_goodness
 from napari_xcebra.learn.inputs import Inputs
-from napari_xcebra.learn.parts import Part
+from napari_xcebra.learn.parts import Part, part_named
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.split import Frames
 from napari_xcebra.learn.training import Training
@@ -78,11 +78,7 @@ class Fit:
 
     def part(self, factor: str) -> Part:
         """Part of that name, or a sentence listing those there are."""
-        for part in self.parts:
-            if part.name == factor:
-                return part
-        raise InputError(f"There is no factor {factor!r} in this fit; it has: "
-                         f"{', '.join(self.factors)}.")  # fmt: skip
+        return part_named(factor, self.parts)
 
     def encoder(self, device: str | None = None) -> Encoder:
         """The trained encoder, ready to use."""
@@ -155,7 +151,7 @@ class Fit:
             "settings": self.settings.as_dict(),
             "parts": [part.as_dict() for part in self.parts],
             "smoothing": self.inputs.smoothing,
-            "goodness": {name: _plain(g.as_dict()) for name, g in self.goodness.items()},
+            "goodness": {name: g.as_dict() for name, g in self.goodness.items()},
             "steps": self.steps,
             "source": self.source,
             "versions": dict(self.versions),
@@ -169,7 +165,7 @@ class Fit:
         about = _read_description(folder)
         try:
             tensors = load_file(folder / Path(about["weights"]).name)
-            goodness = {name: Goodness(**_numbers(g)) for name, g in about["goodness"].items()}
+            goodness = {name: Goodness.from_dict(g) for name, g in about["goodness"].items()}
             return cls(
                 settings=FitSettings.from_dict(about["settings"]),
                 parts=tuple(Part.from_dict(part) for part in about["parts"]),
@@ -255,6 +251,8 @@ def _read_description(folder: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(about, dict) or about.get("kind") != "napari-xcebra fit":
         raise InputError(f"{folder}/fit.json was not written by napari-xcebra.")
+    if not isinstance(about.get("format"), int):
+        raise InputError(f"{folder}/fit.json does not say which format it has.")
     if about["format"] > FORMAT:
         raise InputError(
             f"{folder} was written by a later version of napari-xcebra (format {about['format']}; "
@@ -265,12 +263,3 @@ def _read_description(folder: Path) -> dict[str, Any]:
 
 def _under(prefix: str, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has no NaN: null stands for it."""
-    return {n: None if isinstance(v, float) and np.isnan(v) else v for n, v in values.items()}
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {n: float("nan") if v is None else v for n, v in values.items()}

@@ -167,12 +167,18 @@ def _converted(name: str, value: Any, hint: Any) -> Any:
         if value not in get_args(hint):
             raise InputError(f"{name} is {value!r}: one of {', '.join(get_args(hint))} is needed.")
         return value
+    if (hint is bool and value not in (False, True)) or (
+        hint is str and not isinstance(value, str)
+    ):
+        wanted = "True or False" if hint is bool else "text"
+        raise InputError(f"{name} is {value!r}: {wanted} is needed.")
     try:
         converted = hint(value)
         if hint is int and converted != value:
             raise ValueError
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is {value!r}: {hint.__name__} is needed.") from None
+    except (TypeError, ValueError, OverflowError):
+        wanted = "a whole number" if hint is int else "a number"
+        raise InputError(f"{name} is {value!r}: {wanted} is needed.") from None
     return converted
 
 
