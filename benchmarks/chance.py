@@ -24,18 +24,18 @@ from napari_xcebra.simulate import Simulation, arena, box, field
 TREATMENTS = ("true", "shifted", "shuffled")
 
 
-def simulated(number: int) -> tuple[str, Simulation, FitSettings]:
-    """Recording of that number; kinds take turns."""
-    if number % 3 == 0:
-        d1 = 2 + number // 3 % 3
+def simulated(kind: str, number: int) -> tuple[Simulation, FitSettings]:
+    """Recording of that kind and number, and settings to fit it with."""
+    if kind == "box":
+        d1 = 2 + number % 3
         settings = FitSettings(lambda_=0.05, smoothing=0.0, time_latents=d1, steps=200, seed=number)
-        return "box", box(d1=d1, frames=10_000, seed=number), settings
-    if number % 3 == 1:
+        return box(d1=d1, frames=10_000, seed=number), settings
+    if kind == "arena":
         simulation = arena(
             place=20, grid=20, direction=20, speed=20, frames=10_000, noise=1.0, seed=number
         )
-        return "arena", simulation, FitSettings(steps=200, seed=number)
-    return "field", field(cells=120, seed=number), FitSettings(steps=200, seed=number)
+        return simulation, FitSettings(steps=200, seed=number)
+    return field(cells=120, seed=number), FitSettings(seed=number)
 
 
 def treated(recording: Recording, treatment: str, rng: np.random.Generator) -> Recording:
@@ -54,11 +54,13 @@ def main() -> None:
     """Fit every recording under every treatment and count wrong verdicts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--recordings", type=int, default=20)
+    parser.add_argument("--kinds", nargs="+", default=["box", "arena", "field"])
     given = parser.parse_args()
     torch.set_num_threads(1)
     results: dict[tuple[str, str, str], list[tuple[bool, float, float]]] = {}
     for number in range(given.recordings):
-        kind, simulation, settings = simulated(number)
+        kind = given.kinds[number % len(given.kinds)]
+        simulation, settings = simulated(kind, number)
         rng = np.random.default_rng(number)
         for treatment in TREATMENTS:
             recording = treated(simulation.recording, treatment, rng)
