@@ -137,7 +137,10 @@ class FrameEncoder(Encoder):
         slopes = [gelu_slope(a) for a in activations[:-1]] + [self._bound_slope(activations[-1])]
         v = directions * slopes[-1][:, None]
         for weight, slope in zip(self.weights[:0:-1], slopes[-2::-1], strict=True):
-            v = (v @ weight) * slope[:, None]
+            v = (v.flatten(0, 1) @ weight).view(*v.shape[:2], -1)
+            # in place where no gradient is asked for: attribution is half memory traffic
+            learning = v.requires_grad or slope.requires_grad
+            v = v * slope[:, None] if learning else v.mul_(slope[:, None])
         return v
 
 
