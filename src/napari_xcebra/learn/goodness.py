@@ -115,7 +115,9 @@ def check_measurable(training: Training) -> None:
     unseen = Blocks(training.split.held_out, training.split.block)
     for part in training.parts:
         blocks = _blocks(training, part, unseen)
-        if part.name != TIME and training.settings.mode != "supervised":
+        if part.name == TIME or training.settings.mode == "supervised":
+            continue
+        if training.labels[part.name].n_codes > 1:
             matched = [len(_inside(training, part, unseen, b)[0]) > 0 for b in blocks]
             if sum(matched) < 2:
                 raise InputError(
