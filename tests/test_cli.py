@@ -172,7 +172,7 @@ def test_a_left_checkpoint_is_neither_overwritten_nor_taken_up_silently(
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        ("info {file}.missing", "There is no file or folder"),
+        ("info {file}.missing", "There is no recording"),
         ("fit {file} --out {out}", "factors is empty"),
         ("fit {file} --factor place=x --out {out}", "There is no variable 'x'"),
         ("fit {file} --factor place --out {out}", "not of the form name=variable"),

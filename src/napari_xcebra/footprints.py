@@ -16,39 +16,54 @@ class Footprints:
 
     Parameters
     ----------
-    shape : (height, width)
+    shape : (height, width) or (planes, height, width)
         Field of view, in pixels.
     cell, row, column : (pixels,) int
         Position of the cell in the recording, and its pixels.
     weight : (pixels,) float32
         Share of the pixel that belongs to the cell; larger wins where cells overlap.
+    plane : (pixels,) int or None
+        Where the field of view has planes, the one of each pixel.
     """
 
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     cell: np.ndarray
     row: np.ndarray
     column: np.ndarray
     weight: np.ndarray
+    plane: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        lengths = {len(self.cell), len(self.row), len(self.column), len(self.weight)}
+        if len(self.shape) != (2 if self.plane is None else 3):
+            raise InputError(
+                f"Footprints have the shape {self.shape}: height and width are needed, and the "
+                "number of planes before them if pixels have a plane."
+            )
+        lengths = {len(self.cell), len(self.weight), *(len(p) for p in self.pixels)}
         if len(lengths) > 1:
             raise InputError(
                 "Footprints need the same number of cell, row, column and weight entries; "
                 f"found {sorted(lengths)}."
             )
-        for name, size in (("row", self.shape[0]), ("column", self.shape[1])):
+        names = ("plane", "row", "column")[-len(self.shape) :]
+        for name, size in zip(names, self.shape, strict=True):
             position = getattr(self, name)
             if len(position) and not (0 <= position.min() and position.max() < size):
                 raise InputError(
                     f"Footprints have a {name} of {position.min()} to {position.max()}, outside "
-                    f"the field of view of {self.shape[0]} × {self.shape[1]} pixels."
+                    f"the field of view of {' × '.join(map(str, self.shape))} pixels."
                 )
 
     @property
     def n_cells(self) -> int:
         """Number of cells that own at least one pixel, counted by the last of them."""
         return int(self.cell.max()) + 1 if len(self.cell) else 0
+
+    @property
+    def pixels(self) -> tuple[np.ndarray, ...]:
+        """Index of all pixels into an image of the field of view."""
+        place = (self.row, self.column)
+        return place if self.plane is None else (self.plane, *place)
 
     def label_image(self) -> np.ndarray:
         """Dense labels: cell i has label i + 1, background is 0.
@@ -58,28 +73,24 @@ class Footprints:
 
         Returns
         -------
-        (height, width) uint16, or int32 past 65,534 cells
+        (height, width) or (planes, height, width) uint16, or int32 past 65,534 cells
         """
         dtype = np.uint16 if self.n_cells < np.iinfo(np.uint16).max else np.int32
         labels = np.zeros(self.shape, dtype)
         order = np.argsort(self.weight, kind="stable")
-        cell, row, column = self.cell[order], self.row[order], self.column[order]
-        labels[row, column] = cell + 1
-        lost = np.setdiff1d(np.unique(cell), np.unique(labels) - 1.0)
-        for i in lost:
-            self._rescue(labels, int(i), cell, row, column)
+        cell, pixels = self.cell[order], tuple(axis[order] for axis in self.pixels)
+        labels[pixels] = cell + 1
+        owned = np.bincount(labels.ravel(), minlength=self.n_cells + 1)
+        for lost in np.setdiff1d(np.unique(cell), np.flatnonzero(owned) - 1):
+            # its heaviest pixel whose owner has others to spare
+            for own in np.flatnonzero(cell == lost)[::-1]:
+                place = tuple(axis[own] for axis in pixels)
+                if owned[labels[place]] > 1:
+                    owned[labels[place]] -= 1
+                    owned[lost + 1] = 1
+                    labels[place] = lost + 1
+                    break
         return labels
-
-    @staticmethod
-    def _rescue(
-        labels: np.ndarray, lost: int, cell: np.ndarray, row: np.ndarray, column: np.ndarray
-    ) -> None:
-        """Give a hidden cell its heaviest pixel whose owner has others to spare."""
-        own = np.flatnonzero(cell == lost)[::-1]
-        owners = labels[row[own], column[own]]
-        spare = [p for p, o in zip(own, owners, strict=True) if (labels == o).sum() > 1]
-        if spare:
-            labels[row[spare[0]], column[spare[0]]] = lost + 1
 
     @classmethod
     def from_masks(cls, masks: Iterable[np.ndarray]) -> Footprints:

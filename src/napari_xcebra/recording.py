@@ -14,6 +14,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.footprints import Footprints
+from napari_xcebra.traces import LazyTraces
 
 Kind = Literal["continuous", "circular", "discrete"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -92,7 +93,7 @@ class Recording:
     Parameters
     ----------
     traces : (frames, cells) float32
-        Finite everywhere.
+        Finite everywhere. A `LazyTraces` stays on disk, and is checked as it is read.
     rate : float
         Frames per second.
     behavior : mapping of str to Variable
@@ -112,9 +113,13 @@ class Recording:
         Where it came from.
     notes : tuple of str
         What was done on the way here, one sentence each.
+    times : (frames,) float64
+        Seconds at which the frames were taken, ascending; from `rate` if not given.
+    cells : mapping of str to (cells,) array
+        What else the source says about each cell, such as "probability", "plane" or "name".
     """
 
-    traces: np.ndarray
+    traces: np.ndarray | LazyTraces
     rate: float
     behavior: Mapping[str, Variable] = field(default_factory=dict)
     cell_ids: np.ndarray | None = None
@@ -125,6 +130,8 @@ class Recording:
     images: Mapping[str, np.ndarray] = field(default_factory=dict)
     source: str = ""
     notes: tuple[str, ...] = ()
+    times: np.ndarray | None = None
+    cells: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -150,6 +157,13 @@ class Recording:
                 "a column of traces for each cell is needed."
             )
         put(self, "images", MappingProxyType(dict(self.images)))
+        put(self, "times", _checked_times(self.times, self.n_frames, self.rate))
+        for name, column in self.cells.items():
+            if np.shape(column) != (self.n_cells,):
+                raise InputError(
+                    f"cells has {name!r} of shape {np.shape(column)}: ({self.n_cells},) is needed."
+                )
+        put(self, "cells", MappingProxyType(dict(self.cells)))
 
     @property
     def n_frames(self) -> int:
@@ -243,7 +257,9 @@ def _guessed_kind(values: Any) -> Kind:
     return "discrete" if np.asarray(values).dtype.kind in "biu" else "continuous"
 
 
-def _checked_traces(traces: Any) -> np.ndarray:
+def _checked_traces(traces: Any) -> Any:
+    if isinstance(traces, LazyTraces):
+        return traces
     traces = np.asarray(traces)
     if traces.ndim != 2 or 0 in traces.shape:
         raise InputError(f"traces has shape {traces.shape}: (frames, cells) is needed.")
@@ -284,3 +300,14 @@ def _checked_starts(starts: Sequence[int] | np.ndarray | None, n_frames: int) ->
             "numbers from 0 on are needed."
         )
     return starts
+
+
+def _checked_times(times: Any, n_frames: int, rate: float) -> np.ndarray:
+    if times is None:
+        return np.arange(n_frames) / rate
+    times = np.asarray(times, np.float64)
+    if times.shape != (n_frames,):
+        raise InputError(f"times has shape {times.shape}: ({n_frames},) is needed.")
+    if not np.isfinite(times).all() or (np.diff(times) <= 0).any():
+        raise InputError("times is not ascending: a later time for each frame is needed.")
+    return times

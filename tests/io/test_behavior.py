@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.behavior import variable_from
+from napari_xcebra.io.kinds import variable_from
 from napari_xcebra.recording import InputError
 
 FRAMES = 60

@@ -76,7 +76,7 @@ def test_a_bare_recording_comes_back(tmp_path):
 
 def test_numpy_alone_reads_it_without_pickle(saved):
     with np.load(saved, allow_pickle=False) as file:
-        assert json.loads(str(file["about"]))["format"] == 1
+        assert json.loads(str(file["about"]))["format"] == 2
         assert all(file[name].dtype != object for name in file.files)
 
 
@@ -110,7 +110,7 @@ def test_a_flipped_byte_never_passes_as_other_data(saved):
 def test_a_later_version_is_told_apart_from_damage(saved, tmp_path):
     with np.load(saved) as file:
         arrays = dict(file)
-    about = json.loads(str(arrays["about"])) | {"format": 2}
+    about = json.loads(str(arrays["about"])) | {"format": 3}
     np.savez(tmp_path / "later.npz", **arrays | {"about": np.array(json.dumps(about))})
     with pytest.raises(InputError, match="later version"):
         open_recording(tmp_path / "later.npz")

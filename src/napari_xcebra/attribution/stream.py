@@ -180,4 +180,5 @@ def _stretch(recording: Recording, first: int, last: int) -> Recording:
         excluded=np.asarray(recording.excluded)[first:last],
         footprints=None,
         images={},
+        times=None,
     )

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from napari_xcebra.cli.flags import factors_from, frames_from, kinds_from, settings_from
+from napari_xcebra.cli.flags import (
+    factors_from,
+    frames_from,
+    kinds_from,
+    opening_from,
+    settings_from,
+)
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:
@@ -96,8 +102,13 @@ def demo(arguments: argparse.Namespace) -> None:
 def _recording(arguments: argparse.Namespace) -> Recording:
     from napari_xcebra.io import open_recording
 
-    kinds = kinds_from(arguments.kind)
-    return open_recording(arguments.path, arguments.behavior, rate=arguments.rate, kinds=kinds)
+    return open_recording(
+        arguments.path,
+        arguments.behavior,
+        footprints=arguments.footprints,
+        kinds=kinds_from(arguments.kind),
+        settings=opening_from(arguments),
+    )
 
 
 def _trained(

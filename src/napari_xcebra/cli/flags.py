@@ -6,6 +6,8 @@ import argparse
 from dataclasses import MISSING, Field, fields
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.knobs import choices_of
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import KINDS, InputError, Kind
 
@@ -31,13 +33,18 @@ FACTORS_HELP = (
 def add_recording_flags(parser: argparse.ArgumentParser) -> None:
     """Flags for what `open_recording` takes."""
     group = parser.add_argument_group("recording")
-    group.add_argument("path", metavar="PATH", help="recording, or traces as .npy, .npz or .csv")
-    group.add_argument(
-        "--behavior", metavar="FILE", help="behaviour as .csv or .npz, a row a frame"
-    )
-    group.add_argument("--rate", type=float, help="frames per second, if the file does not say")
+    group.add_argument("path", metavar="PATH",
+                       help="what suite2p, CaImAn or another extractor wrote, NWB, traces as an "
+                       "array, or a recording saved by napari-xcebra")  # fmt: skip
+    group.add_argument("--behavior", metavar="FILE", action="append",
+                       help="behaviour or trials: a table, arrays, poses or NWB; may be given "
+                       "several times")  # fmt: skip
+    group.add_argument("--footprints", metavar="FILE",
+                       help="label image (.tif, .npy) or ImageJ RoiSet.zip, for traces without "
+                       "footprints")  # fmt: skip
     group.add_argument("--kind", action="append", default=[], metavar="VARIABLE=KIND",
                        help=f"{', '.join(KINDS)}; if guessed wrong")  # fmt: skip
+    _add_knobs(OpenSettings, group, parser.add_argument_group("recording, advanced"), "open_")
 
 
 def add_output_flags(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -65,17 +72,7 @@ def add_settings_flags(parser: argparse.ArgumentParser) -> None:
     """One flag for every knob of `FitSettings`, with its help, default and bounds."""
     common = parser.add_argument_group("training")
     advanced = parser.add_argument_group("training, advanced")
-    hints = get_type_hints(FitSettings)
-    for knob in fields(FitSettings):
-        group = advanced if knob.metadata["advanced"] else common
-        how: dict[str, Any] = {"dest": f"setting_{knob.name}", "help": _help(knob)}
-        if hints[knob.name] is bool:
-            how |= {"action": argparse.BooleanOptionalAction}
-        elif choices := FitSettings.choices(knob.name):
-            how |= {"choices": choices}
-        else:
-            how |= {"type": hints[knob.name], "metavar": hints[knob.name].__name__.upper()}
-        group.add_argument(flag(knob.name), **how)
+    _add_knobs(FitSettings, common, advanced, "setting_")
 
 
 def flag(knob: str) -> str:
@@ -89,8 +86,12 @@ def flag(knob: str) -> str:
 
 def settings_from(arguments: argparse.Namespace) -> FitSettings:
     """Settings with the flags that were given."""
-    given = {knob.name: getattr(arguments, f"setting_{knob.name}") for knob in fields(FitSettings)}
-    return FitSettings(**{name: value for name, value in given.items() if value is not None})
+    return FitSettings(**_given(FitSettings, arguments, "setting_"))
+
+
+def opening_from(arguments: argparse.Namespace) -> OpenSettings:
+    """How to open a recording, by the flags that were given."""
+    return OpenSettings(**_given(OpenSettings, arguments, "open_"))
 
 
 def factors_from(texts: list[str]) -> dict[str, Factor]:
@@ -136,6 +137,25 @@ def frames_from(text: str | None) -> slice | None:
     if len(numbers) not in (2, 3):
         raise InputError(f"--frames {text} is not of the form from:to or from:to:every.")
     return slice(*numbers)
+
+
+def _add_knobs(settings: Any, common: Any, advanced: Any, prefix: str) -> None:
+    hints = get_type_hints(settings)
+    for knob in fields(settings):
+        group = advanced if knob.metadata["advanced"] else common
+        how: dict[str, Any] = {"dest": f"{prefix}{knob.name}", "help": _help(knob)}
+        if hints[knob.name] is bool:
+            how |= {"action": argparse.BooleanOptionalAction}
+        elif choices := choices_of(settings, knob.name):
+            how |= {"choices": choices}
+        else:
+            how |= {"type": hints[knob.name], "metavar": hints[knob.name].__name__.upper()}
+        group.add_argument(flag(knob.name), **how)
+
+
+def _given(settings: Any, arguments: argparse.Namespace, prefix: str) -> dict[str, Any]:
+    values = {knob.name: getattr(arguments, prefix + knob.name) for knob in fields(settings)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _help(knob: Field[Any]) -> str:

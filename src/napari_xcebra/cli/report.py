@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from napari_xcebra.recording import Recording
+from napari_xcebra.traces import in_blocks
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
@@ -63,7 +64,7 @@ def _goodness_words(goodness: Goodness) -> list[str]:
 def recording_tables(recording: Recording) -> str:
     """What a recording holds, and its variables."""
     accepted, excluded = np.asarray(recording.accepted), np.asarray(recording.excluded)
-    constant = int((np.ptp(recording.traces, axis=0) == 0).sum())
+    constant = sum(int((np.ptp(t, axis=0) == 0).sum()) for _, t in in_blocks(recording.traces))
     where = recording.footprints
     facts = [
         ("source", recording.source or "–"),
@@ -75,7 +76,7 @@ def recording_tables(recording: Recording) -> str:
         ("cells", f"{recording.n_cells} ({int(accepted.sum())} accepted, {constant} constant)"),
         (
             "footprints",
-            "none" if where is None else "{} × {} pixels".format(*where.shape),
+            "none" if where is None else " × ".join(map(str, where.shape)) + " pixels",
         ),
         ("images", ", ".join(recording.images) or "none"),
     ]

@@ -7,29 +7,16 @@ The form in the dock, the flags of the command line and the saved file are made 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
+from napari_xcebra.knobs import check_knobs, choices_of, knob, known_only
 
 Mode = Literal["hybrid", "behavior", "time", "supervised"]
 Similarity = Literal["euclidean", "dot", "power"]
 Temperature = Literal["matched", "fixed", "learned"]
 Penalty = Literal["auto", "exact", "projected"]
-
-
-def knob(
-    default: Any,
-    help: str,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    title: str = "",
-    advanced: bool = True,
-) -> Any:
-    """Field of `FitSettings` with all that a form, a flag and a check need to know."""
-    about = {"help": help, "low": low, "high": high, "title": title, "advanced": advanced}
-    return field(default=default, metadata=about)
 
 
 @dataclass(frozen=True)
@@ -129,11 +116,7 @@ class FitSettings:
     threads: int = knob(1, "processor threads (0: leave as it is)", low=0, high=256)
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for about in fields(self):
-            value = _converted(about.name, getattr(self, about.name), hints[about.name])
-            _check_bounds(about.name, value, about.metadata)
-            object.__setattr__(self, about.name, value)
+        check_knobs(self)
         if self.settle + self.ramp > 1:
             raise InputError(
                 f"settle + ramp is {self.settle + self.ramp:g}: the two shares of the steps must "
@@ -151,40 +134,9 @@ class FitSettings:
         Knobs that this version does not know are passed over: a file written by a later
         version can still be read.
         """
-        known = {about.name for about in fields(cls)}
-        return cls(**{name: value for name, value in values.items() if name in known})
+        return cls(**known_only(cls, values))
 
     @staticmethod
     def choices(name: str) -> tuple[str, ...]:
         """Admissible values of a knob that is a choice, else an empty tuple."""
-        hint = get_type_hints(FitSettings)[name]
-        return get_args(hint) if get_origin(hint) is Literal else ()
-
-
-def _converted(name: str, value: Any, hint: Any) -> Any:
-    """Value in the type of its knob, or a sentence."""
-    if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            raise InputError(f"{name} is {value!r}: one of {', '.join(get_args(hint))} is needed.")
-        return value
-    if (hint is bool and value not in (False, True)) or (
-        hint is str and not isinstance(value, str)
-    ):
-        wanted = "True or False" if hint is bool else "text"
-        raise InputError(f"{name} is {value!r}: {wanted} is needed.")
-    try:
-        converted = hint(value)
-        if hint is int and converted != value:
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
-        wanted = "a whole number" if hint is int else "a number"
-        raise InputError(f"{name} is {value!r}: {wanted} is needed.") from None
-    return converted
-
-
-def _check_bounds(name: str, value: Any, about: Mapping[str, Any]) -> None:
-    low, high = about["low"], about["high"]
-    if low is not None and not value >= low:
-        raise InputError(f"{name} is {value}: {low:g} or more is needed.")
-    if high is not None and not value <= high:
-        raise InputError(f"{name} is {value}: {high:g} or less is needed.")
+        return choices_of(FitSettings, name)

@@ -78,7 +78,7 @@ def _painted(footprints: Footprints, value: np.ndarray) -> np.ndarray:
     return image
 
 
-def _texture(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+def _texture(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Mottled brightness of neuropil around 1."""
     texture = np.ones(shape)
     for sigma, size in ((1.2, 0.12), (4, 0.12), (25, 0.15)):
@@ -87,7 +87,7 @@ def _texture(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
     return np.maximum(texture, 0.1)
 
 
-def _distance_from_middle(shape: tuple[int, int]) -> np.ndarray:
+def _distance_from_middle(shape: tuple[int, ...]) -> np.ndarray:
     """0 in the middle of the field, 1 in its corners."""
     y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in shape), indexing="ij")
     return np.hypot(y, x) / np.sqrt(2)

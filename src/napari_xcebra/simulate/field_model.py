@@ -152,7 +152,8 @@ def image(
     """ΔF/F of all ROIs, (frames, rois) float32, and background images by name."""
     for_spikes, for_neuropil, for_light, for_images = rng.spawn(4)
     rate, shape = simulation.recording.rate, tissue.footprints.shape
-    activity = simulation.recording.traces if simulation.rates is None else simulation.rates
+    rates = simulation.rates
+    activity = np.asarray(simulation.recording.traces if rates is None else rates)
     spikes = draw_spikes(for_spikes, activity, rate, optics.mean_rate)
     response = indicator_response(for_spikes, spikes, rate)
     around = neuropil(for_neuropil, response, tissue.centres, shape, rate)

@@ -71,7 +71,7 @@ def neuropil(
     rng: np.random.Generator,
     response: np.ndarray,
     centres: np.ndarray,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     frame_rate: float,
 ) -> np.ndarray:
     """Fluorescence of the tissue around each ROI, in its mean.

@@ -7,16 +7,20 @@
 ``cell_ids``, ``accepted``             (cells,) int64, bool
 ``starts``                             (segments,) int64, first frame of each trial or session
 ``excluded``                           (frames,) bool, frames not to be used
+``times``                              (frames,) float64, seconds (since format 2)
 ``behavior_0``, ``behavior_1`` …       (frames, columns) float64, one a variable
 ``image_0``, ``image_1`` …             (height, width), one a background image
-``footprint_shape``                    height and width; this and the next only if known
+``cells_0``, ``cells_1`` …             (cells,), one a column on the cells (since format 2)
+``footprint_shape``                    height and width, or planes, height and width; this and
+                                       the next only if known
 ``footprint_cell``, ``_row``,          (pixels,), weighted pixels of all cells
-``_column``, ``_weight``
+``_column``, ``_weight``, ``_plane``   (the last only where there are planes)
 =====================================  ======================================================
 
-``about`` holds ``kind`` (always "napari-xcebra recording"), ``format`` (the version, 1),
+``about`` holds ``kind`` (always "napari-xcebra recording"), ``format`` (the version, 2),
 ``source``, ``notes`` (a list), ``behavior`` (key, name, kind, unit and period of each variable, in
-order) and ``images`` (their names, in order). Nothing in it is pickled:
+order) and ``images`` and ``cells``
+(their names, in order). Nothing in it is pickled:
 ``numpy.load(path)["traces"]`` reads it anywhere.
 """
 
@@ -31,10 +35,11 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.io.npy import names_in, read_npz, write_npz
+from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import Footprints, InputError, Recording, Variable
 
 NAME = "a recording saved by napari-xcebra (.npz)"
-FORMAT = 1
+FORMAT = 2
 """Version of the file; a later version of the program reads earlier ones."""
 
 _KIND = "napari-xcebra recording"
@@ -46,7 +51,7 @@ def sniff(path: Path) -> bool:
     return {"about", "traces"} <= names_in(path)
 
 
-def load(path: Path, rate: float | None = None) -> Recording:
+def load(path: Path, settings: OpenSettings | None = None) -> Recording:
     """Recording that `save_recording` wrote, by this or an earlier version."""
     arrays = read_npz(path)
     about = _read_about(path, arrays)
@@ -68,6 +73,8 @@ def load(path: Path, rate: float | None = None) -> Recording:
             images={name: arrays[f"image_{i}"] for i, name in enumerate(about["images"])},
             source=about["source"],
             notes=tuple(about["notes"]),
+            times=arrays.get("times"),
+            cells={name: arrays[f"cells_{i}"] for i, name in enumerate(about.get("cells", []))},
         )
     except InputError as error:
         raise InputError(f"{path} does not hold a valid recording: {error}") from error
@@ -76,7 +83,9 @@ def load(path: Path, rate: float | None = None) -> Recording:
             f"{path} does not hold a complete recording ({type(error).__name__}: {error}): "
             "restore it from a copy."
         ) from error
-    return recording if rate is None else replace(recording, rate=rate)
+    if settings is None or not settings.rate:
+        return recording
+    return replace(recording, rate=settings.rate, times=None)
 
 
 def save_recording(recording: Recording, path: str | PathLike[str]) -> Path:
@@ -101,12 +110,16 @@ def save_recording(recording: Recording, path: str | PathLike[str]) -> Path:
         "accepted": recording.accepted,
         "starts": recording.starts,
         "excluded": recording.excluded,
+        "times": recording.times,
     }
     arrays |= {f"behavior_{i}": v.values for i, v in enumerate(recording.behavior.values())}
     arrays |= {f"image_{i}": image for i, image in enumerate(recording.images.values())}
+    arrays |= {f"cells_{i}": column for i, column in enumerate(recording.cells.values())}
     if (footprints := recording.footprints) is not None:
         arrays["footprint_shape"] = np.array(footprints.shape)
         arrays |= {f"footprint_{name}": getattr(footprints, name) for name in _FOOTPRINT}
+        if footprints.plane is not None:
+            arrays["footprint_plane"] = footprints.plane
     write_npz(path, {name: np.asarray(array) for name, array in arrays.items()})
     return path
 
@@ -122,6 +135,7 @@ def _about(recording: Recording) -> dict[str, Any]:
             for key, v in recording.behavior.items()
         ],
         "images": list(recording.images),
+        "cells": list(recording.cells),
     }
 
 
@@ -144,5 +158,6 @@ def _read_about(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
 def _footprints(arrays: dict[str, np.ndarray]) -> Footprints | None:
     if "footprint_shape" not in arrays:
         return None
-    height, width = arrays["footprint_shape"].tolist()
-    return Footprints((height, width), *(arrays[f"footprint_{name}"] for name in _FOOTPRINT))
+    shape = tuple(arrays["footprint_shape"].tolist())
+    pixels = {name: arrays[f"footprint_{name}"] for name in _FOOTPRINT}
+    return Footprints(shape, **pixels, plane=arrays.get("footprint_plane"))

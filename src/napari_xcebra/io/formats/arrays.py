@@ -13,12 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_xcebra.io.behavior import variable_from
+from napari_xcebra.io.extraction import Behavior, Extraction, Series
 from napari_xcebra.io.npy import read_npy, read_npz
+from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import SUFFIXES, read_table
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.recording import InputError
 
 NAME = "traces as an array of frames × cells (.npy, .npz, .csv)"
+GENERIC = True
 
 
 def sniff(path: Path) -> bool:
@@ -26,8 +28,8 @@ def sniff(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() in (".npy", ".npz", *SUFFIXES)
 
 
-def load(path: Path, rate: float | None = None) -> Recording:
-    """Recording from traces, and the behaviour that is in the same .npz."""
+def load(path: Path, settings: OpenSettings) -> Extraction:
+    """Traces, and the behaviour that is in the same .npz."""
     others: dict[str, np.ndarray] = {}
     ids = None
     if path.suffix.lower() == ".npy":
@@ -38,12 +40,7 @@ def load(path: Path, rate: float | None = None) -> Recording:
         traces, ids = _from_table(path)
     if traces.ndim != 2 or 0 in traces.shape:
         raise InputError(f"{path} has an array of shape {traces.shape}: (frames, cells) is needed.")
-    rate = rate if rate is not None else _found_rate(path, others)
-    if rate is None:
-        raise InputError(
-            f"{path} does not say how many frames there are per second: give rate "
-            "(on the command line --rate), such as 30."
-        )
+    rate = _found_rate(path, others)
     notes = []
     if traces.shape[1] > traces.shape[0]:
         notes.append(
@@ -51,14 +48,20 @@ def load(path: Path, rate: float | None = None) -> Recording:
             "(columns): transpose it if it is the other way round."
         )
     behavior = {
-        name: variable_from(name, values)
+        name: Series(name, values)
         for name, values in others.items()
         if values.ndim in (1, 2) and len(values) == len(traces) and values.dtype.kind in "biuf"
     }
     left_out = [name for name in others if name not in behavior and name != "rate"]
     if left_out:
         notes.append(f"{path.name} also has {', '.join(left_out)}, not one row a frame: left out.")
-    return Recording(traces, rate, behavior, cell_ids=ids, source=str(path), notes=tuple(notes))
+    return Extraction(
+        {"traces": traces},
+        rate,
+        cell_ids=ids,
+        behavior=Behavior(tuple(behavior.values())),
+        notes=tuple(notes),
+    )
 
 
 def _split(

@@ -1,0 +1,109 @@
+"""One recording of what an extractor wrote and what the animal did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from napari_xcebra.io.clock import on_frames
+from napari_xcebra.io.extraction import Behavior, Extraction
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.io.signals import chosen_traces
+from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.traces import in_blocks
+
+IN_MEMORY = 512 * 2**20
+"""Traces up to this many bytes are read at once and checked; larger ones stay on disk."""
+
+
+def assemble(
+    found: Extraction, behavior: Sequence[Behavior], settings: OpenSettings, path: Path
+) -> Recording:
+    """Recording with the traces chosen and the behaviour on its frames.
+
+    Parameters
+    ----------
+    found : Extraction
+    behavior : sequence of Behavior
+        In order: a variable of a later one replaces that of the same name.
+    settings : OpenSettings
+    path : Path
+        Where it came from, for sentences.
+    """
+    rate, times = _frame_clock(found, settings, path)
+    traces, notes = chosen_traces(found, settings, rate, path)
+    accepted = np.ones(found.n_cells, bool) if found.accepted is None else found.accepted
+    excluded = np.zeros(found.n_frames, bool) if found.excluded is None else found.excluded
+    if 4 * found.n_frames * found.n_cells <= IN_MEMORY:
+        # what is not finite is dealt with here rather than refused
+        whole = np.empty(traces.shape, np.float32)
+        for cells, block in in_blocks(traces):
+            whole[:, cells] = block
+        traces, accepted, excluded, more = _finite(whole, accepted, excluded)
+        notes += more
+    variables, starts = {}, [np.asarray(found.starts if found.starts is not None else [], int)]
+    for source in behavior:
+        placed = on_frames(source, times, settings)
+        variables.update({v.name: v for v in placed.variables})
+        starts.append(placed.starts)
+        excluded = excluded | placed.excluded
+        notes += placed.notes
+    return Recording(
+        traces=traces,
+        rate=rate,
+        behavior=variables,
+        cell_ids=found.cell_ids,
+        accepted=accepted,
+        starts=np.concatenate(starts),
+        excluded=excluded,
+        footprints=found.footprints,
+        images=found.images,
+        source=str(path),
+        notes=(*found.notes, *notes),
+        times=times,
+        cells=found.cells,
+    )
+
+
+def _frame_clock(found: Extraction, settings: OpenSettings, path: Path) -> tuple[float, np.ndarray]:
+    """Frames per second, and the time of each frame."""
+    if found.times is not None and len(found.times) != found.n_frames:
+        raise InputError(
+            f"{path} has {len(found.times)} times of frames for {found.n_frames} frames."
+        )
+    rate = settings.rate or found.rate
+    if not rate and found.times is not None and len(found.times) > 1:
+        rate = 1 / float(np.median(np.diff(found.times)))
+    if not rate:
+        raise InputError(
+            f"{path} does not say how many frames there are per second: give rate "
+            "(on the command line --rate), such as 30."
+        )
+    if found.times is None or settings.rate:
+        return float(rate), np.arange(found.n_frames) / rate
+    return float(rate), np.asarray(found.times, np.float64)
+
+
+def _finite(
+    traces: np.ndarray, accepted: np.ndarray, excluded: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Traces without NaN: frames without any value are left out, cells with gaps are rejected."""
+    finite = np.isfinite(traces)
+    if finite.all():
+        return traces, accepted, excluded, ()
+    notes = []
+    dark = ~finite.any(axis=1)
+    if dark.any() and not dark.all():
+        excluded = excluded | dark
+        finite[dark] = True
+        notes.append(f"{int(dark.sum())} frames in which no cell has a value are left out.")
+    gaps = ~finite.all(axis=0)
+    if gaps.any():
+        accepted = accepted & ~gaps
+        notes.append(
+            f"{int(gaps.sum())} cells have values that are NaN or infinite: they are kept in the "
+            "tables but not used."
+        )
+    return np.nan_to_num(traces, nan=0.0, posinf=0.0, neginf=0.0), accepted, excluded, tuple(notes)

@@ -1,0 +1,135 @@
+"""What other programs wrote, before any choice is made about it.
+
+A neural format gives an `Extraction`, a behaviour format a `Behavior`; `assemble` makes one
+`Recording` of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from napari_xcebra.footprints import Footprints
+from napari_xcebra.recording import Kind
+from napari_xcebra.traces import LazyTraces
+
+Signal = Literal["fluorescence", "neuropil", "dff", "denoised", "events", "traces"]
+"""What a program may have extracted; "traces" is for arrays that do not say what they are."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Samples of one behaviour variable, on a clock of its own.
+
+    Parameters
+    ----------
+    name : str
+    values : (samples,) or (samples, columns) array of numbers
+        NaN where not known.
+    times : (samples,) float64 or None
+        Seconds on the clock of the imaging, ascending. None: the file does not say; one sample a
+        frame is then needed.
+    unit : str
+    kind : {"continuous", "circular", "discrete"} or None
+        None: to be guessed from name and values.
+    """
+
+    name: str
+    values: np.ndarray
+    times: np.ndarray | None = None
+    unit: str = ""
+    kind: Kind | None = None
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Trials or epochs: stretches of time, with what is known about each.
+
+    Parameters
+    ----------
+    name : str
+        "trials", or what the source calls them.
+    start, stop : (intervals,) float64
+        Seconds on the clock of the imaging; `stop` is exclusive.
+    columns : mapping of str to (intervals,) array
+        Numbers or words, such as the condition of each trial.
+    """
+
+    name: str
+    start: np.ndarray
+    stop: np.ndarray
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Behavior:
+    """All that a behaviour file holds."""
+
+    series: tuple[Series, ...] = ()
+    intervals: tuple[Intervals, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What an extractor wrote about one recording.
+
+    Parameters
+    ----------
+    signals : mapping of signal name to (frames, cells) array or LazyTraces
+        All of one shape.
+    rate : float or None
+        Frames per second, if the source says.
+    times : (frames,) float64 or None
+        Seconds at which the frames were taken, where the source has them.
+    cell_ids : (cells,) int or None
+        Ids in the source program.
+    accepted : (cells,) bool or None
+        None: the source does not tell cells from others.
+    cells : mapping of str to (cells,) array
+        What else the source says about each cell: "probability", "plane", "name", "snr" …
+    footprints : Footprints or None
+    images : mapping of str to (height, width) float32, of the field of view
+        "mean", "enhanced", "max", "correlation": those there are. Full size; NaN is not
+        allowed, what a cropped image leaves out is filled with its least value.
+    excluded : (frames,) bool or None
+        Frames the source marks as bad.
+    starts : sequence of int or None
+        First frames of the sessions that were concatenated.
+    behavior : Behavior
+        What the same file says about behaviour.
+    neuropil_coefficient : float or None
+    notes : tuple of str
+        One sentence each for what the user should know.
+    """
+
+    signals: Mapping[Signal, Any]
+    rate: float | None = None
+    times: np.ndarray | None = None
+    cell_ids: np.ndarray | None = None
+    accepted: np.ndarray | None = None
+    cells: Mapping[str, np.ndarray] = field(default_factory=dict)
+    footprints: Footprints | None = None
+    images: Mapping[str, np.ndarray] = field(default_factory=dict)
+    excluded: np.ndarray | None = None
+    starts: np.ndarray | None = None
+    behavior: Behavior = Behavior()
+    neuropil_coefficient: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_frames(self) -> int:
+        """Number of frames."""
+        return int(self._any.shape[0])
+
+    @property
+    def n_cells(self) -> int:
+        """Number of ROIs."""
+        return int(self._any.shape[1])
+
+    @property
+    def _any(self) -> np.ndarray | LazyTraces:
+        return next(iter(self.signals.values()))

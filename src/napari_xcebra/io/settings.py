@@ -1,0 +1,58 @@
+"""Every choice that is made on the way from files to a recording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from napari_xcebra.knobs import check_knobs, knob
+
+TraceKind = Literal["auto", "raw", "corrected", "dff", "denoised", "events", "zscored"]
+Layout = Literal["auto", "frames-cells", "cells-frames"]
+
+
+@dataclass(frozen=True)
+class OpenSettings:
+    """How files are read; every field has a default, bounds and help."""
+
+    traces: TraceKind = knob(
+        "auto",
+        "raw: fluorescence; corrected: less neuropil; dff: ΔF/F over a running baseline; "
+        "denoised; events: deconvolved; zscored: corrected, in standard deviations; auto: the "
+        "best there is",
+        advanced=False,
+    )
+    rate: float = knob(
+        0.0, "frames per second (0: as the file says)", low=0.0, high=1e5, advanced=False
+    )
+    offset: float = knob(
+        0.0,
+        "seconds to add to the clock of the behaviour to bring it to that of the imaging",
+        low=-1e7,
+        high=1e7,
+        advanced=False,
+    )
+    trigger: str = knob(
+        "",
+        "column of the behaviour that marks the imaging frames: pulses (their rising edges) or "
+        "frame numbers",
+        advanced=False,
+    )
+    neuropil: float = knob(
+        -1.0, "share of the neuropil to take away (-1: as the source says)", low=-1.0, high=2.0
+    )
+    baseline_seconds: float = knob(
+        60.0, "length of the running window of the ΔF/F baseline", low=1.0, high=1e4
+    )
+    baseline_percentile: float = knob(
+        10.0, "percentile of the window that is the ΔF/F baseline", low=0.0, high=100.0
+    )
+    layout: Layout = knob("auto", "which way round an array of traces lies")
+    swap_axes: bool = knob(False, "exchange rows and columns of the footprints (NWB, .mat)")
+    likelihood: float = knob(
+        0.9, "poses less likely than this are taken as not known (DeepLabCut, SLEAP)",
+        low=0.0, high=1.0,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check_knobs(self)

@@ -1,0 +1,77 @@
+"""Settings whose every knob says its default, its bounds and its help, once.
+
+A form, the flags of a command and a check on values are all made from such a dataclass. Neither
+torch nor Qt is imported here, so that they open quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from napari_xcebra.errors import InputError
+
+
+def knob(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    title: str = "",
+    advanced: bool = True,
+) -> Any:
+    """Field of a settings dataclass with all that a form, a flag and a check need to know."""
+    about = {"help": help, "low": low, "high": high, "title": title, "advanced": advanced}
+    return field(default=default, metadata=about)
+
+
+def check_knobs(settings: Any) -> None:
+    """Bring every knob of a frozen settings dataclass to its type, or raise a sentence."""
+    hints = get_type_hints(type(settings))
+    for about in fields(settings):
+        value = _converted(about.name, getattr(settings, about.name), hints[about.name])
+        _check_bounds(about.name, value, about.metadata)
+        object.__setattr__(settings, about.name, value)
+
+
+def known_only(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values for which the dataclass has a field."""
+    known = {about.name for about in fields(cls)}
+    return {name: value for name, value in values.items() if name in known}
+
+
+def choices_of(cls: type, name: str) -> tuple[str, ...]:
+    """Admissible values of a knob that is a choice, else an empty tuple."""
+    hint = get_type_hints(cls)[name]
+    return get_args(hint) if get_origin(hint) is Literal else ()
+
+
+def _converted(name: str, value: Any, hint: Any) -> Any:
+    """Value in the type of its knob, or a sentence."""
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise InputError(f"{name} is {value!r}: one of {', '.join(get_args(hint))} is needed.")
+        return value
+    if (hint is bool and value not in (False, True)) or (
+        hint is str and not isinstance(value, str)
+    ):
+        wanted = "True or False" if hint is bool else "text"
+        raise InputError(f"{name} is {value!r}: {wanted} is needed.")
+    try:
+        converted = hint(value)
+        if hint is int and converted != value:
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        wanted = "a whole number" if hint is int else "a number"
+        raise InputError(f"{name} is {value!r}: {wanted} is needed.") from None
+    return converted
+
+
+def _check_bounds(name: str, value: Any, about: Mapping[str, Any]) -> None:
+    low, high = about["low"], about["high"]
+    if low is not None and not value >= low:
+        raise InputError(f"{name} is {value}: {low:g} or more is needed.")
+    if high is not None and not value <= high:
+        raise InputError(f"{name} is {value}: {high:g} or less is needed.")
