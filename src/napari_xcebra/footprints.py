@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from napari_xcebra.errors import InputError
+
+MOST_PIXELS = 2**30
+"""Of a field of view with all its planes; what claims more is damaged."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,12 @@ class Footprints:
                 f"Footprints have the shape {self.shape}: height and width are needed, and the "
                 "number of planes before them if pixels have a plane."
             )
+        field = " × ".join(map(str, self.shape))
+        if min(self.shape) < 1 or math.prod(self.shape) > MOST_PIXELS:
+            raise InputError(
+                f"Footprints have a field of view of {field} pixels: at least one is needed, and "
+                f"no more than {MOST_PIXELS:,}."
+            )
         lengths = {len(self.cell), len(self.weight), *(len(p) for p in self.pixels)}
         if len(lengths) > 1:
             raise InputError(
@@ -46,12 +57,21 @@ class Footprints:
                 f"found {sorted(lengths)}."
             )
         names = ("plane", "row", "column")[-len(self.shape) :]
-        for name, size in zip(names, self.shape, strict=True):
+        for name, size in [("cell", None), *zip(names, self.shape, strict=True)]:
             position = getattr(self, name)
-            if len(position) and not (0 <= position.min() and position.max() < size):
+            if position.ndim != 1 or position.dtype.kind not in "iu":
+                raise InputError(
+                    f"Footprints have a {name} of type {position.dtype} and shape "
+                    f"{position.shape}: one whole number a pixel is needed."
+                )
+            if not len(position):
+                continue
+            if size is None and position.min() < 0:
+                raise InputError(f"Footprints have a cell {position.min()}: 0 or more is needed.")
+            if size is not None and not (0 <= position.min() and position.max() < size):
                 raise InputError(
                     f"Footprints have a {name} of {position.min()} to {position.max()}, outside "
-                    f"the field of view of {' × '.join(map(str, self.shape))} pixels."
+                    f"the field of view of {field} pixels."
                 )
 
     @property
@@ -68,43 +88,66 @@ class Footprints:
     def label_image(self) -> np.ndarray:
         """Dense labels: cell i has label i + 1, background is 0.
 
-        A shared pixel goes to the cell with the larger weight; a cell that would lose every
-        pixel that way keeps its heaviest one, so that no cell disappears.
+        A shared pixel goes to the cell with the larger weight. A cell that would lose every
+        pixel that way gets one back, its heaviest if that can be spared, so that no cell
+        disappears unless there are fewer pixels than cells.
 
         Returns
         -------
         (height, width) or (planes, height, width) uint16, or int32 past 65,534 cells
         """
         dtype = np.uint16 if self.n_cells < np.iinfo(np.uint16).max else np.int32
-        labels = np.zeros(self.shape, dtype)
-        order = np.argsort(self.weight, kind="stable")
-        cell, pixels = self.cell[order], tuple(axis[order] for axis in self.pixels)
-        labels[pixels] = cell + 1
-        owned = np.bincount(labels.ravel(), minlength=self.n_cells + 1)
-        for lost in np.setdiff1d(np.unique(cell), np.flatnonzero(owned) - 1):
-            # its heaviest pixel whose owner has others to spare
-            for own in np.flatnonzero(cell == lost)[::-1]:
-                place = tuple(axis[own] for axis in pixels)
-                if owned[labels[place]] > 1:
-                    owned[labels[place]] -= 1
-                    owned[lost + 1] = 1
-                    labels[place] = lost + 1
-                    break
-        return labels
+        labels = np.zeros(math.prod(self.shape), dtype)
+        order = np.argsort(_known(self.weight), kind="stable")
+        cell = self.cell[order]
+        place = np.ravel_multi_index(self.pixels, self.shape)[order]
+        labels[place] = cell + 1  # where a place comes several times, the last one stays
+        owned = np.bincount(labels, minlength=self.n_cells + 1)[1:]
+        hidden = np.setdiff1d(cell, np.flatnonzero(owned))
+        if len(hidden):
+            by_cell = np.argsort(cell[::-1], kind="stable")  # each cell's heaviest pixel first
+            ends = np.cumsum(np.bincount(cell, minlength=self.n_cells))[:-1]
+            places = np.split(place[::-1][by_cell], ends)
+            for lost in hidden:
+                _make_room(int(lost), places, labels, owned)
+        return labels.reshape(self.shape)
 
     @classmethod
     def from_masks(cls, masks: Iterable[np.ndarray]) -> Footprints:
-        """Footprints from one (height, width) image of weights per cell."""
-        masks = [np.asarray(mask, np.float32) for mask in masks]
-        if not masks:
+        """Footprints from one image of weights per cell, zero or NaN outside the cell.
+
+        Parameters
+        ----------
+        masks : iterable of (height, width) or (planes, height, width) array
+        """
+        shape: tuple[int, ...] | None = None
+        pixels, weights = [], []
+        for i, given in enumerate(masks):
+            mask = np.asarray(given)
+            if mask.ndim not in (2, 3) or mask.dtype.kind not in "biuf":
+                raise InputError(
+                    f"Mask {i} has the shape {mask.shape} and type {mask.dtype}: numbers, "
+                    "(height, width) or (planes, height, width), are needed."
+                )
+            shape = shape or mask.shape
+            if mask.shape != shape:
+                raise InputError(
+                    f"Mask {i} has the shape {mask.shape} but the first has {shape}: masks of one "
+                    "field of view are needed."
+                )
+            inside = np.nonzero(np.nan_to_num(mask) if mask.dtype.kind == "f" else mask)
+            pixels.append(np.array(inside, np.int32))
+            weights.append(mask[inside].astype(np.float32))
+        if shape is None:
             raise InputError("masks is empty: an image for each cell is needed.")
-        pixels = [np.nonzero(mask) for mask in masks]
+        *planes, row, column = np.concatenate(pixels, axis=1)
         return cls(
-            shape=(int(masks[0].shape[0]), int(masks[0].shape[1])),
-            cell=np.concatenate([np.full(len(p[0]), i, np.int32) for i, p in enumerate(pixels)]),
-            row=np.concatenate([p[0].astype(np.int32) for p in pixels]),
-            column=np.concatenate([p[1].astype(np.int32) for p in pixels]),
-            weight=np.concatenate([m[p] for m, p in zip(masks, pixels, strict=True)]),
+            shape=tuple(int(size) for size in shape),
+            cell=np.repeat(np.arange(len(weights), dtype=np.int32), [len(w) for w in weights]),
+            row=row,
+            column=column,
+            weight=np.concatenate(weights),
+            plane=planes[0] if planes else None,
         )
 
     @classmethod
@@ -122,3 +165,48 @@ class Footprints:
             column=(cell % across * spacing + disc_column[pixel]).astype(np.int32),
             weight=np.ones(len(cell), np.float32),
         )
+
+
+def _known(weight: np.ndarray) -> np.ndarray:
+    """Weights that can be sorted: NaN is lighter than any other."""
+    unknown = np.isnan(weight)
+    return np.where(unknown, -np.inf, weight) if unknown.any() else weight
+
+
+def _make_room(
+    lost: int, places: Sequence[np.ndarray], labels: np.ndarray, owned: np.ndarray
+) -> None:
+    """Give a hidden cell one of its pixels, in place; others move over where they must.
+
+    The search goes from the cell to the owners of its pixels, heaviest first. An owner with
+    pixels to spare gives one up; an owner with a single one may have it replaced by another of
+    its own, and so on (an augmenting path, so that a way is found if there is one).
+    """
+    wanted_by: dict[int, int] = {}  # place: the cell that would take it
+    queue = deque([lost])
+    while queue:
+        cell = queue.popleft()
+        for place in map(int, places[cell]):
+            if place in wanted_by:
+                continue
+            wanted_by[place] = cell
+            owner = int(labels[place]) - 1
+            if owned[owner] > 1:
+                owned[owner] -= 1
+                owned[lost] += 1
+                _hand_over(place, wanted_by, labels)
+                return
+            if owner != cell:
+                queue.append(owner)
+
+
+def _hand_over(place: int, wanted_by: dict[int, int], labels: np.ndarray) -> None:
+    """Walk back from the pixel that was spared: each cell gives its single one to the next."""
+    # the single pixel of each cell on the way, before anything moves
+    single = {int(labels[p]) - 1: p for p in wanted_by if p != place}
+    while True:
+        cell = wanted_by[place]
+        labels[place] = cell + 1
+        if cell not in single:
+            return
+        place = single[cell]
