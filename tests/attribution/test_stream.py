@@ -90,6 +90,7 @@ def test_memory_does_not_grow_with_the_length_of_the_recording(trained, recordin
             traces=np.tile(recording.traces, (repeats, 1)),
             behavior={},
             excluded=None,
+            times=None,
         )
         sizes = []
         original = streaming.Stream.inputs

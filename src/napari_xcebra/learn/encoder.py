@@ -27,8 +27,8 @@ in a third of the steps (4 + 2 latents, 200 steps: auROC 0.99 instead of 0.94).
 
 def gelu_slope(x: Tensor) -> Tensor:
     """Derivative of GELU."""
-    density = torch.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
-    return 0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * density
+    density = torch.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
+    return torch.addcmul(0.5 + 0.5 * torch.erf(x * math.sqrt(0.5)), x, density)
 
 
 class Encoder(nn.Module):
@@ -130,17 +130,25 @@ class FrameEncoder(Encoder):
         return self._bounded(x), activations
 
     def pullback(self, directions: Tensor, activations: Activations) -> Tensor:  # noqa: D102
-        return self.pullback_to_first_layer(directions, activations) @ self.weights[0]
+        return _times(self.pullback_to_first_layer(directions, activations), self.weights[0])
 
     def pullback_to_first_layer(self, directions: Tensor, activations: Activations) -> Tensor:
         """As `pullback`, but with respect to the input of the first nonlinearity."""
-        slopes = [gelu_slope(a) for a in activations[:-1]] + [self._bound_slope(activations[-1])]
-        v = directions * slopes[-1][:, None]
-        for weight, slope in zip(self.weights[:0:-1], slopes[-2::-1], strict=True):
-            v = (v.flatten(0, 1) @ weight).view(*v.shape[:2], -1)
-            # in place where no gradient is asked for: attribution is half memory traffic
-            learning = v.requires_grad or slope.requires_grad
-            v = v * slope[:, None] if learning else v.mul_(slope[:, None])
+        v = directions * self._bound_slope(activations[-1])[:, None]
+        return self._through_hidden(_times(v, self.weights[-1]), activations)
+
+    def jacobian(self, x: Tensor) -> Tensor:  # noqa: D102
+        _, activations = self.trace(x)
+        # the last layer's weights, bent by the bound, are the first product already
+        v = self.weights[-1] * self._bound_slope(activations[-1])[:, :, None]
+        return _times(self._through_hidden(v, activations), self.weights[0])
+
+    def _through_hidden(self, v: Tensor, activations: Activations) -> Tensor:
+        """Products with the hidden layers, from behind the last nonlinearity to the first."""
+        *hidden, last = (gelu_slope(a) for a in activations[:-1])
+        v = _bent(v, last)
+        for weight, slope in zip(self.weights[-2:0:-1], reversed(hidden), strict=True):
+            v = _bent(_times(v, weight), slope)
         return v
 
 
@@ -184,6 +192,18 @@ class WindowEncoder(Encoder):
         v = (v * gelu_slope(activations[0])[:, None]).flatten(0, 1)
         v = functional.conv_transpose1d(v, self.first.weight)
         return v.view(frames, k, *v.shape[1:])
+
+
+def _times(v: Tensor, weight: Tensor) -> Tensor:
+    """Product of (frames, k, outputs) and (outputs, inputs), as one large one."""
+    return (v.flatten(0, 1) @ weight).view(*v.shape[:2], -1)
+
+
+def _bent(v: Tensor, slope: Tensor) -> Tensor:
+    """Product with the slopes of a nonlinearity, (frames, units), for each of the k rows."""
+    # in place where no gradient is asked for: attribution is half memory traffic
+    learning = v.requires_grad or slope.requires_grad
+    return v * slope[:, None] if learning else v.mul_(slope[:, None])
 
 
 def _start_small(first: Tensor, second: Tensor) -> None:
