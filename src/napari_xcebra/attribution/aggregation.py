@@ -87,7 +87,7 @@ def attribute(
         most = max(1, MEDIAN_BYTES // (4 * len(fit.scale) * len(fit.inputs.cell_ids)))
         stream, notes = stream.thinned(most)
     with limited_threads(fit.settings.threads), torch.no_grad():
-        chunks = _watched(local_scores(method, stream), len(stream.frames), on_progress, stop)
+        chunks = watched(local_scores(method, stream), len(stream.frames), on_progress, stop)
         scores = _AGGREGATES[aggregate](chunks)
     return Attribution(
         method=method,
@@ -106,12 +106,13 @@ def attribute(
     )
 
 
-def _watched(
+def watched(
     chunks: Iterator[Tensor],
     total: int,
     on_progress: Callable[[int, int], object] | None,
     stop: Callable[[], bool] | None,
 ) -> Iterator[np.ndarray]:
+    """Chunks as arrays, with a report after each, and a way to stop between them."""
     done = 0
     for chunk in chunks:
         yield chunk.cpu().numpy()

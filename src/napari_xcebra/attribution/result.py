@@ -1,4 +1,7 @@
-"""Scores of every cell for every factor, as a value: ranked, tabulated, saved."""
+"""Scores of every cell for every factor, as a value: ranked, tabulated, saved.
+
+Torch is not imported here, so that a window can show an attribution without it.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,18 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
-from scipy.ndimage import gaussian_filter1d
 
-from napari_xcebra.attribution.methods import local_scores
-from napari_xcebra.attribution.stream import (
-    FrameChoice,
-    make_stream,
-    resolve_frames,
-    spread_out,
-)
 from napari_xcebra.files import whole
-from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.parts import Part, part_named
-from napari_xcebra.learn.result import Fit, usable_frames
 from napari_xcebra.recording import InputError, Recording
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution.stream import FrameChoice
+    from napari_xcebra.learn.result import Fit
 
 FORMAT = 1
 """Version of the saved file; a later version of the program reads earlier ones."""
@@ -158,20 +154,17 @@ class Attribution:
                 "Scores over time are computed from the fit and the recording, which a saved "
                 "attribution does not hold: call attribute again."
             )
-        fit, recording = self.fit, self.recording
-        asked = resolve_frames(recording, frames)
-        asked = np.arange(recording.n_frames) if asked is None else np.unique(asked)
-        scores = np.full((len(asked), recording.n_cells), np.nan, np.float32)
-        used = np.isin(asked, usable_frames(recording, fit.settings.window))
-        if used.any():
-            stream = make_stream(fit, recording, asked, self.seed)
-            with limited_threads(fit.settings.threads), torch.no_grad():
-                chunks = local_scores(self.method, stream)
-                local = torch.cat([chunk[:, part.latents].mean(1) for chunk in chunks])
-            scores[used] = spread_out(local.cpu().numpy(), fit, recording)
-        if smooth > 0:
-            _smooth_runs(scores, asked, used, recording.segment[asked], smooth)
-        return scores
+        from napari_xcebra.attribution.by_frame import scores_by_frame
+
+        return scores_by_frame(
+            self.fit,
+            self.recording,
+            part.latents,
+            self.method,
+            frames,
+            smooth=smooth,
+            seed=self.seed,
+        )
 
     def to_csv(self, path: str | os.PathLike[str], threshold: float = 0.0) -> Path:
         """Write one row a ROI and factor: cell, factor, score, z, selected, at_chance."""
@@ -236,14 +229,3 @@ def _check_kind(about: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
             f"{path} was written by a later version of napari-xcebra (format {about['format']}; "
             f"this version reads up to {FORMAT}): update napari-xcebra."
         )
-
-
-def _smooth_runs(
-    scores: np.ndarray, frames: np.ndarray, used: np.ndarray, trial: np.ndarray, sigma: float
-) -> None:
-    """Smooth in place, within runs of consecutive frames of one trial."""
-    position = np.flatnonzero(used)
-    ends = (np.diff(frames[position]) != 1) | (np.diff(trial[position]) != 0)
-    for run in np.split(position, np.flatnonzero(ends) + 1):
-        if len(run):
-            scores[run] = gaussian_filter1d(scores[run], sigma, axis=0, mode="nearest")

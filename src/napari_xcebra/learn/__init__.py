@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from napari_xcebra.learn.checkpoint import Checkpoint
     from napari_xcebra.learn.fitting import fit
-    from napari_xcebra.learn.goodness import Goodness
     from napari_xcebra.learn.parts import Factor
     from napari_xcebra.learn.result import Fit
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.learn.training import Progress, Training, TrainingDiverged
+    from napari_xcebra.learn.verdict import Goodness
 
 __all__ = [
     "Checkpoint",
@@ -34,7 +34,7 @@ _HOMES = {
     "Factor": "parts",
     "Fit": "result",
     "FitSettings": "settings",
-    "Goodness": "goodness",
+    "Goodness": "verdict",
     "Progress": "training",
     "Training": "training",
     "TrainingDiverged": "training",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
+from importlib import metadata
 from os import PathLike
 
+import numpy as np
+import torch
+
 from napari_xcebra.learn.checkpoint import Checkpoint
-from napari_xcebra.learn.goodness import check_measurable
+from napari_xcebra.learn.device import limited_threads
+from napari_xcebra.learn.goodness import check_measurable, measure_goodness
 from napari_xcebra.learn.parts import Factors
-from napari_xcebra.learn.result import Fit, finish
+from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.training import Progress, Training
 from napari_xcebra.recording import Recording
@@ -73,3 +79,49 @@ def fit(
     if kept is not None and result.steps == training.settings.steps:
         kept.remove()
     return result
+
+
+def finish(training: Training, source: str) -> Fit:
+    """Measure a trained encoder and make it a value."""
+    with limited_threads(training.settings.threads):
+        goodness = measure_goodness(training)
+    with torch.no_grad():
+        scale = training.scale().cpu().numpy()
+    weights = {name: w.cpu().numpy() for name, w in training.encoder.state_dict().items()}
+    return Fit(
+        settings=training.settings,
+        parts=training.parts,
+        inputs=training.inputs,
+        weights=weights,
+        scale=scale,
+        history={name: np.array(values) for name, values in training.history.items()},
+        goodness=goodness,
+        steps=training.step,
+        source=source,
+        versions=_versions(),
+        notes=_notes(training),
+    )
+
+
+def _notes(training: Training) -> tuple[str, ...]:
+    notes = []
+    if training.step < training.settings.steps:
+        notes.append(f"Stopped after {training.step} of {training.settings.steps} steps.")
+    frames = training.split.training.anchors
+    frames = frames[:: max(1, len(frames) // 2000)]
+    with torch.no_grad():
+        saturated = training.encoder(training.data[frames]).abs() > 0.98 * training.encoder.bound
+    share = float(saturated.float().mean())
+    if share > 0.02:
+        notes.append(
+            f"{share:.0%} of the embedding lies at its bound (±{training.encoder.bound:g}), where "
+            "its gradient vanishes: raise bound or time_offset."
+        )
+    return tuple(notes)
+
+
+def _versions() -> dict[str, str]:
+    packages = ("napari-xcebra", "torch", "numpy", "scipy")
+    return {name: metadata.version(name) for name in packages} | {
+        "python": platform.python_version()
+    }

@@ -1,32 +1,34 @@
-"""A trained encoder as a value: saved, loaded, reproduced."""
+"""A trained encoder as a value: saved, loaded, reproduced.
+
+Torch is imported where the encoder is put to work, so that a window can show and save a fit
+without it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from napari_xcebra.files import whole
-from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
-from napari_xcebra.learn.encoder import Encoder, make_encoder
-from napari_xcebra.learn.goodness import Goodness, measure_goodness
 from napari_xcebra.learn.inputs import Inputs
 from napari_xcebra.learn.parts import Part, part_named
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.split import Frames
-from napari_xcebra.learn.training import Training
+from napari_xcebra.learn.verdict import Goodness
 from napari_xcebra.recording import InputError, Recording
+
+if TYPE_CHECKING:
+    from napari_xcebra.learn.device import FrameData
+    from napari_xcebra.learn.encoder import Encoder
 
 FORMAT = 1
 """Version of the saved file; a later version of the program reads earlier ones."""
@@ -82,6 +84,11 @@ class Fit:
 
     def encoder(self, device: str | None = None) -> Encoder:
         """The trained encoder, ready to use."""
+        import torch
+
+        from napari_xcebra.learn.device import choose_device
+        from napari_xcebra.learn.encoder import make_encoder
+
         # the initial weights are replaced at once; drawing them must not move the user's seed
         with torch.random.fork_rng(devices=[]):
             encoder = make_encoder(
@@ -97,11 +104,17 @@ class Fit:
 
     def frame_data(self, recording: Recording, device: str | None = None) -> FrameData:
         """Inputs of the encoder for this recording, gathered by frame."""
+        from napari_xcebra.learn.device import FrameData, choose_device
+
         chosen = choose_device(device or self.settings.device)
         return FrameData(self.inputs.of(recording), self.settings.window, chosen)
 
     def embed(self, recording: Recording) -> np.ndarray:
         """Embedding of every frame, NaN where its window leaves the trial: (frames, latents)."""
+        import torch
+
+        from napari_xcebra.learn.device import limited_threads
+
         encoder, data = self.encoder(), self.frame_data(recording)
         embedding = np.full((recording.n_frames, encoder.latents), np.nan, np.float32)
         frames = usable_frames(recording, self.settings.window)
@@ -191,55 +204,9 @@ class Fit:
             ) from error
 
 
-def finish(training: Training, source: str) -> Fit:
-    """Measure a trained encoder and make it a value."""
-    with limited_threads(training.settings.threads):
-        goodness = measure_goodness(training)
-    with torch.no_grad():
-        scale = training.scale().cpu().numpy()
-    weights = {name: w.cpu().numpy() for name, w in training.encoder.state_dict().items()}
-    return Fit(
-        settings=training.settings,
-        parts=training.parts,
-        inputs=training.inputs,
-        weights=weights,
-        scale=scale,
-        history={name: np.array(values) for name, values in training.history.items()},
-        goodness=goodness,
-        steps=training.step,
-        source=source,
-        versions=_versions(),
-        notes=_notes(training),
-    )
-
-
 def usable_frames(recording: Recording, window: int) -> np.ndarray:
     """Frames whose whole window lies in one segment: (frames in use,) int64."""
     return Frames.within(~np.asarray(recording.excluded), recording.segment, window).anchors
-
-
-def _notes(training: Training) -> tuple[str, ...]:
-    notes = []
-    if training.step < training.settings.steps:
-        notes.append(f"Stopped after {training.step} of {training.settings.steps} steps.")
-    frames = training.split.training.anchors
-    frames = frames[:: max(1, len(frames) // 2000)]
-    with torch.no_grad():
-        saturated = training.encoder(training.data[frames]).abs() > 0.98 * training.encoder.bound
-    share = float(saturated.float().mean())
-    if share > 0.02:
-        notes.append(
-            f"{share:.0%} of the embedding lies at its bound (±{training.encoder.bound:g}), where "
-            "its gradient vanishes: raise bound or time_offset."
-        )
-    return tuple(notes)
-
-
-def _versions() -> dict[str, str]:
-    packages = ("napari-xcebra", "torch", "numpy", "scipy")
-    return {name: metadata.version(name) for name in packages} | {
-        "python": platform.python_version()
-    }
 
 
 def _read_description(folder: Path) -> dict[str, Any]:

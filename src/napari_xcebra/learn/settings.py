@@ -123,6 +123,11 @@ class FitSettings:
                 "not exceed 1."
             )
 
+    @property
+    def negatives(self) -> int:
+        """N of the training's InfoNCE: its chance level is log N."""
+        return self.batch_size - 1 + self.include_positive
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for a file."""
         return asdict(self)

@@ -157,11 +157,6 @@ class Training:
         """Parts that have a loss of their own."""
         return tuple(part.name for part in self.parts)
 
-    @property
-    def negatives(self) -> int:
-        """N of the training's InfoNCE: its chance level is log N."""
-        return self.settings.batch_size - 1 + self.settings.include_positive
-
     def run(self, every: int = 10) -> Iterator[Progress]:
         """Train to the end, reporting every so many steps; may be closed at any report.
 
