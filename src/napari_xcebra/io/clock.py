@@ -8,8 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from napari_xcebra.io.extraction import Behavior, Series
-from napari_xcebra.io.kinds import variable_from
+from napari_xcebra.io.kinds import variable_of
+from napari_xcebra.io.labels import Labelled, check_labels, left_out
+from napari_xcebra.io.overlap import coverage, lost_values, misplaced
+from napari_xcebra.io.resample import Clock, at_frames, clock_of
 from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.io.trials import PlacedIntervals, place_intervals
+from napari_xcebra.io.triggers import check_trigger, marked_frames, sample_times
 from napari_xcebra.recording import InputError, Variable
 
 
@@ -33,8 +38,25 @@ class Placed:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Found:
+    """Series on the frames, and what to say about them."""
+
+    pairs: tuple[tuple[Series, Variable], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def check_names(behaviors: Sequence[Behavior], settings: OpenSettings) -> None:
+    """Raise if the settings name a trigger or a label that none of the behaviours has."""
+    check_trigger(behaviors, settings)
+    check_labels(behaviors, settings)
+
+
 def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> Placed:
     """Place every series and interval on the frames.
+
+    Where the behaviour has the trigger that `settings` names, the frames are where it marks them
+    on the clock of this behaviour, and neither `times` nor `settings.offset` matters.
 
     Parameters
     ----------
@@ -42,20 +64,194 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
     times : (frames,) float64
         Seconds at which the frames were taken.
     settings : OpenSettings
+
+    Raises
+    ------
+    InputError
+        If nothing of the behaviour falls on a frame.
     """
-    variables = [_placed(series, times) for series in behavior.series]
-    none = np.zeros(0, np.int64)
-    return Placed(variables, none, np.zeros(len(times), bool), behavior.notes)
+    times = np.asarray(times, np.float64)
+    marked = marked_frames(behavior, len(times), settings)
+    offset, notes = settings.offset, _unused_trigger(behavior, settings)
+    if marked is not None:
+        times, offset, notes = marked.times, 0.0, marked.notes
+    series = [_finite(s) for s in behavior.series if s.name != settings.trigger]
+    timed = [s for s in series if _has_times(s, settings, marked is not None)]
+    plain = [s for s in series if not _has_times(s, settings, marked is not None)]
+    one_a_frame = _one_a_frame(plain, len(times))
+    by_time = _by_time(timed, times, offset, settings, behavior.name)
+    pairs = [*one_a_frame.pairs, *by_time.pairs]
+    intervals, misses = _intervals(behavior, times, offset, needed=not pairs)
+    columns = [column for each in intervals for column in each.columns]
+    notes = (*behavior.notes, *notes, *one_a_frame.notes, *by_time.notes)
+    notes = (*notes, *(note for each in intervals for note in each.notes), *misses)
+    return Placed(
+        variables=[*(variable for _, variable in pairs), *(c.variable for c in columns)],
+        starts=np.unique(np.concatenate([np.zeros(0, np.int64), *(i.starts for i in intervals)])),
+        excluded=left_out(_labelled(pairs, intervals), len(times), settings),
+        notes=notes,
+    )
 
 
-def _placed(series: Series, times: np.ndarray) -> Variable:
+def _has_times(series: Series, settings: OpenSettings, is_marked: bool) -> bool:
+    """Whether samples have times; without, they can only be one a frame."""
+    return series.times is not None or settings.behavior_rate > 0 or is_marked
+
+
+def _intervals(
+    behavior: Behavior, times: np.ndarray, offset: float, *, needed: bool
+) -> tuple[list[PlacedIntervals], list[str]]:
+    """Intervals on the frames; and notes on those left out, unless there is nothing else."""
+    placed, misses = [], []
+    for each in behavior.intervals:
+        try:
+            placed.append(place_intervals(each, times, offset))
+        except InputError as error:
+            misses.append(error)
+    if misses and needed and not placed:
+        raise misses[0]
+    return placed, [f"Left out: {miss}" for miss in misses]
+
+
+def _finite(series: Series) -> Series:
+    """Series with NaN for what is infinite."""
     values = np.asarray(series.values)
-    length = len(values) if values.ndim else 1
-    if length != len(times):
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        values = np.where(np.isinf(values), np.nan, values)
+    return replace(series, values=values if values.ndim else values.reshape(1))
+
+
+def _unused_trigger(behavior: Behavior, settings: OpenSettings) -> tuple[str, ...]:
+    if not settings.trigger or not behavior.name:
+        return ()
+    return (f"{behavior.name} has no column {settings.trigger}: its own times are used.",)
+
+
+def _one_a_frame(series: Sequence[Series], n_frames: int) -> _Found:
+    """Series that have a sample for every frame; others are left out if some do."""
+    fits = [s for s in series if len(s.values) == n_frames or _is_short(s, n_frames)]
+    if series and not fits:
+        raise InputError(_wrong_length(series[0], n_frames))
+    others = [s for s in series if not any(s is fit for fit in fits)]
+    notes = [f"{s.name} has {len(s.values)} rows, not one a frame: it is left out." for s in others]
+    return _Found(tuple((s, _filled_up(s, n_frames)) for s in fits), tuple(notes))
+
+
+def _is_short(series: Series, n_frames: int) -> bool:
+    return series.sparse and 0 < len(series.values) <= n_frames
+
+
+def _filled_up(series: Series, n_frames: int) -> Variable:
+    variable = variable_of(series)
+    missing = n_frames - len(variable.values)
+    if not missing:
+        return variable
+    values = np.pad(variable.values, ((0, missing), (0, 0)), constant_values=np.nan)
+    return replace(variable, values=values)
+
+
+def _wrong_length(series: Series, n_frames: int) -> str:
+    rows = len(series.values)
+    sentence = (
+        f"{series.name} has {rows} rows but the traces have {n_frames} frames: one row a frame is "
+        "needed, or a column of times, or the samples per second as behavior_rate."
+    )
+    if rows > 2 * n_frames:
+        sentence += " If the traces are transposed, set layout."
+    return sentence
+
+
+def _by_time(
+    series: Sequence[Series],
+    frames: np.ndarray,
+    offset: float,
+    settings: OpenSettings,
+    source: str,
+) -> _Found:
+    """Series that have a clock of their own, brought to the frames clock by clock."""
+    clocks: dict[object, list[Series]] = {}
+    for one in series:
+        key = len(one.values) if one.times is None else (id(one.times), len(one.values))
+        clocks.setdefault(key, []).append(one)
+    pairs: list[tuple[Series, Variable]] = []
+    notes: list[str] = []
+    misses: list[str] = []
+    for members in clocks.values():
+        who = source or "Behaviour"
+        if len(clocks) > 1:
+            who = ", ".join(s.name for s in members[:3]) + (" …" if len(members) > 3 else "")
+        clock, rows, about = _clock(members[0], who, frames, offset, settings)
+        miss = misplaced(who, clock)
+        if miss is not None:
+            misses.append(miss)
+            continue
+        notes += [*about, *coverage(who, clock, len(frames))]
+        for one in members:
+            variable, note = _resampled(one, clock, rows, np.isfinite(frames))
+            pairs.append((one, variable))
+            notes += [note] if note else []
+    if misses and not pairs:
+        raise InputError(misses[0])
+    return _Found(tuple(pairs), (*notes, *(f"Left out: {miss}" for miss in misses)))
+
+
+def _clock(
+    series: Series, who: str, frames: np.ndarray, offset: float, settings: OpenSettings
+) -> tuple[Clock, np.ndarray | slice, list[str]]:
+    """Clock of a series against the frames, the rows to take in its order, and notes."""
+    times = sample_times(series, settings) + offset
+    if times.shape != (len(series.values),):
         raise InputError(
-            f"{series.name} has {length} rows but the traces have {len(times)} frames: one row a "
-            "frame is needed."
+            f"{who} has {len(series.values)} samples of {series.name} but times of shape "
+            f"{times.shape}: one time a sample is needed."
         )
-    variable = variable_from(series.name, values)
-    unit = series.unit or variable.unit
-    return replace(variable, unit=unit, kind=series.kind or variable.kind)
+    rows: np.ndarray | slice = slice(None)
+    notes = []
+    known = np.isfinite(times)
+    if not known.any():
+        raise InputError(f"{who} has no sample with a time.")
+    if not known.all():
+        rows = np.flatnonzero(known)
+        notes.append(f"{who} has {int((~known).sum())} samples without a time: they are left out.")
+    steps = np.diff(times[rows])
+    if (steps < 0).any():
+        rows = np.arange(len(times))[rows][np.argsort(times[rows], kind="stable")]
+        notes.append(f"{who} has {int((steps < 0).sum())} times that go back: sorted.")
+        steps = np.diff(times[rows])
+    if (steps == 0).any():
+        notes.append(f"{who} has {int((steps == 0).sum())} times twice: taken together.")
+    marked = frames[np.isfinite(frames)]
+    return clock_of(times[rows], marked, settings.gap), rows, notes
+
+
+def _resampled(
+    series: Series, clock: Clock, rows: np.ndarray | slice, marked: np.ndarray
+) -> tuple[Variable, str | None]:
+    """Variable on the frames, unknown at frames that are not marked; and a note, if needed."""
+    variable = variable_of(series)
+    samples = variable.values[rows]
+    placed = at_frames(samples, clock, variable.kind, variable.period)
+    note = None
+    if variable.kind == "discrete" and clock.is_fast and placed.shape[1] == 1:
+        note = lost_values(series.name, samples[:, 0], placed[:, 0], clock)
+    values = np.full((len(marked), placed.shape[1]), np.nan)
+    values[marked] = placed
+    return replace(variable, values=values), note
+
+
+def _labelled(
+    pairs: Sequence[tuple[Series, Variable]], intervals: Sequence[PlacedIntervals]
+) -> list[Labelled]:
+    """Everything that frames can be chosen by."""
+    labelled = [
+        Labelled((series.name,), series.labels, variable.values[:, 0])
+        for series, variable in pairs
+        if variable.values.shape[1] == 1
+    ]
+    for each in intervals:
+        inside = np.where(each.inside, 0.0, np.nan)
+        labelled.append(Labelled((each.name,), (each.name,), inside))
+        for column in each.columns:
+            names = (column.variable.name, column.short)
+            labelled.append(Labelled(names, column.labels, column.variable.values[:, 0]))
+    return labelled

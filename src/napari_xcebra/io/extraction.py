@@ -35,6 +35,13 @@ class Series:
     unit : str
     kind : {"continuous", "circular", "discrete"} or None
         None: to be guessed from name and values.
+    period : float or None
+        Full turn of a circular variable. None: to be guessed.
+    labels : tuple of str
+        What the values 0, 1, 2 … stand for, if they are words.
+    sparse : bool
+        Whether the source leaves out frames in which it found nothing, so that there may be
+        fewer samples than frames.
     """
 
     name: str
@@ -42,6 +49,9 @@ class Series:
     times: np.ndarray | None = None
     unit: str = ""
     kind: Kind | None = None
+    period: float | None = None
+    labels: tuple[str, ...] = ()
+    sparse: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,21 +66,25 @@ class Intervals:
         Seconds on the clock of the imaging; `stop` is exclusive.
     columns : mapping of str to (intervals,) array
         Numbers or words, such as the condition of each trial.
+    in_frames : bool
+        Whether `start` and `stop` are numbers of frames, from 0 on, rather than seconds.
     """
 
     name: str
     start: np.ndarray
     stop: np.ndarray
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+    in_frames: bool = False
 
 
 @dataclass(frozen=True)
 class Behavior:
-    """All that a behaviour file holds."""
+    """All that a behaviour file holds; `name` is what sentences call it."""
 
     series: tuple[Series, ...] = ()
     intervals: tuple[Intervals, ...] = ()
     notes: tuple[str, ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """What a behaviour variable is, read off its name and values.
 
-The end of the name may give the unit (``x_cm``,
-``speed_cm_s``), and the kind is guessed: few whole numbers or words are discrete, an angle within
-a full turn is circular, all else continuous. `with_kinds` overrules the guess.
+The end of the name may give the unit (``x_cm``, ``speed_cm_s``, ``Speed (cm/s)``), and the kind is
+guessed: few whole numbers or words are discrete, an angle within a full turn is circular, all else
+continuous. `with_kinds` and `told` overrule the guess.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.recording import KINDS, InputError, Kind, Recording, Variable
 
 FEW = 20
@@ -21,8 +23,16 @@ FEW = 20
 
 _UNITS = {u: u for u in ("um", "mm", "cm", "m", "px", "rad", "deg", "s", "ms", "mV", "V")}
 _UNITS |= {u.lower(): u for u in ("Hz", "kHz")} | {"hz": "Hz", "degrees": "deg", "radians": "rad"}
-_TURN = {"rad": 2 * np.pi, "deg": 360.0}
-_ANGULAR = re.compile(r"heading|direction|angle|azimuth|(^|_)(rad|deg|hd|yaw)(_|$)", re.IGNORECASE)
+_UNITS |= {"°": "deg", "degree": "deg", "pixels": "px", "turns": "turn", "cycles": "turn"}
+_TURN = {"rad": 2 * np.pi, "deg": 360.0, "turn": 1.0}
+_ANGULAR = re.compile(
+    r"heading|direction|angle|azimuth|bearing|orientation|(^|_)(rad|deg|hd|yaw)(_|$)",
+    re.IGNORECASE,
+)
+_PHASE = re.compile(r"phase|(^|_)(turns?|cycles?)(_|$)", re.IGNORECASE)
+_NO_ANGLE = re.compile(
+    r"velocity|speed|accel|selectiv|change|(^|_)(rate|index|error)(_|$)", re.IGNORECASE
+)
 
 
 def with_kinds(recording: Recording, kinds: Mapping[str, Kind]) -> Recording:
@@ -30,48 +40,115 @@ def with_kinds(recording: Recording, kinds: Mapping[str, Kind]) -> Recording:
     changed = {}
     for name, kind in kinds.items():
         variable = recording.variable(name)
-        if kind not in KINDS:
-            raise InputError(f"Variable {name!r} has kind {kind!r}: one of {', '.join(KINDS)} "
-                             "is needed.")  # fmt: skip
+        _check_kind(name, kind)
         period = variable.period
         if kind == "circular" and variable.kind != "circular":
-            period = _TURN.get(variable.unit) or _turn_around(variable.values) or 360.0
+            period = _full_turn(variable.values, variable.unit)
         changed[name] = replace(variable, kind=kind, period=period)
     return replace(recording, behavior={**recording.behavior, **changed})
+
+
+def told(behavior: Behavior, kinds: Mapping[str, Kind]) -> Behavior:
+    """Behaviour whose series have the kinds that the user says.
+
+    Said before the behaviour is brought to the frames, which is done by kind: an angle that was
+    averaged as a plain number cannot be made circular afterwards.
+    """
+    for name, kind in kinds.items():
+        _check_kind(name, kind)
+    series = (replace(s, kind=kinds.get(s.name, s.kind)) for s in behavior.series)
+    return replace(behavior, series=tuple(series))
+
+
+def _check_kind(name: str, kind: str) -> None:
+    if kind not in KINDS:
+        raise InputError(
+            f"Variable {name!r} has kind {kind!r}: one of {', '.join(KINDS)} is needed."
+        )
+
+
+def variable_of(series: Series) -> Variable:
+    """Variable of all samples of a series; what the series does not say is guessed."""
+    variable = variable_from(series.name, series.values)
+    unit = series.unit or variable.unit
+    kind = series.kind or variable.kind
+    period = series.period or variable.period
+    if kind == "circular" and variable.kind != "circular" and not series.period:
+        period = _full_turn(variable.values, unit)
+    if (unit, kind, period) == (variable.unit, variable.kind, variable.period):
+        return variable
+    return replace(variable, unit=unit, kind=kind, period=period)
 
 
 def variable_from(name: str, values: Any) -> Variable:
     """Variable whose unit and kind are read off its name and values."""
     unit = unit_in(name)
     variable = Variable(name, values, unit=unit)
-    different = np.unique(variable.values[variable.known])
-    few = variable.values.shape[1] == 1 and 0 < len(different) <= FEW
-    if few and (different == np.round(different)).all():
+    if _are_few_whole(variable.values):
         return replace(variable, kind="discrete")
-    if _ANGULAR.search(name) and unit in ("", *_TURN):
-        around = _turn_around(variable.values)
-        period = _TURN.get(unit, around)
-        if period is not None and around is not None and around <= period:
-            return replace(variable, kind="circular", period=period)
-    return variable
+    turn = _guessed_turn(name, unit, variable.values)
+    return variable if turn is None else replace(variable, kind="circular", period=turn)
 
 
 def unit_in(name: str) -> str:
     """Unit at the end of a name, or an empty string.
 
-    >>> unit_in("x_cm"), unit_in("speed_cm_s"), unit_in("licks")
-    ('cm', 'cm/s', '')
+    >>> unit_in("x_cm"), unit_in("speed_cm_s"), unit_in("Speed (cm/s)"), unit_in("licks")
+    ('cm', 'cm/s', 'cm/s', '')
     """
+    in_brackets = re.search(r"[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$", name)
+    if in_brackets:
+        parts = in_brackets.group(1).split("/")
+        units = [_UNITS.get(part.strip(), "") for part in parts]
+        return "/".join(units) if all(units) else ""
     _, *ends = re.sub(r"_per_", "_", name).split("_")
     last, before = (_UNITS.get(end, "") for end in [*ends[::-1], "", ""][:2])
     return f"{before}/{last}" if before and last == "s" else last
 
 
+def _are_few_whole(values: np.ndarray) -> bool:
+    """Whether the values of a single column are few different whole numbers."""
+    if values.shape[1] != 1:
+        return False
+    # the first samples usually tell, which spares a long recording the rest
+    for column in (values[:10_000, 0], values[:, 0]):
+        column = column[~np.isnan(column)]
+        if (column != np.round(column)).any() or len(pd.unique(column)) > FEW:
+            return False
+    return len(column) > 0
+
+
+def _guessed_turn(name: str, unit: str, values: np.ndarray) -> float | None:
+    """Full turn of what is an angle by its name and values, else None."""
+    if unit not in ("", *_TURN) or _NO_ANGLE.search(name):
+        return None
+    if _PHASE.search(name) and unit in ("", "turn"):
+        low, high = _range(values)
+        if -0.001 <= low and high <= 1.001 and high - low > 0.5:
+            return 1.0
+    if not (_ANGULAR.search(name) or _PHASE.search(name)):
+        return None
+    around = _turn_around(values)
+    turn = _TURN.get(unit, around)
+    return turn if turn is not None and around is not None and around <= turn else None
+
+
+def _full_turn(values: np.ndarray, unit: str) -> float:
+    return _TURN.get(unit) or _turn_around(values) or 360.0
+
+
 def _turn_around(values: np.ndarray) -> float | None:
     """The smaller of a full turn in radians and degrees that holds all values, if one does."""
-    low, high = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
-    for turn in _TURN.values():
+    low, high = _range(values)
+    for turn in (_TURN["rad"], _TURN["deg"]):
         slack = 1.001 * turn
         if -slack <= low and high <= slack and high - low <= slack:
             return turn
     return None
+
+
+def _range(values: np.ndarray) -> tuple[float, float]:
+    return (
+        float(np.nanmin(values, initial=np.inf)),
+        float(np.nanmax(values, initial=-np.inf)),
+    )

@@ -32,10 +32,17 @@ class OpenSettings:
         high=1e7,
         advanced=False,
     )
+    behavior_rate: float = knob(
+        0.0,
+        "samples per second of behaviour that comes without times (0: one sample a frame)",
+        low=0.0,
+        high=1e6,
+        advanced=False,
+    )
     trigger: str = knob(
         "",
         "column of the behaviour that marks the imaging frames: pulses (their rising edges) or "
-        "frame numbers",
+        "frame numbers; or a .npy file of the times of the frames, on the clock of the behaviour",
         advanced=False,
     )
     neuropil: float = knob(
@@ -53,6 +60,19 @@ class OpenSettings:
         0.9, "poses less likely than this are taken as not known (DeepLabCut, SLEAP)",
         low=0.0, high=1.0,
     )  # fmt: skip
+    gap: float = knob(
+        0.0,
+        "seconds without behaviour that are bridged; longer gaps stay unknown (0: three samples "
+        "or one frame, whichever is longer)",
+        low=0.0,
+        high=1e7,
+    )
+    only: str = knob(
+        "", "use only frames with one of these labels: run, maze or state=run, condition=2"
+    )
+    exclude: str = knob(
+        "", "leave out frames with one of these labels: rest, sleep or state=rest, condition=2"
+    )
 
     def __post_init__(self) -> None:
         check_knobs(self)

@@ -1,0 +1,253 @@
+"""Samples taken on one clock, at the frames of another: never made up where there were none.
+
+A value is taken at the middle of a frame. Where a clock has two samples a frame or more, the signal
+is averaged over the frame (discrete values: the one that lasts longest); else it is interpolated:
+straight, the short way around the circle, or by the nearest sample.
+
+Where no sample was taken for longer than `gap`, nothing is known. A sample reaches half a sample
+interval, or half a frame if that is less, beyond itself: so far, and no farther, is its value held
+at the ends of the recording and of gaps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from napari_xcebra.recording import Kind
+
+GAP = 3.0
+"""A step between samples is a gap if it is longer than this many usual ones, and than a frame."""
+MOST_COUNTS = 50_000_000
+"""Frames × categories up to which the samples of each category are counted in each frame."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When samples were taken, and the frames they are to be brought to.
+
+    Parameters
+    ----------
+    times : (samples,) float64
+        Seconds, ascending.
+    frames : (frames,) float64
+        Seconds, ascending: the middle of each frame.
+    interval, frame : float
+        Usual seconds between samples, and between frames.
+    gap : float
+        Seconds between two samples from which on nothing is known between them.
+    """
+
+    times: np.ndarray
+    frames: np.ndarray
+    interval: float
+    frame: float
+    gap: float
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether there are two samples a frame or more, so that a frame averages over them."""
+        return 2 * self.interval <= self.frame
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """Lengths of the steps between samples that are gaps, in seconds."""
+        steps = np.diff(self.times)
+        return steps[steps > self.gap]
+
+    @cached_property
+    def before(self) -> np.ndarray:
+        """(frames,) int, the last sample up to each frame; the first for earlier frames."""
+        return _step_at(self.times, self.frames)
+
+    @cached_property
+    def nearest(self) -> np.ndarray:
+        """(frames,) int, the sample nearest to each frame; the earlier of two as near."""
+        after = np.minimum(self.before + 1, len(self.times) - 1)
+        later = self.times[after] - self.frames < self.frames - self.times[self.before]
+        return np.where(later, after, self.before)
+
+    @cached_property
+    def between(self) -> np.ndarray:
+        """(frames,) bool, frames between two samples without a gap."""
+        if len(self.times) < 2:
+            return np.zeros(len(self.frames), bool)
+        inside = (self.frames >= self.times[0]) & (self.frames <= self.times[-1])
+        step = self.times[self.before + 1] - self.times[self.before]
+        return inside & (step <= self.gap)
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """(frames,) bool, frames at which something is known."""
+        if len(self.times) == 0:
+            return np.zeros(len(self.frames), bool)
+        reach = min(self.interval, self.frame) / 2
+        return self.between | (np.abs(self.times[self.nearest] - self.frames) <= reach)
+
+    @cached_property
+    def halves(self) -> np.ndarray:
+        """(steps,) half the seconds of each step between samples, 0 in gaps."""
+        steps = np.diff(self.times)
+        return np.where(steps <= self.gap, steps / 2, 0.0)
+
+    @cached_property
+    def edges(self) -> tuple[np.ndarray, np.ndarray]:
+        """Beginning and end of each frame, within the time that samples were taken in."""
+        ends = (self.frames + side * self.frame / 2 for side in (-1, 1))
+        first, last = (np.clip(end, self.times[0], self.times[-1]) for end in ends)
+        return first, last
+
+    @cached_property
+    def owner(self) -> np.ndarray:
+        """(samples,) int, the frame in which a sample was taken; -1 for none."""
+        middle = (self.frames[1:] + self.frames[:-1]) / 2
+        nearest = np.searchsorted(middle, self.times, side="right")
+        inside = np.abs(self.times - self.frames[nearest]) <= self.frame / 2
+        return np.where(inside, nearest, -1)
+
+    @cached_property
+    def is_new(self) -> np.ndarray:
+        """(samples,) bool, False where the sample before has the same time."""
+        return np.r_[True, np.diff(self.times) > 0]
+
+    def only(self, kept: np.ndarray) -> Clock:
+        """The clock of some of the samples; what a gap is stays the same."""
+        return Clock(self.times[kept], self.frames, self.interval, self.frame, self.gap)
+
+
+def clock_of(times: np.ndarray, frames: np.ndarray, gap: float = 0.0) -> Clock:
+    """Clock of samples, told from their times.
+
+    Parameters
+    ----------
+    times : (samples,) float64
+        Seconds, ascending; several samples may have the same.
+    frames : (frames,) float64
+        Seconds, strictly ascending.
+    gap : float
+        Longest time to bridge; 0: see `GAP`.
+    """
+    steps = np.diff(times)
+    steps = steps[steps > 0] if (steps <= 0).any() else steps
+    frame = float(np.median(np.diff(frames))) if len(frames) > 1 else 0.0
+    interval = float(np.median(steps)) if len(steps) else frame
+    # steps that are equal but for rounding shall not count as longer than their median
+    longest = (gap or max(GAP * interval, frame or interval)) * (1 + 1e-6)
+    return Clock(times, frames, interval, frame or interval, longest)
+
+
+def at_frames(
+    values: np.ndarray, clock: Clock, kind: Kind = "continuous", period: float = 2 * np.pi
+) -> np.ndarray:
+    """Values at the frames of a clock.
+
+    Parameters
+    ----------
+    values : (samples, columns) float64
+        NaN where not known.
+    clock : Clock
+    kind : {"continuous", "circular", "discrete"}
+    period : float
+        Full turn of circular values.
+
+    Returns
+    -------
+    (frames, columns) float64
+        NaN at frames at which a column is not known.
+    """
+    columns = [_column(column, clock, kind, period) for column in values.T]
+    return np.stack(columns, axis=1)
+
+
+def _column(column: np.ndarray, clock: Clock, kind: Kind, period: float) -> np.ndarray:
+    known = ~np.isnan(column)
+    if not known.all():
+        column, clock = column[known], clock.only(known)
+    if len(column) == 0:
+        return np.full(len(clock.frames), np.nan)
+    if kind == "discrete":
+        column, clock = _first_of_each_time(column, clock)
+        return np.where(clock.known, _most_frequent(column, clock), np.nan)
+    low = 0.0 if kind != "circular" or column.min() >= 0 else -period / 2
+    if kind == "circular":
+        # along the path that the angle took, a mean does not depend on where the circle is cut
+        column = np.unwrap(column, period=period)
+    column, clock = _mean_of_each_time(column, clock)
+    found = _averaged(column, clock) if clock.is_fast else _interpolated(column, clock)
+    if kind == "circular":
+        found = (found - low) % period + low
+    return np.where(clock.known, found, np.nan)
+
+
+def _interpolated(column: np.ndarray, clock: Clock) -> np.ndarray:
+    """Straight between two samples; beyond them the nearest."""
+    nearest = column[clock.nearest]
+    if len(column) < 2:
+        return nearest
+    before = clock.before
+    step = clock.times[before + 1] - clock.times[before]
+    share = (clock.frames - clock.times[before]) / step
+    straight = column[before] + share * (column[before + 1] - column[before])
+    return np.where(clock.between, straight, nearest)
+
+
+def _averaged(column: np.ndarray, clock: Clock) -> np.ndarray:
+    """Mean over each frame of the line through the samples, as far as there is one."""
+    straight = _interpolated(column, clock)
+    if len(column) < 2:
+        return straight
+    first, last = (_step_at(clock.times, edge) for edge in clock.edges)
+    area = _between(clock.halves * (column[1:] + column[:-1]), first, last)
+    length = _between(2 * clock.halves, first, last)
+    for edge, step, sign in zip(clock.edges, (first, last), (-1, 1), strict=True):
+        part = np.where(clock.halves[step] > 0, edge - clock.times[step], 0.0)
+        slope = (column[step + 1] - column[step]) / (clock.times[step + 1] - clock.times[step])
+        area = area + sign * part * (column[step] + slope * part / 2)
+        length = length + sign * part
+    covered = length > 1e-6 * clock.frame
+    return np.where(covered, area / np.where(covered, length, 1.0), straight)
+
+
+def _between(steps: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Sums of ``steps[first:last]``, frame by frame."""
+    ends = np.stack([first, last], axis=1).ravel()
+    return np.where(first < last, np.add.reduceat(steps, ends)[::2], 0.0)
+
+
+def _most_frequent(column: np.ndarray, clock: Clock) -> np.ndarray:
+    """The value of the nearest sample, or that of most samples of the frame if there are many."""
+    nearest = column[clock.nearest]
+    if not clock.is_fast:
+        return nearest
+    codes, different = pd.factorize(column)
+    if len(clock.frames) * len(different) > MOST_COUNTS:
+        return nearest
+    inside = clock.owner >= 0
+    cells = clock.owner[inside] * len(different) + codes[inside]
+    counts = np.bincount(cells, minlength=len(clock.frames) * len(different))
+    counts = 2 * counts.reshape(len(clock.frames), len(different))
+    # the nearest sample decides between values that are as frequent
+    counts[np.arange(len(counts)), codes[clock.nearest]] += 1
+    return np.asarray(different)[counts.argmax(axis=1)]
+
+
+def _step_at(times: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Number of the step between samples that each time falls into, or the nearest step."""
+    return np.clip(np.searchsorted(times, at, side="right") - 1, 0, max(len(times) - 2, 0))
+
+
+def _first_of_each_time(column: np.ndarray, clock: Clock) -> tuple[np.ndarray, Clock]:
+    new = clock.is_new
+    return (column, clock) if new.all() else (column[new], clock.only(new))
+
+
+def _mean_of_each_time(column: np.ndarray, clock: Clock) -> tuple[np.ndarray, Clock]:
+    new = clock.is_new
+    if new.all():
+        return column, clock
+    first = np.flatnonzero(new)
+    counts = np.diff(np.r_[first, len(column)])
+    return np.add.reduceat(column, first) / counts, clock.only(new)

@@ -1,0 +1,219 @@
+"""When the frames were taken, on the clock of the behaviour: from pulses, frame numbers or a file.
+
+A microscope sends a pulse for every frame, which the computer that records behaviour stores beside
+it; or it counts the frames for every sample. Either gives the frames a time on the clock of the
+behaviour, so that no offset or rate has to be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from napari_xcebra.io.extraction import Behavior, Series
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.recording import InputError
+
+MISSING = 0.01
+"""Share of the frames that may be without a pulse, or pulses without a frame; 3 in any case."""
+_FILES = (".npy", ".csv", ".tsv", ".txt")
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Times of the frames on the clock of the behaviour.
+
+    Parameters
+    ----------
+    times : (frames,) float64
+        Ascending; NaN before the first and after the last frame that is marked.
+    notes : tuple of str
+    """
+
+    times: np.ndarray
+    notes: tuple[str, ...]
+
+
+def check_trigger(behaviors: Sequence[Behavior], settings: OpenSettings) -> None:
+    """Raise if the trigger is neither a column of some behaviour nor a file."""
+    if not settings.trigger or _file(settings) is not None:
+        return
+    names = [series.name for behavior in behaviors for series in behavior.series]
+    if settings.trigger not in names:
+        raise InputError(
+            f"There is no column {settings.trigger!r} in the behaviour to take as trigger; it has: "
+            f"{', '.join(names) or 'none'}."
+        )
+
+
+def trigger_in(behavior: Behavior, settings: OpenSettings) -> Series | None:
+    """The series that marks the frames, if this behaviour has it."""
+    return next((s for s in behavior.series if s.name == settings.trigger), None)
+
+
+def marked_frames(behavior: Behavior, n_frames: int, settings: OpenSettings) -> Marked | None:
+    """Times of the frames, if they are marked on the clock of this behaviour.
+
+    Where samples have no times, their numbers are the clock (over `behavior_rate`, if given).
+    """
+    if not settings.trigger:
+        return None
+    series = trigger_in(behavior, settings)
+    if series is not None:
+        return _from_series(series, n_frames, settings)
+    path = _file(settings)
+    return None if path is None else _from_file(path, n_frames)
+
+
+def sample_times(series: Series, settings: OpenSettings) -> np.ndarray:
+    """Times of samples on the clock of their source; their numbers if it does not say."""
+    if series.times is not None:
+        return np.asarray(series.times, np.float64)
+    return np.arange(len(series.values)) / (settings.behavior_rate or 1.0)
+
+
+def _file(settings: OpenSettings) -> Path | None:
+    path = Path(settings.trigger)
+    return path if path.suffix.lower() in _FILES and path.is_file() else None
+
+
+def _from_file(path: Path, n_frames: int) -> Marked:
+    from napari_xcebra.io.npy import read_npy
+    from napari_xcebra.io.tables import read_table
+
+    if path.suffix.lower() == ".npy":
+        times = np.squeeze(read_npy(path))
+    else:
+        times = read_table(path).iloc[:, 0].to_numpy()
+    if times.ndim != 1 or times.dtype.kind not in "iuf" or not (np.diff(times) > 0).all():
+        raise InputError(f"{path} does not hold the times of frames: one ascending column of "
+                         "seconds is needed.")  # fmt: skip
+    return _matched(times.astype(np.float64), n_frames, f"{path.name} has", "times")
+
+
+def _from_series(series: Series, n_frames: int, settings: OpenSettings) -> Marked:
+    values = np.asarray(series.values, np.float64)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise InputError(f"{series.name} has several columns: one is needed as trigger.")
+    times = sample_times(series, settings)
+    kept = np.isfinite(times) & np.isfinite(values)
+    order = np.argsort(times[kept], kind="stable")
+    times, values = times[kept][order], values[kept][order]
+    if _count_frames(values):
+        return _by_numbers(series.name, times, values.astype(np.int64), n_frames)
+    rising, both = _edges(times, values)
+    if len(rising) == 0:
+        raise InputError(
+            f"Column {series.name} has no pulse: one rising edge a frame is needed, or the number "
+            "of the frame in each row."
+        )
+    if _misfit(len(both), n_frames) < _misfit(len(rising), n_frames) / 4:
+        # some microscopes switch the line over with each frame instead of sending a pulse
+        return _matched(both, n_frames, f"Column {series.name} has", "edges")
+    return _matched(rising, n_frames, f"Column {series.name} has", "pulses")
+
+
+def _count_frames(values: np.ndarray) -> bool:
+    """Whether values are numbers of frames: whole, three or more, hardly ever going back."""
+    counted = values[values >= 0]
+    if len(counted) == 0 or (counted != np.round(counted)).any() or counted.max() > 1e9:
+        return False
+    steps = np.diff(counted)
+    return len(np.unique(counted)) > 2 and (steps < 0).sum() <= 0.001 * len(steps)
+
+
+def _by_numbers(name: str, times: np.ndarray, numbers: np.ndarray, n_frames: int) -> Marked:
+    counted = numbers >= 0
+    times, numbers = times[counted], numbers[counted]
+    if (np.diff(numbers) < 0).any():
+        raise InputError(
+            f"Column {name} counts frames up to {numbers.max()} and then starts again: numbers "
+            "that go on to the last frame are needed."
+        )
+    from_one = numbers.max() == n_frames or (numbers.min() == 1 and numbers.max() < n_frames)
+    numbers = numbers - int(from_one)
+    kept = (numbers >= 0) & (numbers < n_frames)
+    if not kept.any() or (~kept & (numbers >= 0)).mean() > 0.5:
+        raise InputError(
+            f"Column {name} numbers frames {numbers.min()} to {numbers.max()}, but the recording "
+            f"has {n_frames} frames."
+        )
+    counts = np.bincount(numbers[kept], minlength=n_frames)
+    sums = np.bincount(numbers[kept], weights=times[kept], minlength=n_frames)
+    seen = np.flatnonzero(counts)
+    marks = sums[seen] / counts[seen]
+    placed = np.interp(np.arange(n_frames), seen, marks, left=np.nan, right=np.nan)
+    note = f"Frames are placed by column {name}, which numbers {len(seen):,} of {n_frames:,} frames"
+    return Marked(_ascending(placed, name), (f"{note}{', from 1 on' * from_one}.",))
+
+
+def _edges(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Times of the rising edges, and of all edges, of pulses that may be noisy."""
+    if len(values) == 0:
+        return times, times
+    low, high = np.percentile(values, [1, 99])
+    if not high > low:
+        low, high = values.min(), values.max()
+    # an edge goes all the way from low to high, so that noise on the way makes no second one
+    is_high = values > low + 0.6 * (high - low)
+    sure = np.flatnonzero(is_high | (values < low + 0.4 * (high - low)))
+    change = np.diff(is_high[sure].astype(np.int8))
+    at = times[sure[1:]]
+    return at[change > 0], at[change != 0]
+
+
+def _misfit(count: int, n_frames: int) -> int:
+    """How far a number of pulses is from the same number for each frame."""
+    return abs(count - max(1, round(count / n_frames)) * n_frames)
+
+
+def _matched(marks: np.ndarray, n_frames: int, who: str, what: str) -> Marked:
+    """Marks given to the frames, one each, in order."""
+    found = f"{who} {len(marks):,} {what} for {n_frames:,} frames"
+    slack = max(3, int(MISSING * n_frames))
+    each = max(1, round(len(marks) / n_frames))
+    if _misfit(len(marks), n_frames) > slack:
+        raise InputError(
+            f"{found}: one a frame is needed, or the same number for every frame (planes)."
+        )
+    notes = []
+    if each > 1:
+        marks = marks[::each]
+        notes.append(f"{found}: the first of every {each} is taken as the time of the frame.")
+    spare = len(marks) - n_frames
+    marks = marks[:n_frames]
+    if spare < 0:
+        marks, filled = _filled(marks, n_frames)
+        what_then = (
+            "those that are missing are put where the time between pulses is a multiple"
+            if filled
+            else f"behaviour is not known at the last {-spare}"
+        )
+        notes.append(f"{found}: {what_then}.")
+    elif each == 1:
+        notes.append(found + (f": the last {spare} are not used." if spare else ", one each."))
+    placed = np.full(n_frames, np.nan)
+    placed[: len(marks)] = marks
+    return Marked(_ascending(placed, who), tuple(notes))
+
+
+def _filled(marks: np.ndarray, n_frames: int) -> tuple[np.ndarray, bool]:
+    """Marks with those added that were missed, if the time between marks shows where."""
+    steps = np.diff(marks)
+    if len(steps) == 0:
+        return marks, False
+    numbers = np.r_[0, np.cumsum(np.maximum(1, np.round(steps / np.median(steps))))]
+    if numbers[-1] != n_frames - 1:
+        return marks, False
+    return np.interp(np.arange(n_frames), numbers, marks), True
+
+
+def _ascending(times: np.ndarray, who: str) -> np.ndarray:
+    if (np.diff(times[np.isfinite(times)]) <= 0).any():
+        raise InputError(f"{who}: two frames are marked at the same time.")
+    return times
