@@ -1,0 +1,1 @@
+"""The docks, and how a recording and its scores look in napari."""

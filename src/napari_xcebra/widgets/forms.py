@@ -1,0 +1,106 @@
+"""A form for any settings whose knobs say their default, bounds and help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import Field, fields, replace
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from magicgui.widgets import create_widget
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QFormLayout, QLabel, QVBoxLayout, QWidget
+from superqt import QCollapsible
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.knobs import choices_of
+
+Settings = TypeVar("Settings")
+
+
+class SettingsForm(QWidget, Generic[Settings]):
+    """Rows for the knobs of a settings dataclass, the advanced ones folded away.
+
+    Parameters
+    ----------
+    settings : dataclass instance made of knobs
+        What the form shows at first.
+    leave_out : sequence of str
+        Knobs that are set elsewhere.
+    """
+
+    changed = Signal()
+
+    def __init__(self, settings: Settings, leave_out: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._settings = settings
+        self._rows: dict[str, Any] = {}
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        knobs = [knob for knob in fields(settings) if knob.name not in leave_out]  # type: ignore[arg-type]
+        layout.addLayout(self._form([k for k in knobs if not k.metadata["advanced"]]))
+        advanced = [knob for knob in knobs if knob.metadata["advanced"]]
+        if advanced:
+            folded = QCollapsible("Advanced")
+            inside = QWidget()
+            inside.setLayout(self._form(advanced))
+            folded.addWidget(inside)
+            layout.addWidget(folded)
+
+    def _form(self, knobs: Sequence[Field[Any]]) -> QFormLayout:
+        form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for knob in knobs:
+            row = _widget_for(type(self._settings), knob, getattr(self._settings, knob.name))
+            row.changed.connect(lambda *_: self.changed.emit())
+            label = QLabel(title_of(knob))
+            label.setToolTip(row.tooltip)
+            label.setBuddy(row.native)
+            form.addRow(label, row.native)
+            self._rows[knob.name] = row
+        return form
+
+    @property
+    def value(self) -> Settings:
+        """Settings as they stand in the form; raises `InputError` where they do not fit."""
+        return replace(self._settings, **{n: row.value for n, row in self._rows.items()})  # type: ignore[type-var]
+
+    @value.setter
+    def value(self, settings: Settings) -> None:
+        self._settings = settings
+        for name, row in self._rows.items():
+            row.value = getattr(settings, name)
+
+    def problem(self) -> str:
+        """What is wrong with the settings, in a sentence; empty if nothing is."""
+        try:
+            _ = self.value
+        except InputError as error:
+            return str(error)
+        return ""
+
+
+def title_of(knob: Field[Any]) -> str:
+    """What a form calls a knob."""
+    title = knob.metadata["title"] or knob.name.rstrip("_").replace("_", " ")
+    return title[:1].upper() + title[1:]
+
+
+def _widget_for(cls: type, knob: Field[Any], value: Any) -> Any:
+    about = knob.metadata
+    help = about["help"][:1].upper() + about["help"][1:] + "."
+    hint = get_type_hints(cls)[knob.name]
+    options: dict[str, Any] = {"tooltip": help}
+    if choices := choices_of(cls, knob.name):
+        return create_widget(value, name=knob.name, options=options | {"choices": choices})
+    if hint in (int, float) and about["low"] is not None:
+        options |= {"min": about["low"], "max": about["high"]}
+    if hint is float:
+        # as fine as the default is given, so that 0.003 is not shown as 0
+        assert isinstance(knob.default, float)
+        options |= {"step": _step(knob.default)}
+    return create_widget(value, annotation=hint, name=knob.name, options=options)
+
+
+def _step(default: float) -> float:
+    size = abs(default) or 1.0
+    return float(f"1e{int(f'{size:e}'.split('e')[1]) - 1}")

@@ -1,0 +1,63 @@
+"""One sentence to the user inside a dock, with details on demand."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout
+
+Tone = Literal["plain", "good", "warning", "problem"]
+
+# readable on napari's dark and light background alike
+EDGES: dict[Tone, str] = {
+    "plain": "#808080",
+    "good": "#009E73",
+    "warning": "#E69F00",
+    "problem": "#D55E00",
+}
+
+
+class Notice(QFrame):
+    """Hidden until something is said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("notice")
+        self._text = QLabel()
+        self._text.setWordWrap(True)
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._more = QPushButton("Details")
+        self._more.setToolTip("Show what went wrong in full, to copy into a report.")
+        self._more.setCheckable(True)
+        self._details = QPlainTextEdit()
+        self._details.setReadOnly(True)
+        self._details.setMaximumHeight(160)
+        self._more.toggled.connect(self._details.setVisible)
+        top = QHBoxLayout()
+        top.addWidget(self._text, 1)
+        top.addWidget(self._more, 0, Qt.AlignmentFlag.AlignTop)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(8, 6, 8, 6)
+        layout.addLayout(top)
+        layout.addWidget(self._details)
+        self.clear()
+
+    def say(self, sentence: str, tone: Tone = "plain", details: str = "") -> None:
+        """Show a sentence; `details` open on a click."""
+        self._text.setText(sentence)
+        self._details.setPlainText(details)
+        self._more.setChecked(False)
+        self._more.setVisible(bool(details))
+        self._details.hide()
+        self.setStyleSheet(f"#notice {{ border-left: 3px solid {EDGES[tone]}; }}")
+        self.setVisible(bool(sentence))
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.say("")
+
+    @property
+    def text(self) -> str:
+        """What is being said."""
+        return self._text.text()

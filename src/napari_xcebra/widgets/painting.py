@@ -1,0 +1,150 @@
+"""Scores painted on the cells.
+
+A Labels layer whose colour map is a look-up table with one colour a cell: changing the scores
+changes the table and touches no pixel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from napari.layers import Labels
+from napari.utils.colormaps import CyclicLabelColormap, ensure_colormap
+
+from napari_xcebra.recording import Recording
+from napari_xcebra.widgets.layers import cell_features, footprints_of, metadata
+
+if TYPE_CHECKING:
+    import napari
+
+    from napari_xcebra.attribution import Attribution
+
+COLORMAP = "viridis"
+COLORMAPS = ("viridis", "magma", "inferno", "plasma", "cividis", "turbo", "gray")
+UNUSED = (0.5, 0.5, 0.5, 0.35)
+"""Cells that took no part in the fit, and all cells of a factor at chance."""
+DIMMED = 0.25
+"""Opacity of cells below the threshold."""
+
+
+def colors_of(
+    scores: np.ndarray,
+    colormap: str = COLORMAP,
+    limits: tuple[float, float] | None = None,
+    bright: np.ndarray | None = None,
+) -> np.ndarray:
+    """Colour of the background and of each cell.
+
+    Parameters
+    ----------
+    scores : (cells,) float
+        NaN: not used, grey.
+    colormap : str
+        Any that napari knows.
+    limits : (low, high), optional
+        Scores at the ends of the colour map; the range of the scores if not given.
+    bright : (cells,) bool, optional
+        Cells to show in full; the others are dimmed.
+
+    Returns
+    -------
+    (cells + 1, 4) float32, between 0 and 1
+    """
+    colors = np.zeros((len(scores) + 1, 4), np.float32)
+    known = np.isfinite(scores)
+    colors[1:][~known] = UNUSED
+    if known.any():
+        low, high = limits or (float(scores[known].min()), float(scores[known].max()))
+        place = np.clip((scores[known] - low) / ((high - low) or 1.0), 0, 1)
+        colors[1:][known] = ensure_colormap(colormap).map(place)
+    if bright is not None:
+        colors[1:][known & ~bright, 3] = DIMMED
+    return colors
+
+
+def label_colormap(colors: np.ndarray) -> CyclicLabelColormap:
+    """Colour map of a Labels layer by a table: label i has row i."""
+    return CyclicLabelColormap(colors=colors, background_value=0)
+
+
+def score_layer(
+    recording: Recording,
+    attribution: Attribution,
+    factor: str,
+    name: str = "",
+    token: str = "",
+) -> Labels:
+    """Labels layer of one factor, painted by score, with its features table.
+
+    A factor at chance is painted grey and says so in its name: its scores would look like a map
+    and mean nothing.
+    """
+    scores = attribution.score(factor)
+    chance = attribution.at_chance(factor)
+    title = name or f"{factor} · {attribution.method}"
+    layer = Labels(
+        footprints_of(recording).label_image(),
+        name=f"{title} (at chance)" if chance else title,
+        opacity=0.85,
+        features=cell_features(
+            recording,
+            score=scores,
+            z=attribution.z(factor),
+            selected=attribution.selected(factor),
+        ),
+        metadata=metadata(
+            "scores",
+            recording,
+            token,
+            factor=factor,
+            method=attribution.method,
+            aggregate=attribution.aggregate,
+            at_chance=chance,
+            verdict=attribution.verdicts.get(factor, ""),
+            seed=attribution.seed,
+            frames=attribution.n_frames,
+        ),
+    )
+    repaint(layer, np.full(len(scores), np.nan) if chance else scores)
+    return layer
+
+
+def repaint(layer: Labels, scores: np.ndarray, **how: Any) -> None:
+    """Give the cells of a layer the colours of new scores; see `colors_of`."""
+    layer.colormap = label_colormap(colors_of(np.asarray(scores, np.float64), **how))
+
+
+def paint(
+    viewer: napari.Viewer,
+    recording: Recording,
+    attribution: Attribution,
+    factors: Sequence[str] | None = None,
+) -> list[Labels]:
+    """Add the recording's images and one painted Labels layer a factor to a viewer.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+    recording : Recording
+    attribution : Attribution
+    factors : sequence of str, optional
+        All, if not given.
+
+    Returns
+    -------
+    list of Labels
+        Those of the factors; the first is shown, the others are hidden.
+    """
+    from napari_xcebra.widgets.session import session_of
+
+    token = session_of(viewer).show(recording).token
+    layers = [
+        score_layer(recording, attribution, factor, token=token)
+        for factor in factors or attribution.factors
+    ]
+    for number, layer in enumerate(layers):
+        layer.visible = number == 0
+        viewer.add_layer(layer)
+    return layers

@@ -1,0 +1,381 @@
+"""What all docks of a viewer share: recordings, runs, what is shown, and the selection.
+
+One object owns each of these; the docks change it through methods and listen to its signals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+from psygnal import Signal
+
+from napari_xcebra.recording import Recording
+from napari_xcebra.runs import Run, free_name
+from napari_xcebra.widgets.layers import KEY, footprints_of, recording_layers, role_of
+from napari_xcebra.widgets.painting import COLORMAP
+
+if TYPE_CHECKING:
+    import napari
+    from napari.layers import Layer
+
+    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.jobs import Worker
+    from napari_xcebra.opening import Opening
+
+_SESSIONS: WeakKeyDictionary[napari.Viewer, Session] = WeakKeyDictionary()
+
+
+@dataclass
+class Opened:
+    """A recording in the viewer.
+
+    Parameters
+    ----------
+    name : str
+        Different for each recording of the viewer.
+    recording : Recording
+    token : str
+        What its layers carry, to be found by.
+    opening : Opening or None
+        How it was opened; None where it was not opened from a path.
+    runs : list of Run
+    """
+
+    name: str
+    recording: Recording
+    token: str
+    opening: Opening | None = None
+    runs: list[Run] = field(default_factory=list)
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """Label image of the cells."""
+        return footprints_of(self.recording).label_image()
+
+    def run(self, name: str) -> Run | None:
+        """Run of that name."""
+        return next((run for run in self.runs if run.name == name), None)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is painted.
+
+    Parameters
+    ----------
+    run, factor, method : str
+    latent : int or None
+        One latent of the factor; None for the factor as a whole.
+    threshold : float
+        z above which a cell is selected.
+    colormap : str
+    dim : bool
+        Whether cells below the threshold are dimmed.
+    over_time : bool
+    smoothing : float
+        Seconds over which scores are averaged when they follow the time slider.
+    """
+
+    run: str = ""
+    factor: str = ""
+    method: str = "inverted-neuron-gradient"
+    latent: int | None = None
+    threshold: float = 0.0
+    colormap: str = COLORMAP
+    dim: bool = False
+    over_time: bool = False
+    smoothing: float = 1.0
+
+
+class Session:
+    """State of one viewer.
+
+    Signals
+    -------
+    recording_changed
+        Another recording is current, or the current one was changed or closed.
+    runs_changed
+        A run of the current recording was added, changed, renamed or removed.
+    shown_changed
+        What is painted is to change; `shown` says how.
+    selection_changed
+        Other cells are selected.
+    frame_changed(int)
+        The time slider was moved.
+    """
+
+    recording_changed = Signal()
+    runs_changed = Signal()
+    shown_changed = Signal()
+    selection_changed = Signal()
+    frame_changed = Signal(int)
+
+    def __init__(self, viewer: napari.Viewer) -> None:
+        self._viewer = ref(viewer)
+        self.opened: list[Opened] = []
+        self._current: Opened | None = None
+        self._shown = Shown()
+        self._selection = np.zeros(0, np.int64)
+        self._frame = 0
+        for layer in viewer.layers:
+            self._adopt(layer)
+        viewer.layers.events.inserted.connect(lambda event: self._adopt(event.value))
+        viewer.dims.events.current_step.connect(self._follow_slider)
+
+    @property
+    def viewer(self) -> napari.Viewer:
+        """The viewer this session belongs to."""
+        viewer = self._viewer()
+        assert viewer is not None, "the viewer of this session was closed"
+        return viewer
+
+    @cached_property
+    def worker(self) -> Worker:
+        """The process that trains and attributes; started when first asked for."""
+        from napari_xcebra.jobs import Worker
+
+        worker = Worker()
+        worker.start()
+        return worker
+
+    def close(self) -> None:
+        """End the background process."""
+        if "worker" in self.__dict__:
+            self.worker.close()
+            del self.__dict__["worker"]
+
+    # ------------------------------------------------------------ recordings
+
+    @property
+    def current(self) -> Opened | None:
+        """The recording that the docks work on."""
+        return self._current
+
+    @current.setter
+    def current(self, opened: Opened | None) -> None:
+        if opened is self._current:
+            return
+        self._current = opened
+        self._selection = np.zeros(0, np.int64)
+        self._shown = Shown(colormap=self._shown.colormap)
+        self.recording_changed.emit()
+        self.runs_changed.emit()
+        self.selection_changed.emit()
+        self.shown_changed.emit()
+
+    @property
+    def recording(self) -> Recording | None:
+        """The current recording."""
+        return self._current.recording if self._current else None
+
+    def show(self, recording: Recording, opening: Opening | None = None) -> Opened:
+        """Add the layers of a recording, if it has none yet, and make it current."""
+        opened = next((o for o in self.opened if o.recording is recording), None)
+        if opened is None:
+            opened = self._register(recording, uuid4().hex, opening)
+        if not any(role_of(layer) == "cells" for layer in self.layers_of(opened)):
+            self.add_layers(opened)
+        self.current = opened
+        return opened
+
+    def add_layers(self, opened: Opened) -> None:
+        """Add images, activity and cells of a recording to the viewer."""
+        from napari.layers import Layer
+
+        prefix = opened.name if len(self.opened) > 1 else ""
+        for values, arguments, kind in recording_layers(opened.recording, prefix, opened.token):
+            self.viewer.add_layer(Layer.create(values, arguments, kind))
+
+    def change_recording(self, recording: Recording) -> None:
+        """Put a changed copy in the place of the current recording: kinds, traces, cells in use."""
+        if self._current is None:
+            return
+        self._current.recording = recording
+        self._current.__dict__.pop("labels", None)
+        for layer in self.layers_of(self._current):
+            if role_of(layer) == "cells":
+                layer.metadata[KEY]["value"] = recording
+            elif role_of(layer) == "activity":
+                layer.data.values = recording.traces
+                layer.refresh()
+        self.recording_changed.emit()
+
+    def layers_of(self, opened: Opened) -> list[Layer]:
+        """Layers in the viewer that belong to a recording, whatever they are called by now."""
+        return [
+            layer
+            for layer in self.viewer.layers
+            if role_of(layer) and layer.metadata[KEY].get("token") == opened.token
+        ]
+
+    def forget(self, opened: Opened) -> None:
+        """Close a recording and remove its layers."""
+        self.opened.remove(opened)
+        for layer in self.layers_of(opened):
+            self.viewer.layers.remove(layer)
+        if opened is self._current:
+            self.current = self.opened[-1] if self.opened else None
+
+    def _adopt(self, layer: Layer) -> None:
+        """Take up a recording that came with a layer: from a reader, a sample or a script."""
+        if role_of(layer) != "cells":
+            return
+        entry = layer.metadata[KEY]
+        if any(opened.token == entry.get("token") for opened in self.opened):
+            return
+        recording = entry.get("value")
+        if isinstance(recording, Recording):
+            opened = self._register(recording, entry["token"], entry.get("opening"))
+            self.current = opened
+
+    def _register(self, recording: Recording, token: str, opening: Opening | None) -> Opened:
+        wanted = Path(recording.source).name if recording.source else "recording"
+        name = free_name(wanted, [opened.name for opened in self.opened])
+        opened = Opened(name, recording, token, opening)
+        self.opened.append(opened)
+        return opened
+
+    # ------------------------------------------------------------ runs
+
+    @property
+    def runs(self) -> list[Run]:
+        """Runs of the current recording, oldest first."""
+        return list(self._current.runs) if self._current else []
+
+    def add_run(self, run: Run, to: Opened | None = None) -> Run:
+        """Add a run, under another name if its own is taken; returns it as it was added."""
+        opened = to or self._current
+        assert opened is not None, "a run needs a recording"
+        run = replace(run, name=free_name(run.name, [r.name for r in opened.runs]))
+        opened.runs.append(run)
+        if opened is self._current:
+            self.runs_changed.emit()
+        return run
+
+    def replace_run(self, name: str, run: Run) -> None:
+        """Put a changed run (renamed, with another attribution) in the place of one."""
+        for opened in self.opened:
+            for place, old in enumerate(opened.runs):
+                if old.name == name and old.created == run.created:
+                    opened.runs[place] = run
+        if self._shown.run == name and run.name != name:
+            self._shown = replace(self._shown, run=run.name)
+        self.runs_changed.emit()
+
+    def remove_run(self, name: str) -> None:
+        """Remove a run of the current recording."""
+        if self._current is not None:
+            self._current.runs = [run for run in self._current.runs if run.name != name]
+            self.runs_changed.emit()
+
+    # ------------------------------------------------------------ what is shown
+
+    @property
+    def shown(self) -> Shown:
+        """What is painted."""
+        return self._shown
+
+    @shown.setter
+    def shown(self, shown: Shown) -> None:
+        if shown != self._shown:
+            self._shown = shown
+            self.shown_changed.emit()
+
+    @property
+    def shown_run(self) -> Run | None:
+        """The run that is painted."""
+        return self._current.run(self._shown.run) if self._current else None
+
+    @property
+    def attribution(self) -> Attribution | None:
+        """The attribution that is painted, if it has been computed."""
+        run = self.shown_run
+        return run.attributions.get(self._shown.method) if run else None
+
+    @property
+    def scores(self) -> np.ndarray | None:
+        """(cells,) scores that are painted; NaN for cells that were not used."""
+        attribution, shown = self.attribution, self._shown
+        if attribution is None or shown.factor not in attribution.factors:
+            return None
+        if shown.latent is None:
+            return attribution.score(shown.factor)
+        return attribution.latent(shown.factor, shown.latent)
+
+    # ------------------------------------------------------------ selection and time
+
+    @property
+    def selection(self) -> np.ndarray:
+        """Positions of the selected cells in the recording, in the order of selecting."""
+        return self._selection
+
+    def select(self, cells: Iterable[int], *, toggle: bool = False) -> None:
+        """Select cells by position; with `toggle`, change these and keep the others."""
+        chosen = list(dict.fromkeys(int(cell) for cell in cells))
+        if toggle:
+            before = self._selection.tolist()
+            kept = [cell for cell in before if cell not in chosen]
+            chosen = kept + [cell for cell in chosen if cell not in before]
+        selection = np.array(chosen, np.int64)
+        if not np.array_equal(selection, self._selection):
+            self._selection = selection
+            self.selection_changed.emit()
+
+    @property
+    def frame(self) -> int:
+        """Frame at the time slider."""
+        return self._frame
+
+    @frame.setter
+    def frame(self, frame: int) -> None:
+        recording = self.recording
+        if recording is None:
+            return
+        frame = int(np.clip(frame, 0, recording.n_frames - 1))
+        axis = self._time_axis
+        if axis is not None:
+            self.viewer.dims.set_current_step(axis, frame)
+        elif frame != self._frame:
+            self._frame = frame
+            self.frame_changed.emit(frame)
+
+    @property
+    def _time_axis(self) -> int | None:
+        """Axis of the viewer that counts the frames; None if no layer with frames is there."""
+        if self._current is None:
+            return None
+        field_axes = footprints_of(self._current.recording).shape
+        axis = self.viewer.dims.ndim - len(field_axes) - 1
+        return axis if axis >= 0 else None
+
+    def _follow_slider(self) -> None:
+        axis, recording = self._time_axis, self.recording
+        if axis is None or recording is None:
+            return
+        frame = min(int(self.viewer.dims.current_step[axis]), recording.n_frames - 1)
+        if frame != self._frame:
+            self._frame = frame
+            self.frame_changed.emit(frame)
+
+
+def session_of(viewer: napari.Viewer) -> Session:
+    """The session of a viewer; made when first asked for."""
+    # napari hands plugins a public proxy; all proxies of a viewer share one session
+    viewer = getattr(viewer, "__wrapped__", viewer)
+    if viewer not in _SESSIONS:
+        _SESSIONS[viewer] = session = Session(viewer)
+        _close_with_window(viewer, session)
+    return _SESSIONS[viewer]
+
+
+def _close_with_window(viewer: napari.Viewer, session: Session) -> None:
+    window = getattr(viewer, "window", None)
+    if window is not None:
+        window._qt_window.destroyed.connect(session.close)
