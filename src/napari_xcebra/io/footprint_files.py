@@ -1,20 +1,185 @@
-"""Footprints given apart from the traces: label images and ImageJ ROIs."""
+"""Footprints given apart from the traces: label images, masks and ImageJ ROIs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from napari_xcebra.footprints import Footprints
+import numpy as np
+
+from napari_xcebra.footprints import MOST_PIXELS, Footprints
+from napari_xcebra.io.imagej_rois import MAGIC as ROI_MAGIC
+from napari_xcebra.io.imagej_rois import Rois, read_rois
+from napari_xcebra.io.npy import read_npy
+from napari_xcebra.io.tiff import is_tiff, read_tiff
 from napari_xcebra.recording import InputError
+
+LARGEST_LABEL = 2**53
+"""Up to here a label is exact also where it is stored as a float."""
 
 
 def read_footprints(given: Any, n_cells: int) -> Footprints:
-    """Footprints from a path, a label image or a napari Labels layer.
+    """Footprints from a path, an array or a napari Labels layer.
 
     Parameters
     ----------
-    given : path or (height, width) integer array or object with such an array as `data`
+    given : path or array or object with an array as `data`
+        A path leads to a label image (.tif, .npy), to masks, or to ROIs of ImageJ (RoiSet.zip,
+        .roi). An array is a label image, (height, width) or (planes, height, width) of whole
+        numbers, or masks, (cells, height, width).
     n_cells : int
-        How many cells the traces have.
+        How many cells the traces have. Labels in ascending order are the cells in order; there
+        may be fewer of them than cells if they are the numbers of the cells, from 1 on.
+
+    Returns
+    -------
+    Footprints
     """
-    raise InputError(f"{given} cannot be read as footprints.")
+    if isinstance(given, str | PathLike):
+        return read_regions(Path(given)).of_cells(n_cells)
+    name = "The label image"
+    if not isinstance(given, np.ndarray) and hasattr(given, "data"):
+        name, given = str(getattr(given, "name", name)), given.data
+    try:
+        array = np.asarray(given)
+    except Exception as error:  # of a lazy array, anything can fail
+        raise InputError(f"{name} cannot be read as an image of labels.") from error
+    return Regions(name, array).of_cells(n_cells)
+
+
+def read_regions(path: Path) -> Regions:
+    """Regions of a file, by what is in it rather than by its name."""
+    if not path.is_file():
+        raise InputError(f"There is no file {path} to read footprints from.")
+    try:
+        with path.open("rb") as file:
+            start = file.read(8)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+    if is_tiff(start):
+        return Regions(path.name, read_tiff(path))
+    if start.startswith(b"\x93NUMPY"):
+        return Regions(path.name, read_npy(path))
+    if start.startswith((ROI_MAGIC, b"PK")):
+        return Regions(path.name, read_rois(path))
+    raise InputError(
+        f"{path} is neither a label image (.tif, .npy) nor ImageJ ROIs (RoiSet.zip, .roi)."
+    )
+
+
+@dataclass(frozen=True)
+class Regions:
+    """What was drawn or labelled, before it is matched with traces.
+
+    Parameters
+    ----------
+    name : str
+        Where it comes from, for sentences.
+    content : array of labels or masks, or Rois
+    """
+
+    name: str
+    content: np.ndarray | Rois
+
+    def of_cells(self, n_cells: int) -> Footprints:
+        """Footprints of that many cells, or a sentence."""
+        if isinstance(self.content, Rois):
+            return self._of_rois(self.content, n_cells)
+        image = self.content
+        if image.ndim not in (2, 3) or image.dtype.kind not in "biuf" or not image.size:
+            raise InputError(
+                f"{self.name} has the shape {image.shape} and type {image.dtype}: whole numbers, "
+                "(height, width) or (planes, height, width), or masks, (cells, height, width), "
+                "are needed."
+            )
+        if image.size > MOST_PIXELS * max(n_cells, 1):
+            raise InputError(
+                f"{self.name} has {image.size:,} pixels: no field of view has as many."
+            )
+        if image.ndim == 3 and _are_masks(image):
+            return self._of_masks(image, n_cells)
+        try:
+            return self._of_labels(image, n_cells)
+        except InputError:
+            if image.ndim == 3 and n_cells in (image.shape[0], image.shape[2]):
+                return self._of_masks(image, n_cells)
+            raise
+
+    def fit(self, n_cells: int) -> bool:
+        """Whether footprints of that many cells can be made of it."""
+        try:
+            self.of_cells(n_cells)
+        except InputError:
+            return False
+        return True
+
+    def _of_rois(self, rois: Rois, n_cells: int) -> Footprints:
+        """Cell i is the i-th ROI; points and lines are passed over if there are too many ROIs."""
+        if rois.count == n_cells:
+            return rois.footprints
+        with_area, rank = np.unique(rois.footprints.cell, return_inverse=True)
+        if len(with_area) != n_cells:
+            rest = rois.count - len(with_area)
+            others = f" and {rest} points or lines" if rest else ""
+            self._refuse(len(with_area), n_cells, others)
+        return replace(rois.footprints, cell=rank.astype(np.int32))
+
+    def _of_masks(self, masks: np.ndarray, n_cells: int) -> Footprints:
+        # MATLAB has the cells last
+        if masks.shape[0] != n_cells == masks.shape[2]:
+            masks = np.moveaxis(masks, -1, 0)
+        if len(masks) != n_cells:
+            self._refuse(len(masks), n_cells)
+        return Footprints.from_masks(masks)
+
+    def _of_labels(self, image: np.ndarray, n_cells: int) -> Footprints:
+        if not _whole(image):
+            raise InputError(
+                f"{self.name} has values that are no whole numbers: labels are needed."
+            )
+        pixels = np.nonzero(image)
+        found = image[pixels].astype(np.int64)
+        if not len(found) or found.min() < 0:
+            what = "no label" if not len(found) else f"the label {found.min()}"
+            raise InputError(f"{self.name} has {what}: labels from 1 on are needed.")
+        labels, cell = np.unique(found, return_inverse=True)
+        if len(labels) != n_cells:
+            # Labels with gaps number the cells, some of which have no region; labels without
+            # gaps that end early are more likely those of another recording.
+            if not len(labels) < labels[-1] <= n_cells:
+                self._refuse(len(labels), n_cells)
+            cell = labels[cell] - 1
+        *planes, row, column = (axis.astype(np.int32) for axis in pixels)
+        return Footprints(
+            shape=tuple(image.shape),
+            cell=cell.astype(np.int32),
+            row=row,
+            column=column,
+            weight=np.ones(len(cell), np.float32),
+            plane=planes[0] if planes else None,
+        )
+
+    def _refuse(self, found: int, n_cells: int, others: str = "") -> None:
+        raise InputError(
+            f"{self.name} has {found} cells{others} but the traces have {n_cells}: one region a "
+            "cell is needed (if the traces lie the other way round, set layout)."
+        )
+
+
+def _are_masks(stack: np.ndarray) -> bool:
+    """Whether a stack has an image a cell, rather than labels in each plane."""
+    if stack.dtype.kind == "b" or not _whole(stack):
+        return True
+    # one value besides 0, such as 255, does not tell cells apart
+    most = stack.max()
+    return bool(most > 0 and ((stack == 0) | (stack == most)).all())
+
+
+def _whole(array: np.ndarray) -> bool:
+    if array.dtype.kind != "f":
+        return True
+    if not np.isfinite(array).all() or np.abs(array).max() > LARGEST_LABEL:
+        return False
+    return bool((array == np.round(array)).all())

@@ -1,0 +1,122 @@
+"""TIFF images: read page by page, after their size has been compared with that of the file.
+
+Only pages of the file itself are looked at: what OME or Micro-Manager headers say about further
+files is not followed.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from napari_xcebra.footprints import MOST_PIXELS
+from napari_xcebra.recording import InputError
+
+MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+MOST_PAGES = 100_000
+_SMALL, _MOST_SHRUNK = 64 * 2**20, 4096
+"""What is compressed may grow to this many bytes anyway, or by this factor at most."""
+# each of these would have pages looked for elsewhere than in the chain of pages
+_NO_DIALECTS: dict[str, Any] = {
+    "is_lsm": False,
+    "is_ndpi": False,
+    "is_ome": False,
+    "is_scanimage": False,
+}
+
+
+def is_tiff(first_bytes: bytes) -> bool:
+    """Whether a file that begins like this is a TIFF."""
+    return first_bytes[:4] in MAGIC
+
+
+def read_tiff(path: Path) -> np.ndarray:
+    """Image of a TIFF file, or the stack of its pages, each a plane.
+
+    Returns
+    -------
+    (height, width) or (planes, height, width) array of numbers
+    """
+    from tifffile import TiffFile
+
+    try:
+        with quiet("tifffile"), TiffFile(path, **_NO_DIALECTS) as file:
+            pages = list(_pages(file))
+            _check(path, pages)
+            images = [page.asarray() for page in pages]
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+    # a damaged header leads anywhere
+    except Exception as error:
+        if "imagecodecs" in str(error):
+            raise InputError(
+                f"{path} is compressed in a way that needs the package imagecodecs: install it, "
+                "or save the image without compression."
+            ) from error
+        raise InputError(
+            f"{path} cannot be read: it is damaged, incomplete or no TIFF ({type(error).__name__})."
+        ) from error
+    return images[0] if len(images) == 1 else np.stack(images)
+
+
+def _pages(file: Any) -> Iterator[Any]:
+    """Pages in order; a chain that leads back to an earlier one is damaged."""
+    seen: set[int] = set()
+    for number in range(MOST_PAGES):
+        try:
+            page = file.pages[number]
+        except IndexError:
+            return
+        if page.offset in seen:
+            raise ValueError("its pages go round in a circle")
+        seen.add(page.offset)
+        # a preview of the page before
+        if not page.is_reduced or number == 0:
+            yield page
+
+
+def _check(path: Path, pages: list[Any]) -> None:
+    """Compare what the pages claim with each other and with the size of the file."""
+    if not pages:
+        raise InputError(f"{path} holds no image.")
+    shapes = {tuple(page.shape) for page in pages}
+    # three planes may have been written as if they were red, green and blue
+    planes = len(pages) == 1 and len(pages[0].shape) == 3 and pages[0].planarconfig == 2
+    if len(shapes) > 1 or not (planes or len(pages[0].shape) == 2):
+        shown = ", ".join(" × ".join(map(str, shape)) for shape in sorted(shapes)[:3])
+        raise InputError(
+            f"{path} has images of {shown} pixels: one grey image is needed, or several of one "
+            "size."
+        )
+    types = {np.dtype(page.dtype).kind if page.dtype is not None else "" for page in pages}
+    if not types <= set("biuf"):
+        raise InputError(f"{path} has pixels that are no numbers: a grey image is needed.")
+    size = path.stat().st_size
+    claimed = sum(math.prod(page.shape) * page.dtype.itemsize for page in pages)
+    plain = all(page.compression == 1 and page.bitspersample >= 8 for page in pages)
+    most = size if plain else max(_SMALL, _MOST_SHRUNK * size)
+    if claimed > most or sum(math.prod(page.shape) for page in pages) > MOST_PIXELS:
+        raise InputError(
+            f"{path} claims {len(pages)} images of {' × '.join(map(str, pages[0].shape))} pixels, "
+            f"which a file of {size:,} bytes cannot hold: it is damaged or incomplete."
+        )
+
+
+@contextmanager
+def quiet(logger: str) -> Iterator[None]:
+    """Keep a library from logging what an error says anyway."""
+    log = logging.getLogger(logger)
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
