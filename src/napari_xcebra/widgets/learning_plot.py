@@ -1,0 +1,115 @@
+"""How learning goes: InfoNCE of each factor against chance, and the penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyqtgraph
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QVBoxLayout, QWidget
+
+LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""Okabe and Ito: told apart with any colour vision."""
+GREY = "#909090"
+
+
+class LearningPlot(QWidget):
+    """Lines that grow while training goes on, or the history of a finished run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._loss = _plot("InfoNCE (nats)")
+        self._penalty = _plot("‖J‖²")
+        self._penalty.setLogMode(y=True)
+        self._penalty.setXLink(self._loss)
+        self._penalty.setLabel("bottom", "step")
+        self._legend = self._loss.addLegend(offset=(-5, 5), labelTextSize="8pt")
+        self._chance = pyqtgraph.InfiniteLine(
+            angle=0,
+            pen=pyqtgraph.mkPen(GREY, style=Qt.PenStyle.DashLine),
+            label="chance",
+            labelOpts={"position": 0.1, "color": GREY},
+        )
+        self._lines: dict[str, pyqtgraph.PlotDataItem] = {}
+        self._steps: list[int] = []
+        self._losses: dict[str, list[float]] = {}
+        self._penalties: list[float] = []
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self._loss, 3)
+        layout.addWidget(self._penalty, 2)
+        self.setFixedHeight(230)
+        self.setToolTip(
+            "Loss of each factor on the training frames: the further below chance, the better the "
+            "cells tell it. Below: the Jacobian penalty, which makes the map identifiable."
+        )
+        self.follow_theme(dark=True)
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._steps, self._losses, self._penalties = [], {}, []
+        for line in self._lines.values():
+            self._loss.removeItem(line)
+        self._lines = {}
+        self._penalty.clear()
+        self._loss.removeItem(self._chance)
+
+    def add(self, step: int, loss: Mapping[str, float], chance: float, penalty: float) -> None:
+        """Go on to a step."""
+        self._steps.append(step)
+        self._penalties.append(penalty)
+        for name, value in loss.items():
+            before = [np.nan] * (len(self._steps) - 1)
+            self._losses.setdefault(name, before).append(value)
+        self._draw(chance)
+
+    def show_history(self, history: Mapping[str, np.ndarray], chance: float) -> None:
+        """A finished run: `Fit.history`."""
+        self.clear()
+        self._steps = list(history["step"])
+        self._penalties = list(history["penalty"])
+        inside = [name for name in history if name not in ("step", "penalty", "lambda")]
+        self._losses = {name: list(history[name]) for name in inside}
+        self._draw(chance)
+
+    def follow_theme(self, *, dark: bool) -> None:
+        """Colours of the axes that can be read on napari's background."""
+        ink = "#d0d0d0" if dark else "#303030"
+        for plot in (self._loss, self._penalty):
+            plot.setBackground(None)
+            for side in ("left", "bottom"):
+                plot.getAxis(side).setPen(ink)
+                plot.getAxis(side).setTextPen(ink)
+        self._legend.setLabelTextColor(ink)
+
+    def _draw(self, chance: float) -> None:
+        for number, (name, losses) in enumerate(self._losses.items()):
+            if name not in self._lines:
+                pen = pyqtgraph.mkPen(LINES[number % len(LINES)], width=2)
+                self._lines[name] = self._loss.plot(pen=pen, name=name)
+            self._lines[name].setData(self._steps[-len(losses) :], losses, connect="finite")
+        if np.isfinite(chance):
+            self._chance.setValue(chance)
+            if self._chance.scene() is None:
+                self._loss.addItem(self._chance)
+        self._penalty.plot(
+            *_positive(self._steps, self._penalties), clear=True, pen=pyqtgraph.mkPen(GREY, width=2)
+        )
+
+
+def _plot(label: str) -> pyqtgraph.PlotWidget:
+    plot = pyqtgraph.PlotWidget()
+    plot.setLabel("left", label)
+    plot.setMenuEnabled(False)
+    plot.hideButtons()
+    plot.setMouseEnabled(x=False, y=False)
+    plot.getAxis("left").setWidth(52)
+    return plot
+
+
+def _positive(steps: Sequence[int], values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """What a logarithmic axis can show."""
+    shown = np.nan_to_num(np.asarray(values, float)) > 0
+    return np.asarray(steps)[shown], np.asarray(values, float)[shown]

@@ -1,0 +1,180 @@
+"""Runs of the recording: select, rename, delete, compare, save and load."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QFileDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QPushButton,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.runs import Run, free_name
+from napari_xcebra.widgets.background import in_background
+from napari_xcebra.widgets.session import Session
+
+NAME, TIME, FACTORS, VERDICT = range(4)
+
+
+class RunList(QWidget):
+    """A row a run; the selected one is the one that is painted."""
+
+    said = Signal(str, str, str)
+    """A sentence for the dock's notice, its tone, and details."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._table = QTableWidget(0, 4)
+        self._table.setHorizontalHeaderLabels(["Run", "Time", "Factors", "Verdict"])
+        self._table.setToolTip("Click a run to paint it; double-click its name to rename it.")
+        self._table.verticalHeader().hide()
+        header = self._table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(VERDICT, QHeaderView.ResizeMode.Stretch)
+        self._table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self._table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self._table.setFixedHeight(130)
+        self._table.itemSelectionChanged.connect(self._chosen)
+        self._table.itemChanged.connect(self._renamed)
+        self._save = _button("Save…", "Write the selected run to a folder.", self.save)
+        self._load = _button("Load…", "Open a run that was saved.", self.load)
+        self._delete = _button("Delete", "Remove the selected run from this list.", self.delete)
+        buttons = QHBoxLayout()
+        for button in (self._save, self._load, self._delete):
+            buttons.addWidget(button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._table)
+        layout.addLayout(buttons)
+        session.runs_changed.connect(self.refresh)
+        session.shown_changed.connect(self._mark_shown)
+        self.refresh()
+
+    @property
+    def selected(self) -> Run | None:
+        """The run whose row is selected."""
+        row, runs = self._table.currentRow(), self._session.runs
+        return runs[row] if 0 <= row < len(runs) else None
+
+    def refresh(self) -> None:
+        """Show the runs of the current recording."""
+        runs = self._session.runs
+        self._table.blockSignals(True)
+        self._table.setRowCount(len(runs))
+        for row, run in enumerate(runs):
+            verdict = run.verdict if run.complete else f"stopped early; {run.verdict}"
+            texts = (run.name, run.created[11:16], ", ".join(run.factors), verdict)
+            for column, text in enumerate(texts):
+                item = QTableWidgetItem(text)
+                item.setToolTip(_tooltip(run))
+                if column != NAME:
+                    item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)
+                self._table.setItem(row, column, item)
+        self._table.blockSignals(False)
+        self._mark_shown()
+        self._load.setEnabled(self._session.current is not None)
+
+    def save(self, folder: str | Path | None = None) -> None:
+        """Write the selected run to a folder that the user names."""
+        run, opened = self.selected, self._session.current
+        if run is None or opened is None:
+            return
+        if not folder:
+            start = Path(opened.recording.source or ".").parent / f"{opened.name}-{run.name}"
+            folder, _ = QFileDialog.getSaveFileName(self, "Save run as a folder", str(start))
+        if folder:
+            in_background(
+                lambda: run.save(folder),
+                lambda path: self.said.emit(f"Saved {run.name} to {path}.", "good", ""),
+                lambda sentence, details: self.said.emit(sentence, "problem", details),
+            )
+
+    def load(self, folder: str | Path | None = None) -> None:
+        """Add a run from a folder that the user names."""
+        opened = self._session.current
+        if opened is None:
+            return
+        if not folder:
+            folder = QFileDialog.getExistingDirectory(self, "Open a saved run")
+        if folder:
+            in_background(
+                lambda: _fitting_run(folder, opened.recording),
+                lambda run: self._session.add_run(run, opened),
+                lambda sentence, details: self.said.emit(sentence, "problem", details),
+            )
+
+    def delete(self) -> None:
+        """Remove the selected run."""
+        if (run := self.selected) is not None:
+            self._session.remove_run(run.name)
+
+    def _chosen(self) -> None:
+        run, shown = self.selected, self._session.shown
+        self._mark_buttons()
+        if run is not None and run.name != shown.run:
+            factor = shown.factor if shown.factor in run.fit.factors else best_factor(run)
+            self._session.shown = replace(shown, run=run.name, factor=factor, latent=None)
+
+    def _renamed(self, item: QTableWidgetItem) -> None:
+        runs = self._session.runs
+        if item.column() != NAME or item.row() >= len(runs):
+            return
+        run = runs[item.row()]
+        others = [other.name for other in runs if other is not run]
+        name = free_name(item.text().strip() or run.name, others)
+        if name != run.name:
+            self._session.replace_run(run.name, replace(run, name=name))
+        else:
+            item.setText(name)
+
+    def _mark_shown(self) -> None:
+        names = [run.name for run in self._session.runs]
+        self._table.blockSignals(True)
+        if self._session.shown.run in names:
+            self._table.selectRow(names.index(self._session.shown.run))
+        self._table.blockSignals(False)
+        self._mark_buttons()
+
+    def _mark_buttons(self) -> None:
+        for button in (self._save, self._delete):
+            button.setEnabled(self.selected is not None)
+
+
+def best_factor(run: Run) -> str:
+    """The factor to paint first: one that is above chance, if there is one."""
+    factors = [name for name in run.fit.factors if name in run.factors] or list(run.fit.factors)
+    clear = [name for name in factors if run.fit.goodness[name].above_chance]
+    return (clear or factors or [""])[0]
+
+
+def _fitting_run(folder: str | Path, recording: object) -> Run:
+    run = Run.load(folder, recording)  # type: ignore[arg-type]
+    try:
+        run.fit.inputs.columns(recording)  # type: ignore[arg-type]
+    except InputError as error:
+        raise InputError(f"{Path(folder).name} does not fit this recording. {error}") from error
+    return run
+
+
+def _tooltip(run: Run) -> str:
+    lines = [f"{run.name}, {run.created.replace('T', ' ')}"]
+    lines += [goodness.verdict for goodness in run.fit.goodness.values()]
+    return "\n".join(lines)
+
+
+def _button(text: str, tooltip: str, clicked: object) -> QPushButton:
+    button = QPushButton(text)
+    button.setToolTip(tooltip)
+    button.clicked.connect(lambda _=False: clicked())  # type: ignore[operator]
+    return button

@@ -1,0 +1,263 @@
+"""Train: choose variables, train in the background, read the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.jobs import Advanced, AttributeTask, Cancelled, Failed, Finished, FitTask, Job
+from napari_xcebra.jobs.events import Event
+from napari_xcebra.learn.parts import Factor
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.runs import Run, free_name, now
+from napari_xcebra.widgets.background import listen
+from napari_xcebra.widgets.factor_table import FactorTable
+from napari_xcebra.widgets.forms import SettingsForm
+from napari_xcebra.widgets.learning_plot import LearningPlot
+from napari_xcebra.widgets.notice import Notice
+from napari_xcebra.widgets.run_list import RunList, best_factor
+from napari_xcebra.widgets.session import Opened, session_of
+
+if TYPE_CHECKING:
+    import napari
+
+    from napari_xcebra.learn.result import Fit
+
+
+class TrainDock(QWidget):
+    """Everything about training a run, top to bottom."""
+
+    def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
+        super().__init__()
+        self.session = session_of(napari_viewer)
+        self._job: Job | None = None
+        self.recording_name = QLabel()
+        self.recording_name.setWordWrap(True)
+        self.factors = FactorTable()
+        self.form: SettingsForm[FitSettings] = SettingsForm(FitSettings())
+        self.name = QLineEdit()
+        self.name.setPlaceholderText("name of the run")
+        self.name.setToolTip("What the run will be called in the list below; you can rename it.")
+        self.train_button = QPushButton("Train")
+        self.cancel_button = QPushButton("Cancel")
+        self.cancel_button.setToolTip(
+            "Stop; what was learned so far is kept if it can be."
+        )
+        self.progress = QProgressBar()
+        self.progress.setToolTip("Steps done, what λ does, and the time left.")
+        self.plot = LearningPlot()
+        self.notice = Notice()
+        self.runs = RunList(self.session)
+        self._lay_out()
+        self.train_button.clicked.connect(lambda _=False: self.train())
+        self.cancel_button.clicked.connect(lambda _=False: self.cancel())
+        self.factors.changed.connect(self._mark_ready)
+        self.form.changed.connect(self._mark_ready)
+        self.runs.said.connect(self.notice.say)
+        self.session.recording_changed.connect(self._show_recording)
+        self.session.shown_changed.connect(self._show_run)
+        self._show_recording()
+        self._show_run()
+        # torch takes seconds to import: let the child do it while the user chooses
+        _ = self.session.worker
+
+    def _lay_out(self) -> None:
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.addWidget(self.recording_name)
+        column.addWidget(self.factors)
+        column.addWidget(self.form)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.name, 1)
+        buttons.addWidget(self.train_button)
+        buttons.addWidget(self.cancel_button)
+        column.addLayout(buttons)
+        column.addWidget(self.progress)
+        column.addWidget(self.notice)
+        column.addWidget(self.plot)
+        column.addWidget(self.runs)
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inside)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(area)
+        self.setMinimumWidth(340)
+
+    # ------------------------------------------------------------ training
+
+    def train(self) -> Job | None:
+        """Start a run with what is chosen; returns its job."""
+        opened = self.session.current
+        if opened is None or self._job is not None:
+            return None
+        try:
+            factors, settings = self.factors.factors, self.form.value
+        except InputError as error:
+            self.notice.say(str(error), "problem")
+            return None
+        name = self.name.text().strip() or free_name("run 1", [r.name for r in opened.runs])
+        self.plot.clear()
+        self.notice.clear()
+        self.progress.setRange(0, 0)
+        self.progress.setFormat("starting")
+        job = self.session.worker.submit(FitTask(opened.recording, factors, settings))
+        self._follow(job, lambda event: self._on_training(event, opened, name, factors))
+        return job
+
+    def cancel(self) -> None:
+        """Stop what is running."""
+        if self._job is not None:
+            self.progress.setFormat("stopping")
+            self._job.cancel()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something runs."""
+        return self._job is not None
+
+    def _follow(self, job: Job, each: object) -> None:
+        self._job = job
+        self._mark_ready()
+        listen(job.events(), each)  # type: ignore[arg-type]
+
+    def _on_training(
+        self, event: Event, opened: Opened, name: str, factors: dict[str, Factor]
+    ) -> None:
+        if isinstance(event, Advanced):
+            self._advance(event)
+            self.plot.add(event.done, event.loss, event.chance, event.penalty)
+        elif isinstance(event, Failed):
+            self._end()
+            self.notice.say(event.sentence, "problem", event.details)
+        elif isinstance(event, Finished | Cancelled):
+            self._end()
+            if event.result is None:
+                self.notice.say("Stopped before anything was learned.", "plain")
+            else:
+                self._keep(event.result, opened, name, factors)
+
+    def _keep(self, fit: Fit, opened: Opened, name: str, factors: dict[str, Factor]) -> None:
+        """Add the run, then score the cells with it."""
+        run = self.session.add_run(Run(name, now(), factors, fit), opened)
+        self.name.clear()
+        self._say_verdict(run)
+        self.progress.setRange(0, 0)
+        self.progress.setFormat("scoring the cells")
+        task = AttributeTask(fit, opened.recording)
+        self._follow(self.session.worker.submit(task), lambda e: self._on_scores(e, opened, run))
+
+    def _on_scores(self, event: Event, opened: Opened, run: Run) -> None:
+        if isinstance(event, Advanced):
+            self._advance(event)
+        elif isinstance(event, Failed):
+            self._end()
+            self.notice.say(event.sentence, "problem", event.details)
+        elif isinstance(event, Finished | Cancelled):
+            self._end()
+            if event.result is not None:
+                # an attribution comes without the recording and fit that are here already
+                attribution = replace(event.result, fit=run.fit, recording=opened.recording)
+                self.session.replace_run(run.name, run.with_attribution(attribution))
+            if self.session.current is opened:
+                shown = replace(
+                    self.session.shown, run=run.name, factor=best_factor(run), latent=None
+                )
+                self.session.shown = shown
+
+    def _advance(self, at: Advanced) -> None:
+        self.progress.setRange(0, at.total)
+        self.progress.setValue(at.done)
+        left = "" if np.isnan(at.seconds_left) else f" · {_duration(at.seconds_left)} left"
+        doing = at.phase or "scoring the cells"
+        self.progress.setFormat(f"{doing} · {at.unit} {at.done} of {at.total}{left}")
+
+    def _end(self) -> None:
+        self._job = None
+        self.progress.setRange(0, 1)
+        self.progress.setValue(0)
+        self.progress.setFormat("")
+        self._mark_ready()
+
+    # ------------------------------------------------------------ showing
+
+    def _show_recording(self) -> None:
+        opened = self.session.current
+        self.factors.show_recording(opened.recording if opened else None)
+        if opened is None:
+            self.recording_name.setText("No recording yet: open one in the Recording dock, or "
+                                        "File ▸ Open Sample ▸ napari-xcebra.")  # fmt: skip
+        else:
+            recording = opened.recording
+            accepted = int(np.asarray(recording.accepted).sum())
+            self.recording_name.setText(
+                f"<b>{opened.name}</b>: {accepted} accepted cells of {recording.n_cells}, "
+                f"{recording.n_frames} frames at {recording.rate:g} Hz"
+            )
+        self._mark_ready()
+
+    def _show_run(self) -> None:
+        """Curves and verdict of the run that is painted."""
+        run = self.session.shown_run
+        if run is None or self.busy:
+            return
+        chances = [g.chance for g in run.fit.goodness.values()]
+        self.plot.show_history(run.fit.history, chances[0] if chances else np.nan)
+        self._say_verdict(run)
+
+    def _say_verdict(self, run: Run) -> None:
+        goodness = run.fit.goodness.values()
+        tone = "good" if all(g.above_chance for g in goodness) else "warning"
+        lines = [g.verdict for g in goodness]
+        if not run.complete:
+            lines.insert(0, f"Stopped after {run.fit.steps} of {run.fit.settings.steps} steps.")
+            tone = "warning"
+        self.notice.say("\n".join(lines), tone)  # type: ignore[arg-type]
+
+    def _mark_ready(self) -> None:
+        reason = self._why_not()
+        self.train_button.setEnabled(not reason)
+        self.train_button.setToolTip(reason or "Train an encoder on the ticked factors.")
+        self.cancel_button.setEnabled(self.busy)
+
+    def _why_not(self) -> str:
+        """Why training cannot begin; empty if it can."""
+        if self.session.current is None:
+            return "Open a recording first."
+        if self.busy:
+            return "A run is being trained."
+        if problem := self.form.problem():
+            return problem
+        try:
+            factors = self.factors.factors
+        except InputError as error:
+            return str(error)
+        if not factors and self.form.value.mode != "time":
+            return "Tick at least one factor."
+        return ""
+
+
+def _duration(seconds: float) -> str:
+    """As a person would say it.
+
+    >>> _duration(8.2), _duration(200)
+    ('9 s', '3 min 20 s')
+    """
+    whole = int(np.ceil(seconds))
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
