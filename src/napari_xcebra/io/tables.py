@@ -1,8 +1,17 @@
-"""Tables in CSV files as labs have them: comma, semicolon or tab; with or without a header."""
+"""Tables as labs have them: text with comma, semicolon or tab, with or without a header; Parquet.
+
+Text may be in UTF-8, UTF-16 or an old Windows encoding, begin with lines of comment (#, %), have a
+decimal comma, a separator at the end of its lines, or row names without a header.
+"""
 
 from __future__ import annotations
 
 import csv
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import pandas as pd
@@ -10,42 +19,173 @@ import pandas as pd
 from napari_xcebra.recording import InputError
 
 SUFFIXES = (".csv", ".tsv", ".txt")
+PARQUET = (".parquet", ".pq")
+MOST_VALUES = 500_000_000
+"""Values a Parquet file may claim: repeated values take no place in it."""
+_SEPARATORS = "\t;,"
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Table of a text file, without a column that only numbers the rows.
+@dataclass(frozen=True)
+class TextForm:
+    """How a table is written as text.
+
+    Parameters
+    ----------
+    encoding : str
+    skipped : int
+        Lines of comment before the first row.
+    separator, decimal : str
+    rows : tuple of tuples of str
+        The first few rows, split.
+    """
+
+    encoding: str
+    skipped: int
+    separator: str
+    decimal: str
+    rows: tuple[tuple[str, ...], ...]
+
+
+def read_table(path: Path, keep: Collection[str] = ()) -> pd.DataFrame:
+    """Table of a text or Parquet file, without a column that only numbers the rows.
 
     Columns are named by the header, or 0, 1, 2 … if there is none.
+
+    Parameters
+    ----------
+    path : Path
+    keep : collection of str
+        Columns that are not dropped although they number the rows.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            first, second = file.readline(), file.readline()
-            separator = max("\t;,", key=first.count)
-            decimal = "," if separator == ";" and "," in second else "."
-            names = next(csv.reader([first], delimiter=separator), [])
-            file.seek(0)
-            table = pd.read_csv(
-                file,
-                sep=separator,
-                decimal=decimal,
-                header=0 if _is_header(names) else None,
-                skipinitialspace=True,
-                index_col=False,
-            )
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
-    # a file that is no text fails in the decoder or the parser, each in its own way
-    except (ValueError, csv.Error) as error:
-        raise InputError(
-            f"{path} cannot be read as a table of numbers: {str(error).strip().rstrip('.')}."
-        ) from error
+    with sentence_on_failure(path):
+        table = _read_parquet(path) if is_parquet(path) else _read_text(path)
     if table.empty:
         raise InputError(f"{path} has no rows.")
-    numbered = [c for c in table.columns if str(c).startswith("Unnamed: ") or str(c) == "frame"]
+    numbered = [c for c in table.columns if _numbers_rows(str(c)) and str(c) not in keep]
     return table.drop(columns=numbered)
 
 
-def _is_header(names: list[str]) -> bool:
+def is_parquet(path: Path) -> bool:
+    """Whether the first bytes are those of a Parquet file, or the name says so."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PAR1" or path.suffix.lower() in PARQUET
+    except OSError:
+        return False
+
+
+def text_form(path: Path, n_rows: int = 6) -> TextForm:
+    """How a table of text is written, read off its first rows."""
+    with path.open("rb") as file:
+        start = file.read(1 << 16)
+    encoding = _encoding(start)
+    with path.open(encoding=encoding, errors="replace", newline="") as file:
+        skipped = 0
+        lines: list[str] = []
+        for line in islice(file, 1000):
+            if not lines and (not line.strip() or line.lstrip()[0] in "#%"):
+                skipped += 1
+            elif len(lines) < n_rows:
+                lines.append(line)
+    first = lines[0] if lines else ""
+    separator = max(_SEPARATORS, key=first.count)
+    decimal = "," if separator == ";" and any("," in line for line in lines[1:]) else "."
+    rows = tuple(
+        tuple(cell.strip() for cell in row) for row in csv.reader(lines, delimiter=separator)
+    )
+    return TextForm(encoding, skipped, separator, decimal, rows)
+
+
+@contextmanager
+def sentence_on_failure(path: Path) -> Iterator[None]:
+    """Whatever fails while a table is read, as an `InputError`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        if error.strerror:
+            raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+        raise _no_table(path, error) from error
+    # a file that is no table fails in the decoder or the parser, each in its own way
+    except Exception as error:
+        raise _no_table(path, error) from error
+
+
+def _no_table(path: Path, error: Exception) -> InputError:
+    details = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+    return InputError(f"{path} cannot be read as a table of numbers: {details}.")
+
+
+def _encoding(start: bytes) -> str:
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    if b"\x00" in start:
+        raise ValueError("it holds no text")
+    try:
+        # the last character may be cut
+        start[: len(start) - 4].decode("utf-8") if len(start) > 4 else start.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(start) - 8:
+            return "cp1252"
+    return "utf-8-sig"
+
+
+def _read_text(path: Path) -> pd.DataFrame:
+    form = text_form(path)
+    names = form.rows[0] if form.rows else ()
+    header: int | None = 0 if _is_header(names) else None
+    given: list[str] | None = None
+    skipped = form.skipped
+    data = form.rows[1] if len(form.rows) > 1 else ()
+    if header == 0 and len(data) > len(names):
+        if data[-1] and len(data) == len(names) + 1:
+            # R writes row names without a header of their own
+            given, header, skipped = ["Unnamed: 0", *names], None, skipped + 1
+        elif any(data[len(names) :]):
+            raise InputError(
+                f"{path} has {len(data)} entries in its second row but {len(names)} names in the "
+                "first: a name for each column is needed."
+            )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pd.errors.ParserWarning)  # entries past the names are empty
+        return pd.read_csv(
+            path,
+            sep=form.separator,
+            decimal=form.decimal,
+            encoding=form.encoding,
+            skiprows=skipped,
+            header=header,
+            names=given,
+            skipinitialspace=True,
+            index_col=False,
+            low_memory=False,
+        )
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise InputError(
+            f"{path} is a Parquet file, which needs pyarrow: pip install napari-xcebra[parquet]."
+        ) from None
+    with parquet.ParquetFile(path) as file:
+        about = file.metadata
+        if about.num_rows * about.num_columns > MOST_VALUES:
+            raise InputError(
+                f"{path} claims {about.num_rows:,} rows × {about.num_columns:,} columns: that is "
+                "more than a table of behaviour has."
+            )
+        # without the hints for pandas, what was its index is a column again
+        return file.read(use_threads=False).to_pandas(ignore_metadata=True)
+
+
+def _numbers_rows(name: str) -> bool:
+    return name.startswith(("Unnamed: ", "__index_level_")) or name == "frame"
+
+
+def _is_header(names: tuple[str, ...]) -> bool:
     """Whether the first row names the columns: it has a word, or counts them from 0 or 1."""
     try:
         numbers = [float(name) for name in names]

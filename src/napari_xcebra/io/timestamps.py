@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,11 +40,14 @@ class Found:
     name : str
     seconds : (rows,) float64
     notes : tuple of str
+    spare : tuple of str
+        Further columns that tell the time.
     """
 
     name: str
     seconds: np.ndarray
     notes: tuple[str, ...] = ()
+    spare: tuple[str, ...] = ()
 
 
 def words_of(name: str) -> list[str]:
@@ -76,14 +79,13 @@ def unit_scale(words: list[str]) -> float:
 
 
 def find_clock(columns: Mapping[str, Any]) -> tuple[Found | None, tuple[str, ...]]:
-    """The column that tells the time, if there is one; and what to say about others named so.
+    """The first column that tells the time, if there is one; and notes on those that do not.
 
     Parameters
     ----------
     columns : mapping of str to (rows,) array or pandas Series
     """
-    found: Found | None = None
-    notes = []
+    clocks, notes = [], []
     for name, column in columns.items():
         scale = scale_of(name)
         if scale is None and not _is_date(column):
@@ -91,16 +93,19 @@ def find_clock(columns: Mapping[str, Any]) -> tuple[Found | None, tuple[str, ...
         told = seconds_of(column, scale or 1.0, name)
         if told is None:
             continue
-        if not runs_forward(told.seconds):
+        if runs_forward(told.seconds):
+            clocks.append(told)
+        else:
             notes.append(
-                f"Column {name} goes back in time (as if it began anew with each trial): it is "
+                f"Column {name} does not run forward (it may begin anew with each trial): it is "
                 "not used as the clock."
             )
-        elif found is None:
-            found = told
-        else:
-            notes.append(f"Column {name} is a second clock beside {found.name}: it is not used.")
-    return found, tuple(notes)
+    if not clocks:
+        return None, tuple(notes)
+    spare = tuple(other.name for other in clocks[1:])
+    if spare:
+        notes.append(f"Column {clocks[0].name} is the clock; {', '.join(spare)} is not used.")
+    return replace(clocks[0], spare=spare), tuple(notes)
 
 
 def seconds_of(column: Any, scale: float, name: str) -> Found | None:

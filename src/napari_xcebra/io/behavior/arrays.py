@@ -1,26 +1,166 @@
-"""Behaviour as arrays (.npz): each is a variable of its name."""
+"""Behaviour as arrays (.npy, .npz, .mat): each is a variable of its name.
+
+An array `time`, `t` or `timestamps` is the clock of those that are as long; ``position_time`` is
+that of ``position`` alone. A single number `rate` or `fs` is the samples per second. Samples may
+run along either axis.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
-from napari_xcebra.io.extraction import Behavior, Series
-from napari_xcebra.io.npy import read_npz
+import numpy as np
+
+from napari_xcebra.io.behavior.columns import intervals_of, series_of
+from napari_xcebra.io.extraction import Behavior
+from napari_xcebra.io.matlab import is_mat, read_mat
+from napari_xcebra.io.npy import read_npy, read_npz
 from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.io.timestamps import Found, find_clock, runs_forward, scale_of, seconds_of
 from napari_xcebra.recording import InputError
 
-NAME = "arrays (.npz)"
+NAME = "arrays (.npy, .npz, .mat)"
 GENERIC = True
+_RATES = ("rate", "fs", "fps", "sampling_rate", "sample_rate", "frame_rate", "behavior_rate")
+_NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 
 
 def sniff(path: Path) -> bool:
-    """Whether the name is that of a .npz file."""
-    return path.is_file() and path.suffix.lower() == ".npz"
+    """Whether the first bytes are those of a file of arrays, or the name says so."""
+    if not path.is_file():
+        return False
+    return path.suffix.lower() in (".npy", ".npz", ".mat") or _starts(path, _NPY) or is_mat(path)
 
 
 def load(path: Path, settings: OpenSettings) -> Behavior:
-    """Arrays of the file."""
-    arrays = read_npz(path)
-    if not arrays:
+    """Arrays of the file, each with the clock that goes with it."""
+    arrays = _named(_read(path))
+    columns = {name: array for name, array in arrays.items() if array.ndim in (1, 2) and array.size}
+    own = _own_clocks(columns)
+    shared, notes = _clocks(columns)
+    clocks = {*(c.name for c in own.values()), *(n for c in shared.values() for n in _names(c))}
+    rest = {n: c for n, c in columns.items() if n not in clocks}
+    trials = intervals_of(
+        {n: c for n, c in rest.items() if len(c) not in shared}, path.stem, str(path)
+    )
+    if trials is not None:
+        rest = {n: c for n, c in rest.items() if len(c) != len(trials.start)}
+    usual, steady = _usual_length(rest), _steady_clocks(arrays, rest)
+    series, left_out = [], [name for name, array in arrays.items() if array.ndim > 2]
+    for name, column in rest.items():
+        clock = own.get(name) or next((shared[n] for n in column.shape if n in shared), None)
+        if clock is None and shared:
+            left_out.append(name)
+            continue
+        column = _samples_first(column, len(clock.seconds) if clock else usual)
+        times = clock.seconds if clock else steady.get(len(column))
+        found, note = series_of(name, column, times, path.name)
+        series += [found] if found is not None else []
+        notes += [note] if note else []
+    if left_out:
+        notes.append(f"{path.name} also has {', '.join(left_out)}, as long as no clock: left out.")
+    if not series and trials is None:
         raise InputError(f"Behaviour file {path} has no variable.")
-    return Behavior(tuple(Series(name, values) for name, values in arrays.items()))
+    intervals = () if trials is None else (trials,)
+    return Behavior(tuple(series), intervals, tuple(notes), path.name)
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    if _starts(path, _NPY):
+        return {path.stem: read_npy(path)}
+    if is_mat(path) or path.suffix.lower() == ".mat":
+        return _short_names(read_mat(path))
+    if path.suffix.lower() == ".npy" and not _starts(path, _ZIP):
+        return {path.stem: read_npy(path)}
+    return read_npz(path)
+
+
+def _starts(path: Path, signature: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(signature)) == signature
+    except OSError:
+        return False
+
+
+def _short_names(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays in structs under the name of the field alone, where no two share it."""
+    ends = Counter(name.rpartition(".")[2] for name in arrays)
+    alone = {name: name.rpartition(".")[2] for name in arrays}
+    return {alone[n] if ends[alone[n]] == 1 else n: array for n, array in arrays.items()}
+
+
+def _named(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays without axes of length 1; the fields of a structured array are columns."""
+    named: dict[str, np.ndarray] = {}
+    for name, array in arrays.items():
+        if array.dtype.names:
+            fields = {field: array[field] for field in array.dtype.names}
+            named |= {f if f not in arrays else f"{name}_{f}": a for f, a in fields.items()}
+        else:
+            named[name] = array
+    for name, array in named.items():
+        flat = array.ravel() if array.ndim == 2 and 1 in array.shape and array.size > 1 else array
+        if flat.dtype.kind == "S":
+            flat = np.char.decode(flat, "utf-8", "replace")
+        named[name] = flat.reshape(()) if flat.size == 1 and flat.ndim == 2 else flat
+    return named
+
+
+def _clocks(columns: Mapping[str, np.ndarray]) -> tuple[dict[int, Found], list[str]]:
+    """The clock of the arrays of each length, and notes on arrays that are none."""
+    clocks: dict[int, Found] = {}
+    notes: list[str] = []
+    for length in {len(column) for column in columns.values() if column.ndim == 1}:
+        alike = {n: c for n, c in columns.items() if c.ndim == 1 and len(c) == length}
+        clock, said = find_clock(alike)
+        notes += said
+        if clock is not None:
+            clocks[length] = clock
+            notes += clock.notes
+    return clocks, notes
+
+
+def _own_clocks(columns: Mapping[str, np.ndarray]) -> dict[str, Found]:
+    """Clocks that are named after the array they belong to."""
+    clocks = {}
+    for name, column in columns.items():
+        for other, times in columns.items():
+            scale = scale_of(other[len(name) + 1 :]) if other.startswith(f"{name}_") else None
+            if scale is None or times.ndim != 1 or len(times) not in column.shape:
+                continue
+            clock = seconds_of(times, scale, other)
+            if clock is not None and runs_forward(clock.seconds):
+                clocks[name] = clock
+    return clocks
+
+
+def _names(clock: Found) -> tuple[str, ...]:
+    return (clock.name, *clock.spare)
+
+
+def _usual_length(columns: Mapping[str, np.ndarray]) -> int | None:
+    """Length that most arrays of one axis have."""
+    lengths = Counter(len(column) for column in columns.values() if column.ndim == 1)
+    return lengths.most_common(1)[0][0] if lengths else None
+
+
+def _steady_clocks(
+    arrays: Mapping[str, np.ndarray], columns: Mapping[str, np.ndarray]
+) -> dict[int, np.ndarray]:
+    """Times of samples at the rate that the file says, for every length there is."""
+    for name, array in arrays.items():
+        if array.ndim == 0 and name.lower() in _RATES and array.dtype.kind in "iuf" and array > 0:
+            lengths = {n for column in columns.values() for n in column.shape}
+            return {n: np.arange(n) / float(array) for n in lengths}
+    return {}
+
+
+def _samples_first(column: np.ndarray, length: int | None) -> np.ndarray:
+    """Samples along the first axis: the one of the given length, else the longer."""
+    if column.ndim == 1 or column.shape[0] == length:
+        return column
+    is_turned = column.shape[1] == length or column.shape[0] < column.shape[1]
+    return column.T if is_turned else column

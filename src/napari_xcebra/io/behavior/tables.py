@@ -1,42 +1,55 @@
-"""Behaviour as a table (.csv, .tsv): a column is a variable of its name."""
+"""Behaviour as a table (.csv, .tsv, .parquet): a column is a variable of its name.
+
+A column of times puts the rows on a clock; without it there is one row a frame. A table that says
+when each row starts and stops is one of trials or epochs.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
-
-from napari_xcebra.io.extraction import Behavior, Series
-from napari_xcebra.io.kinds import FEW
+from napari_xcebra.io.behavior.columns import intervals_of, series_of
+from napari_xcebra.io.extraction import Behavior
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import SUFFIXES, read_table
+from napari_xcebra.io.tables import PARQUET, SUFFIXES, is_parquet, read_table, text_form
+from napari_xcebra.io.timestamps import find_clock
 from napari_xcebra.recording import InputError
 
-NAME = "a table (.csv, .tsv)"
+NAME = "a table (.csv, .tsv, .parquet)"
 GENERIC = True
 
 
 def sniff(path: Path) -> bool:
-    """Whether the name is that of a table."""
-    return path.is_file() and path.suffix.lower() in SUFFIXES
+    """Whether the name is that of a table, or the first lines are."""
+    if not path.is_file():
+        return False
+    if path.suffix.lower() in (*SUFFIXES, *PARQUET) or is_parquet(path):
+        return True
+    try:
+        rows = text_form(path, 3).rows
+    except Exception:  # whatever it is, it is no table
+        return False
+    return len(rows) == 3 and len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
 
 
 def load(path: Path, settings: OpenSettings) -> Behavior:
-    """Columns of a table; words become the numbers of their categories."""
-    series, notes = [], []
-    for name, column in read_table(path).items():
-        name = str(name)
-        if pd.api.types.is_numeric_dtype(column):
-            series.append(Series(name, column.to_numpy()))
+    """Columns of a table, or the trials that its rows are."""
+    table = read_table(path, keep=(settings.trigger,))
+    columns = {str(name): column for name, column in table.items()}
+    clock, about_clocks = find_clock(columns)
+    if clock is None:
+        intervals = intervals_of(columns, path.stem, str(path))
+        if intervals is not None:
+            return Behavior(intervals=(intervals,), name=path.name)
+    times = None if clock is None else clock.seconds
+    used = () if clock is None else (clock.name, *clock.spare)
+    series, notes = [], [*(clock.notes if clock else ()), *about_clocks]
+    for name, column in columns.items():
+        if name in used:
             continue
-        codes, words = pd.factorize(column, sort=True)
-        if len(words) > FEW:
-            notes.append(f"Column {name} of {path.name} holds text and was left out.")
-            continue
-        series.append(Series(name, np.where(codes < 0, np.nan, codes), kind="discrete"))
-        numbered = ", ".join(f"{word} = {i}" for i, word in enumerate(words))
-        notes.append(f"Column {name} of {path.name} holds words, numbered: {numbered}.")
+        found, note = series_of(name, column, times, path.name)
+        series += [found] if found is not None else []
+        notes += [note] if note else []
     if not series:
         raise InputError(f"Behaviour file {path} has no variable.")
-    return Behavior(tuple(series), notes=tuple(notes))
+    return Behavior(tuple(series), notes=tuple(notes), name=path.name)

@@ -1,0 +1,146 @@
+"""Named columns of any file as behaviour: numbers, words, or when trials start and stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from napari_xcebra.io.extraction import Intervals, Series
+from napari_xcebra.io.kinds import FEW
+from napari_xcebra.io.timestamps import SECONDS, unit_scale, words_of
+from napari_xcebra.recording import InputError
+
+_START = {"start", "starts", "onset", "onsets", "begin", "begins", "beginning"}
+_STOP = {"stop", "stops", "offset", "offsets", "end", "ends", "finish"}
+_LENGTH = {"duration", "durations", "dur"}
+_BESIDE = {"time", "times", "t", "timestamp", "trial", "trials", "epoch", "epochs", "interval"}
+_FRAME = {"frame", "frames", "idx", "index", "imaging"}
+
+
+def series_of(
+    name: str, column: Any, times: np.ndarray | None, where: str
+) -> tuple[Series | None, str | None]:
+    """Series of a column, words as the numbers of their categories; and a note, if needed.
+
+    Parameters
+    ----------
+    name : str
+    column : (rows,) or (rows, k) array, or pandas Series
+    times : (rows,) float64 or None
+    where : str
+        Name of the file, for the note.
+    """
+    if pd.api.types.is_numeric_dtype(column.dtype) and column.dtype.kind != "c":
+        return Series(name, _numbers(column), times), None
+    labels, values = _labels(column)
+    if labels is None or values is None:
+        return None, f"Column {name} of {where} is neither numbers nor a few words: left out."
+    if not labels:
+        return None, f"Column {name} of {where} is empty: left out."
+    numbered = ", ".join(f"{label} = {i}" for i, label in enumerate(labels))
+    note = f"Column {name} of {where} holds words, numbered: {numbered}."
+    return Series(name, values, times, kind="discrete", labels=labels), note
+
+
+def _labels(column: Any) -> tuple[tuple[str, ...] | None, np.ndarray | None]:
+    """The different words of a column, and which of them each row has; None if it has many."""
+    if np.ndim(column) != 1 or column.dtype.kind in "cmMV":
+        return None, None
+    try:
+        codes, words = pd.factorize(pd.Series(column), sort=True)
+    except TypeError:  # lists and other things that are no label
+        return None, None
+    if len(words) > FEW:
+        return None, None
+    return tuple(str(word) for word in words), np.where(codes < 0, np.nan, codes)
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """Numbers of a column; what is missing is NaN."""
+    if isinstance(column, pd.Series):
+        if column.isna().any() or pd.api.types.is_extension_array_dtype(column.dtype):
+            return column.to_numpy(np.float64, na_value=np.nan)
+        return column.to_numpy()
+    return np.asarray(column)
+
+
+def intervals_of(columns: Mapping[str, Any], stem: str, where: str) -> Intervals | None:
+    """Trials or epochs, if two columns say when each starts and stops (or how long it is).
+
+    Parameters
+    ----------
+    columns : mapping of str to (rows,) array or pandas Series
+    stem : str
+        Name of the file, which names intervals that are no trials.
+    where : str
+        The file, for sentences.
+    """
+    start = _named(columns, _START)
+    stop = _named(columns, _STOP)
+    length = _named(columns, _LENGTH) if stop is None else None
+    if start is None or (stop is None and length is None):
+        return None
+    first, in_frames = _edge(start, columns[start])
+    other = stop or length or start
+    if len(columns[other]) != len(first):
+        raise InputError(
+            f"{where} has {len(first)} rows of {start} but {len(columns[other])} of {other}: one "
+            "each is needed."
+        )
+    if stop is not None:
+        last, stop_in_frames = _edge(stop, columns[stop])
+        in_frames = in_frames or stop_in_frames
+    else:
+        assert length is not None
+        last = first + _edge(length, columns[length])[0]
+    wrong = np.flatnonzero(last < first)
+    if len(wrong):
+        i = wrong[0]
+        raise InputError(
+            f"Row {i + 1} of {where} stops ({last[i]:g}) before it starts ({first[i]:g})."
+        )
+    others = [c for c in columns if c not in (start, stop, length)]
+    about_trials = any("trial" in text.lower() for text in (stem, start, *others))
+    kept = {c: _words_or_numbers(columns[c]) for c in others if _is_alike(columns[c], first)}
+    return Intervals("trials" if about_trials else stem, first, last, kept, in_frames)
+
+
+def _named(columns: Mapping[str, Any], meaning: set[str]) -> str | None:
+    """The column of numbers that is named so, with no other word that would change its sense."""
+    for name, column in columns.items():
+        words = words_of(name)
+        known = meaning | _BESIDE | _FRAME | set(SECONDS)
+        if set(words) & meaning and set(words) <= known and _is_plain_number(column):
+            return name
+    return None
+
+
+def _is_plain_number(column: Any) -> bool:
+    return (
+        np.ndim(column) == 1
+        and pd.api.types.is_numeric_dtype(column.dtype)
+        and not pd.api.types.is_bool_dtype(column.dtype)
+        and column.dtype.kind != "c"
+    )
+
+
+def _is_alike(column: Any, first: np.ndarray) -> bool:
+    return np.ndim(column) == 1 and len(column) == len(first)
+
+
+def _edge(name: str, column: Any) -> tuple[np.ndarray, bool]:
+    """Edge of intervals in seconds, or in frames if its name says so."""
+    values = np.asarray(_numbers(column), np.float64)
+    words = words_of(name)
+    if {"frame", "frames", "idx", "index"} & set(words):
+        return values, True
+    return values * unit_scale(words), False
+
+
+def _words_or_numbers(column: Any) -> np.ndarray:
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return _numbers(column)
+    return np.asarray(column, object)
