@@ -51,10 +51,8 @@ class FitSettings:
         title="λ",
         advanced=False,
     )
-    seed: int = knob(
-        0, "the same seed gives the same result", low=0, high=2**31 - 1, advanced=False
-    )
-    window: int = knob(1, "frames the encoder sees at once", low=1, high=200, advanced=False)
+    seed: int = knob(0, "the same seed gives the same result", low=0, high=2**31 - 1)
+    window: int = knob(1, "frames the encoder sees at once", low=1, high=200)
     smoothing: float = knob(
         0.25, "Gaussian smoothing of the traces, in seconds (0: none)", low=0.0, high=60.0
     )

@@ -81,8 +81,8 @@ class SettingsForm(QWidget, Generic[Settings]):
 
 def title_of(knob: Field[Any]) -> str:
     """What a form calls a knob."""
-    title = knob.metadata["title"] or knob.name.rstrip("_").replace("_", " ")
-    return title[:1].upper() + title[1:]
+    words = knob.name.rstrip("_").replace("_", " ")
+    return knob.metadata["title"] or words[:1].upper() + words[1:]
 
 
 def _widget_for(cls: type, knob: Field[Any], value: Any) -> Any:
@@ -92,6 +92,8 @@ def _widget_for(cls: type, knob: Field[Any], value: Any) -> Any:
     options: dict[str, Any] = {"tooltip": help}
     if choices := choices_of(cls, knob.name):
         return create_widget(value, name=knob.name, options=options | {"choices": choices})
+    if hint is bool:
+        options |= {"text": ""}
     if hint in (int, float) and about["low"] is not None:
         options |= {"min": about["low"], "max": about["high"]}
     if hint is float:

@@ -20,7 +20,7 @@ class LearningPlot(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._loss = _plot("InfoNCE (nats)")
-        self._penalty = _plot("‖J‖²")
+        self._penalty = _plot("penalty")
         self._penalty.setLogMode(y=True)
         self._penalty.setXLink(self._loss)
         self._penalty.setLabel("bottom", "step")
@@ -106,6 +106,7 @@ def _plot(label: str) -> pyqtgraph.PlotWidget:
     plot.hideButtons()
     plot.setMouseEnabled(x=False, y=False)
     plot.getAxis("left").setWidth(52)
+    plot.getAxis("left").enableAutoSIPrefix(False)
     return plot
 
 
