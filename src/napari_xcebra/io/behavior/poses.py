@@ -1,0 +1,84 @@
+"""Poses of tracked animals, whoever tracked them: a variable (x, y) for each body part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from napari_xcebra.io.extraction import Behavior, Series
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.recording import InputError
+
+AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class Track:
+    """One body part of one animal, over the frames of a video.
+
+    Parameters
+    ----------
+    animal : str
+        Empty if the source does not tell animals apart.
+    part : str
+    points : (frames, 2) or (frames, 3) float64
+        Pixels; NaN where not found.
+    likelihood : (frames,) float64 or None
+        How sure the source is; NaN where it does not say.
+    """
+
+    animal: str
+    part: str
+    points: np.ndarray
+    likelihood: np.ndarray | None = None
+
+
+def track_of(animal: str, part: str, columns: Mapping[str, np.ndarray]) -> Track:
+    """Track of the columns x, y, maybe z, and likelihood or score."""
+    points = np.stack([columns[axis] for axis in AXES if axis in columns], axis=1)
+    return Track(animal, part, points, columns.get("likelihood", columns.get("score")))
+
+
+def behavior_of(
+    tracks: Sequence[Track], settings: OpenSettings, name: str, *, sparse: bool = False
+) -> Behavior:
+    """Behaviour of tracks: points less likely than `settings.likelihood` are not known.
+
+    Parameters
+    ----------
+    tracks : sequence of Track
+    settings : OpenSettings
+    name : str
+        Name of the file, for sentences.
+    sparse : bool
+        Whether the source may leave out frames at the end.
+    """
+    animals = {track.animal for track in tracks}
+    series, notes, unsure, found = [], [], 0, 0
+    for track in tracks:
+        points = np.array(track.points, np.float64)
+        present = ~np.isnan(points).any(axis=1)
+        low = np.zeros(len(points), bool)
+        if track.likelihood is not None:
+            low = present & (track.likelihood < settings.likelihood)
+        points[low | ~present] = np.nan
+        unsure, found = unsure + int(low.sum()), found + int(present.sum())
+        label = f"{track.animal}_{track.part}" if track.animal and len(animals) > 1 else track.part
+        if np.isnan(points).all():
+            notes.append(f"{label} of {name} is nowhere as likely as likelihood asks: left out.")
+            continue
+        series.append(Series(label, points, unit="px", kind="continuous", sparse=sparse))
+    if not series:
+        raise InputError(
+            f"{name} has no body part that is anywhere as likely as {settings.likelihood:g}: set "
+            "likelihood lower."
+        )
+    if unsure:
+        notes.insert(
+            0,
+            f"{100 * unsure / found:.2g} % of the points in {name} are less likely than "
+            f"{settings.likelihood:g} and taken as not known (likelihood).",
+        )
+    return Behavior(tuple(series), notes=tuple(notes), name=name)
