@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from napari_xcebra.errors import InputError
 
 BLOCK_BYTES = 64 * 2**20
 """Read at a time where everything is gone through."""
+GAP = 64
+"""Frames or cells that are not asked for are read along with those around them up to this many."""
 
 
 class LazyTraces:
@@ -40,38 +43,67 @@ class LazyTraces:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        """As of an array: a slice, a number or an array of numbers for frames and for cells."""
-        rows, columns = key if isinstance(key, tuple) else (key, slice(None))
-        frames, pick_rows = _extent(rows, self.shape[0])
-        cells, pick_columns = _extent(columns, self.shape[1])
-        block = self._checked(frames, cells)
-        return block[pick_rows][..., pick_columns]
+        """As of an array."""
+        parts = key if isinstance(key, tuple) else (key,)
+        if len(parts) == 3:
+            parts = tuple(part for part in parts if part is not Ellipsis)
+        if len(parts) > 2 or any(part is None for part in parts):
+            raise IndexError("traces have two axes, frames and cells")
+        parts = tuple(slice(None) if part is Ellipsis else part for part in parts)
+        rows, columns = (*parts, slice(None))[:2]
+        frames, cells = np.arange(self.shape[0])[rows], np.arange(self.shape[1])[columns]
+        if frames.ndim and cells.ndim and not {type(rows), type(columns)} & {slice}:
+            frames, cells = np.broadcast_arrays(frames, cells)
+            found = self._at(frames, cells)
+        else:
+            found = self._within(frames, cells)
+            frames = frames.reshape(frames.shape + (1,) * cells.ndim)
+            frames, cells = np.broadcast_arrays(frames, cells)
+        if not np.isfinite(found).all():
+            where = tuple(np.argwhere(~np.isfinite(found))[0])
+            raise InputError(
+                f"The trace in column {cells[where]} is NaN or infinite at frame {frames[where]}: "
+                "finite numbers are needed; interpolate the gaps or leave the cell or the frame "
+                "out."
+            )
+        return found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ValueError("traces on disk cannot become an array without a copy")
-        whole = np.empty(self.shape, np.float32)
-        for cells in self.cell_blocks():
-            whole[:, cells] = self._checked(slice(0, self.shape[0]), cells)
+        whole = np.ascontiguousarray(self[:])
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def cell_blocks(self) -> Iterator[slice]:
         """Runs of cells, few enough to be read with all their frames."""
         frames, cells = self.shape
-        step = max(1, BLOCK_BYTES // (4 * max(frames, 1)))
+        step = _cells_at_once(frames)
         for first in range(0, cells, step):
             yield slice(first, min(first + step, cells))
 
-    def _checked(self, frames: slice, cells: slice) -> np.ndarray:
-        block = self.block(frames, cells)
-        if not np.isfinite(block).all():
-            where = np.argwhere(~np.isfinite(block))[0]
-            raise InputError(
-                f"The trace in column {cells.start + where[1]} is NaN or infinite at frame "
-                f"{frames.start + where[0]}: finite numbers are needed; interpolate the gaps or "
-                "leave the cell or the frame out."
-            )
-        return block
+    def _within(self, frames: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """Every cell at every frame, numbered in any order: (*frames, *cells) float32."""
+        rows, back = np.unique(frames, return_inverse=True)
+        columns, across = np.unique(cells, return_inverse=True)
+        found = np.empty((len(rows), len(columns)), np.float32)
+        for here in _stretches(rows):
+            most = _cells_at_once(int(rows[here.stop - 1] - rows[here.start]) + 1)
+            for there in _stretches(columns, most):
+                (stretch, inside), (run, own) = _extent(rows[here]), _extent(columns[there])
+                found[here, there] = self.block(stretch, run)[inside][:, own]
+        if not np.array_equal(frames, rows):
+            found = found[back.ravel()]
+        if not np.array_equal(cells, columns):
+            found = found[:, across.ravel()]
+        return found.reshape(frames.shape + cells.shape)
+
+    def _at(self, frames: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """One value for each pair of a frame and a cell; both, and the values, have one shape."""
+        found = np.empty(cells.shape, np.float32)
+        for cell in np.unique(cells):
+            here = cells == cell
+            found[here] = self._within(frames[here], np.array(cell))
+        return found
 
 
 @dataclass(frozen=True)
@@ -90,7 +122,13 @@ class NpyTraces(LazyTraces):
 
     @cached_property
     def _mapped(self) -> np.ndarray:
-        mapped = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        try:
+            mapped = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(
+                f"{self.path} cannot be read any more: it was moved, damaged or written anew "
+                "after the recording was opened."
+            ) from error
         return mapped.T if self.cells_first else mapped
 
     def __getstate__(self) -> dict[str, Any]:
@@ -103,23 +141,23 @@ class NpyTraces(LazyTraces):
 
     def block(self, frames: slice, cells: slice) -> np.ndarray:
         """(frames, cells) float32."""
-        return np.array(self._mapped[frames, cells], np.float32)
+        return _as_float32(self._mapped[frames, cells])
 
 
 @dataclass(frozen=True)
 class JoinedTraces(LazyTraces):
-    """Cells of several parts with the same frames, side by side."""
+    """Cells of several parts side by side, as many frames of each as all of them have."""
 
     parts: tuple[LazyTraces | np.ndarray, ...]
 
     @property
     def shape(self) -> tuple[int, int]:
         """Frames and cells."""
-        return self.parts[0].shape[0], sum(part.shape[1] for part in self.parts)
+        return min(part.shape[0] for part in self.parts), sum(p.shape[1] for p in self.parts)
 
     def block(self, frames: slice, cells: slice) -> np.ndarray:
         """(frames, cells) float32."""
-        found, first = [], 0
+        found, first = [np.empty((frames.stop - frames.start, 0), np.float32)], 0
         for part in self.parts:
             here = slice(max(cells.start - first, 0), min(cells.stop - first, part.shape[1]))
             if here.start < here.stop:
@@ -144,8 +182,9 @@ class CorrectedTraces(LazyTraces):
     def block(self, frames: slice, cells: slice) -> np.ndarray:
         """(frames, cells) float32."""
         neuropil = read_block(self.neuropil, frames, cells)
-        neuropil *= np.float32(self.coefficient)
-        return read_block(self.fluorescence, frames, cells) - neuropil
+        with np.errstate(all="ignore"):  # what is not finite is reported where it is used
+            neuropil *= np.float32(self.coefficient)
+            return read_block(self.fluorescence, frames, cells) - neuropil
 
 
 def in_blocks(traces: LazyTraces | np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -160,23 +199,32 @@ def read_block(part: LazyTraces | np.ndarray, frames: slice, cells: slice) -> np
     """(frames, cells) float32 of traces in memory or on disk, unchecked."""
     if isinstance(part, LazyTraces):
         return part.block(frames, cells)
-    return np.array(part[frames, cells], np.float32)
+    return _as_float32(part[frames, cells])
 
 
-def _extent(index: Any, length: int) -> tuple[slice, Any]:
-    """The stretch that an index lies in, and the index within it."""
-    if isinstance(index, slice):
-        start, stop, step = index.indices(length)
-        if step > 0:
-            return slice(start, max(start, stop)), slice(None, None, step)
-        index = np.arange(start, stop, step)
-    index = np.asarray(index)
-    if index.dtype == bool:
-        index = np.flatnonzero(index)
-    if index.size == 0:
-        return slice(0, 0), index.astype(np.int64)
-    index = np.where(index < 0, index + length, index)
-    first, last = int(index.min()), int(index.max())
-    if first < 0 or last >= length:
-        raise IndexError(f"index {last if last >= length else first} is out of 0 to {length - 1}")
-    return slice(first, last + 1), (index - first)[()]
+def _as_float32(values: np.ndarray) -> np.ndarray:
+    """A copy; numbers that float32 cannot hold become infinite."""
+    with np.errstate(all="ignore"):
+        return np.array(values, np.float32)
+
+
+def _cells_at_once(frames: int) -> int:
+    """How many cells to read with that many frames."""
+    return max(1, BLOCK_BYTES // (4 * max(frames, 1)))
+
+
+def _stretches(numbers: np.ndarray, most: int | None = None) -> Iterator[slice]:
+    """Parts of ascending numbers that lie close together, none wider than `most`."""
+    edges = np.flatnonzero(np.diff(numbers) > GAP) + 1
+    for first, stop in pairwise([0, *edges.tolist(), len(numbers)]):
+        while first < stop:
+            end = stop if most is None else int(np.searchsorted(numbers, numbers[first] + most))
+            yield slice(first, min(end, stop))
+            first = end
+
+
+def _extent(numbers: np.ndarray) -> tuple[slice, Any]:
+    """The stretch from the first to the last of ascending numbers, and their index within it."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    dense = last - first + 1 == len(numbers)
+    return slice(first, last + 1), slice(None) if dense else numbers - first

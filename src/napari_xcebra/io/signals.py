@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +12,7 @@ from scipy.ndimage import percentile_filter
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.settings import OpenSettings, TraceKind
 from napari_xcebra.recording import InputError
-from napari_xcebra.traces import CorrectedTraces, LazyTraces, in_blocks, read_block
+from napari_xcebra.traces import CorrectedTraces, LazyTraces, read_block
 
 USUAL_NEUROPIL = 0.7
 """Share of the neuropil where the source does not say (suite2p's own default)."""
@@ -35,68 +34,123 @@ def chosen_traces(
     found: Extraction, settings: OpenSettings, rate: float, path: Path
 ) -> tuple[Traces, tuple[str, ...]]:
     """Traces of the kind asked for, and a note saying what was done."""
-    makers = available(found, settings, rate)
-    kind = settings.traces if settings.traces != "auto" else next(iter(makers))
-    if kind not in makers:
+    choices = available(found, settings, rate)
+    kind = settings.traces if settings.traces != "auto" else next(iter(choices))
+    if kind not in choices:
         raise InputError(
-            f"{path} has no {kind} traces; it has: {', '.join(makers)}. Set traces to one of these."
+            f"{path} has no {kind} traces; it has: {', '.join(choices)}. Set traces to one of "
+            "these."
         )
-    choice = makers[kind]()
-    return choice.traces, (f"Traces are {choice.how}.",)
+    return choices[kind].traces, (f"Traces are {choices[kind].how}.",)
 
 
-def available(
-    found: Extraction, settings: OpenSettings, rate: float
-) -> dict[TraceKind, Callable[[], Choice]]:
-    """Kinds of traces that can be made of the signals, the one to prefer first."""
+def available(found: Extraction, settings: OpenSettings, rate: float) -> dict[TraceKind, Choice]:
+    """Kinds of traces that can be made of the signals, the one to prefer first.
+
+    Making them costs nothing: they are read, and computed, as they are looked at.
+    """
     signals = found.signals
-    makers: dict[TraceKind, Callable[[], Choice]] = {}
-    raw = signals.get("fluorescence", signals.get("traces"))
-    corrected: Traces | None = None
-    how = "fluorescence"
-    if raw is not None:
-        corrected = raw
-        if "fluorescence" not in signals:
-            how = "as they are in the file"
-        if "neuropil" in signals:
-            share = settings.neuropil
-            if share < 0:
-                said = found.neuropil_coefficient
-                share = USUAL_NEUROPIL if said is None else said
-            corrected = CorrectedTraces(raw, signals["neuropil"], share)
-            how = f"fluorescence less {share:g} of the neuropil"
+    choices: dict[TraceKind, Choice] = {}
+    best = None
+    if "fluorescence" in signals:
+        best = _corrected(found, settings)
+        choices["dff"] = _relative(best, settings, rate)
+    elif "traces" in signals:
+        best = Choice(signals["traces"], "as they are in the file")
     if "dff" in signals:
-        makers["dff"] = lambda: Choice(signals["dff"], "ΔF/F as in the file")
-    elif "fluorescence" in signals and corrected is not None:
-        traces = RelativeTraces(
-            corrected, settings.baseline_seconds * rate, settings.baseline_percentile
-        )
-        text = (
-            f"ΔF/F: {how}, over a running baseline (percentile {settings.baseline_percentile:g} of "
-            f"{settings.baseline_seconds:g} s)"
-        )
-        makers["dff"] = lambda: Choice(traces, text)
+        choices["dff"] = Choice(signals["dff"], "ΔF/F as in the file")
     if "denoised" in signals:
-        makers["denoised"] = lambda: Choice(signals["denoised"], "denoised by the extractor")
-    if raw is not None and corrected is not None:
-        if "neuropil" in signals:
-            makers["corrected"] = lambda: Choice(corrected, how)
-        name = "as they are in the file" if "fluorescence" not in signals else "raw fluorescence"
-        makers["raw"] = lambda: Choice(raw, name)
+        choices["denoised"] = Choice(signals["denoised"], "denoised by the extractor")
+    if best is not None and "neuropil" in signals:
+        choices["corrected"] = best
+    if "fluorescence" in signals:
+        choices["raw"] = Choice(signals["fluorescence"], "raw fluorescence")
+    elif best is not None:
+        choices["raw"] = best
     if "events" in signals:
-        makers["events"] = lambda: Choice(signals["events"], "deconvolved events")
-    if corrected is not None:
-        z = StandardTraces(corrected)
-        makers["zscored"] = lambda: Choice(z, f"{how}, in standard deviations of each cell")
-    return makers
+        choices["events"] = Choice(signals["events"], "deconvolved events")
+    best = best or next(iter(choices.values()))
+    choices["zscored"] = Choice(
+        StandardTraces(best.traces), f"{best.how}, in standard deviations of each cell"
+    )
+    return choices
+
+
+def _corrected(found: Extraction, settings: OpenSettings) -> Choice:
+    """Fluorescence, less a share of the neuropil where there is one."""
+    raw = found.signals["fluorescence"]
+    if "neuropil" not in found.signals:
+        return Choice(raw, "fluorescence")
+    share = settings.neuropil
+    if share < 0:
+        said = found.neuropil_coefficient
+        share = USUAL_NEUROPIL if said is None else said
+    traces = CorrectedTraces(raw, found.signals["neuropil"], share)
+    return Choice(traces, f"fluorescence less {share:g} of the neuropil")
+
+
+def _relative(best: Choice, settings: OpenSettings, rate: float) -> Choice:
+    seconds, percentile = settings.baseline_seconds, settings.baseline_percentile
+    return Choice(
+        RelativeTraces(best.traces, seconds * rate, percentile),
+        f"ΔF/F: {best.how}, over a running baseline (percentile {percentile:g} of {seconds:g} s)",
+    )
+
+
+class TracesByCell(LazyTraces):
+    """Traces that are made of others by what is known of each cell.
+
+    That is found out for a group of cells when one of them is first looked at, since it takes
+    reading all their frames.
+    """
+
+    source: Traces
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Frames and cells."""
+        return self.source.shape
+
+    def known(self, traces: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What has to be known of cells with these traces (frames, cells): arrays (…, cells)."""
+        raise NotImplementedError
+
+    def made(self, traces: np.ndarray, frames: slice, *known: np.ndarray) -> np.ndarray:
+        """New traces (frames, cells) of some cells at some frames."""
+        raise NotImplementedError
+
+    def block(self, frames: slice, cells: slice) -> np.ndarray:
+        """(frames, cells) float32."""
+        block = np.empty((frames.stop - frames.start, cells.stop - cells.start), np.float32)
+        for group in self.cell_blocks():
+            here = slice(max(group.start, cells.start), min(group.stop, cells.stop))
+            if here.start < here.stop:
+                inside = slice(here.start - group.start, here.stop - group.start)
+                known = (about[..., inside] for about in self._known(group))
+                place = slice(here.start - cells.start, here.stop - cells.start)
+                with np.errstate(all="ignore"):  # what is not finite is reported where it is used
+                    traces = read_block(self.source, frames, here)
+                    block[:, place] = self.made(traces, frames, *known)
+        return block
+
+    def _known(self, group: slice) -> tuple[np.ndarray, ...]:
+        if group.start not in self._found:
+            traces = read_block(self.source, slice(0, self.shape[0]), group)
+            with np.errstate(all="ignore"):
+                self._found[group.start] = self.known(traces)
+        return self._found[group.start]
+
+    @cached_property
+    def _found(self) -> dict[int, tuple[np.ndarray, ...]]:
+        return {}
 
 
 @dataclass(frozen=True)
-class RelativeTraces(LazyTraces):
+class RelativeTraces(TracesByCell):
     """(F − F₀) / F₀ over a running percentile F₀.
 
     Where neuropil correction brings F₀ near zero, it is divided by a tenth of the cell's usual
-    fluorescence instead, so that no cell explodes.
+    fluorescence instead, or by its noise if that is more, so that no cell explodes.
 
     Parameters
     ----------
@@ -112,64 +166,78 @@ class RelativeTraces(LazyTraces):
     percentile: float
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Frames and cells."""
-        return self.source.shape
-
-    @property
     def _bin(self) -> int:
         """Frames that are averaged before the percentile is taken, which removes its noise."""
         return max(1, min(round(self.window / KNOTS), self.shape[0]))
 
-    @cached_property
-    def _baseline(self) -> tuple[np.ndarray, np.ndarray]:
+    def known(self, traces: np.ndarray) -> tuple[np.ndarray, ...]:
         """F₀ at its knots, (knots, cells), and the least divisor of each cell, (cells,)."""
-        edges = np.arange(0, self.shape[0], self._bin)
-        counts = np.diff(np.r_[edges, self.shape[0]])[:, None]
-        size = min(max(3, round(self.window / self._bin)), len(edges))
-        knots = np.empty((len(edges), self.shape[1]), np.float32)
-        least = np.empty(self.shape[1], np.float32)
-        for cells, traces in in_blocks(self.source):
-            binned = np.add.reduceat(traces, edges, axis=0, dtype=np.float64) / counts
-            knots[:, cells] = percentile_filter(
-                binned, self.percentile, size=(size, 1), mode="nearest"
-            )
-            least[cells] = 0.1 * np.median(np.abs(binned), axis=0)
-        return knots, np.where(least > 0, least, 1)
+        binned = bin_means(traces, self._bin)
+        size = min(max(3, round(self.window / self._bin)), len(binned))
+        knots = percentile_filter(binned, self.percentile, size=(size, 1), mode="nearest")
+        least = np.maximum(0.1 * np.median(np.abs(binned), axis=0), noise(traces))
+        return knots.astype(np.float32), np.where(least > 0, least, 1).astype(np.float32)
 
-    def block(self, frames: slice, cells: slice) -> np.ndarray:
-        """(frames, cells) float32."""
-        knots, least = self._baseline
+    def made(self, traces: np.ndarray, frames: slice, *known: np.ndarray) -> np.ndarray:
+        """ΔF/F, (frames, cells)."""
+        knots, least = known
         place = (np.arange(frames.start, frames.stop) + 0.5) / self._bin - 0.5
         place = np.clip(place, 0, len(knots) - 1)
         before = place.astype(np.int64)
         after = np.minimum(before + 1, len(knots) - 1)
         share = (place - before).astype(np.float32)[:, None]
-        baseline = (1 - share) * knots[before, cells] + share * knots[after, cells]
-        traces = read_block(self.source, frames, cells)
-        return (traces - baseline) / np.maximum(baseline, least[cells])
+        baseline = knots[before] + share * (knots[after] - knots[before])
+        return (traces - baseline) / np.maximum(baseline, least)
 
 
 @dataclass(frozen=True)
-class StandardTraces(LazyTraces):
+class StandardTraces(TracesByCell):
     """Traces in standard deviations from their mean; constant ones are 0."""
 
     source: Traces
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Frames and cells."""
-        return self.source.shape
+    def known(self, traces: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Mean and standard deviation, (cells,) each; values that are not finite do not count."""
+        finite = np.isfinite(traces)
+        count = np.maximum(finite.sum(axis=0), 1)
+        mean = np.where(finite, traces, 0).sum(axis=0, dtype=np.float64) / count
+        squares = np.where(finite, traces - mean, 0) ** 2
+        deviation = np.sqrt(squares.sum(axis=0) / count)
+        # a constant trace may still deviate from its mean by rounding
+        moving = deviation > 1e-6 * np.abs(mean)
+        return mean.astype(np.float32), np.where(moving, deviation, 1).astype(np.float32)
 
-    @cached_property
-    def _scale(self) -> tuple[np.ndarray, np.ndarray]:
-        mean, deviation = np.empty(self.shape[1]), np.empty(self.shape[1])
-        for cells, traces in in_blocks(self.source):
-            mean[cells] = traces.mean(0, dtype=np.float64)
-            deviation[cells] = traces.std(0, dtype=np.float64)
-        return mean.astype(np.float32), np.where(deviation > 0, deviation, 1).astype(np.float32)
+    def made(self, traces: np.ndarray, frames: slice, *known: np.ndarray) -> np.ndarray:
+        """Standardised, (frames, cells)."""
+        mean, deviation = known
+        return (traces - mean) / deviation
 
-    def block(self, frames: slice, cells: slice) -> np.ndarray:
-        """(frames, cells) float32."""
-        mean, deviation = self._scale
-        return (read_block(self.source, frames, cells) - mean[cells]) / deviation[cells]
+
+def noise(traces: np.ndarray) -> np.ndarray:
+    """How much a cell usually changes from one frame to the next, (cells,)."""
+    some = np.unique(np.linspace(0, max(len(traces) - 2, 0), 2000).astype(np.int64))
+    steps = np.abs(traces[some + 1] - traces[some]) if len(traces) > 1 else traces * 0
+    return np.median(np.where(np.isfinite(steps), steps, 0), axis=0)
+
+
+def bin_means(traces: np.ndarray, width: int) -> np.ndarray:
+    """Means over bins of frames, (bins, cells) float64; gaps in the traces do not count.
+
+    Parameters
+    ----------
+    traces : (frames, cells)
+    width : int
+        Frames a bin; the last one may have fewer.
+    """
+    edges = np.arange(0, len(traces), width)
+    finite = np.isfinite(traces)
+    if finite.all():
+        sums = np.add.reduceat(traces, edges, axis=0, dtype=np.float64)
+        return sums / np.diff(np.r_[edges, len(traces)])[:, None]
+    sums = np.add.reduceat(np.where(finite, traces, 0), edges, axis=0, dtype=np.float64)
+    counts = np.add.reduceat(finite, edges, axis=0, dtype=np.int64)
+    means = sums / np.maximum(counts, 1)
+    for cell in np.flatnonzero((counts == 0).any(axis=0) & (counts > 0).any(axis=0)):
+        filled = counts[:, cell] > 0
+        means[:, cell] = np.interp(edges, edges[filled], means[filled, cell])
+    return means
