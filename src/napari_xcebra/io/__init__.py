@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.io.assemble import assemble
-from napari_xcebra.io.clock import on_frames
+from napari_xcebra.io.clock import check_names, on_frames
 from napari_xcebra.io.discovery import format_of
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.footprint_files import read_footprints
 from napari_xcebra.io.formats.native import save_recording
-from napari_xcebra.io.kinds import with_kinds
+from napari_xcebra.io.kinds import told, with_kinds
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import InputError, Kind, Recording
 
@@ -66,14 +66,18 @@ def open_recording(
     path = Path(path)
     form = format_of(path, "napari_xcebra.io.formats", "recording")
     found = form.load(path, settings)
-    sources = _behaviors(behavior, settings)
+    # kinds matter before behaviour is brought to the frames: angles are not averaged as numbers are
+    sources = [told(source, kinds or {}) for source in _behaviors(behavior, settings)]
     if isinstance(found, Extraction):
+        found = replace(found, behavior=told(found.behavior, kinds or {}))
+        check_names([found.behavior, *sources], settings)
         if footprints is not None:
             found = replace(found, footprints=read_footprints(footprints, found.n_cells))
         note = f"Opened {path.name} as {form.NAME}."
         found = replace(found, notes=(note, *found.notes))
         recording = assemble(found, [found.behavior, *sources], settings, path)
     else:
+        check_names(sources, settings)
         recording = _with_behavior(found, sources, settings)
     return with_kinds(recording, kinds or {})
 
