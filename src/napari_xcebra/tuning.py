@@ -1,0 +1,253 @@
+"""How the activity of cells goes with what the animal does: tuning curves and maps.
+
+The oldest way of looking at a cell, beside which any score has to make sense. Frames that are
+excluded, or at which a variable is not known, take no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d
+
+from napari_xcebra.recording import InputError, Kind, Recording
+
+CURVE_BINS = 24
+MAP_BINS = 20
+MOST_VALUES = 100
+"""Values of a discrete variable that can be told apart in a picture."""
+Spacing = Literal["width", "occupancy"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a behaviour variable.
+
+    Parameters
+    ----------
+    name : str
+        Of the variable; with a number where it has several columns.
+    values : (frames,) float64
+        NaN where it is not known.
+    kind : {"continuous", "circular", "discrete"}
+    unit : str
+    period : float
+        Full turn of a circular one.
+    """
+
+    name: str
+    values: np.ndarray
+    kind: Kind = "continuous"
+    unit: str = ""
+    period: float = 2 * np.pi
+
+    @property
+    def title(self) -> str:
+        """Name and unit."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A column cut into bins.
+
+    Parameters
+    ----------
+    column : Column
+    edges : (bins + 1,) float64
+        Of a discrete column: halfway between whole numbers, for the values in their order.
+    values : (bins,) float64
+        Middle of each bin; of a discrete column its values.
+    index : (frames,) int64
+        Bin of each frame; −1 where the frame is not used.
+    """
+
+    column: Column
+    edges: np.ndarray
+    values: np.ndarray
+    index: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class TuningCurve:
+    """Activity by bin of one column.
+
+    Parameters
+    ----------
+    bins : Bins
+    mean, error : (bins, cells) float64
+        Mean activity and its standard error over contiguous blocks of time; NaN where the bin
+        was visited too rarely.
+    frames : (bins,) int64
+        Occupancy.
+    """
+
+    bins: Bins
+    mean: np.ndarray
+    error: np.ndarray
+    frames: np.ndarray
+
+
+@dataclass(frozen=True)
+class TuningMap:
+    """Activity by bin of two columns.
+
+    Parameters
+    ----------
+    across, up : Bins
+    mean : (bins up, bins across, cells) float64
+        NaN where the bin was not visited.
+    frames : (bins up, bins across) int64
+        Occupancy.
+    """
+
+    across: Bins
+    up: Bins
+    mean: np.ndarray
+    frames: np.ndarray
+
+
+def columns_of(recording: Recording, names: Sequence[str]) -> list[Column]:
+    """Columns of some variables, one after the other.
+
+    Examples
+    --------
+    >>> recording = Recording.from_arrays(np.ones((5, 2)), 10.0, {"place": np.ones((5, 2))})
+    >>> [column.name for column in columns_of(recording, ["place"])]
+    ['place 1', 'place 2']
+    """
+    columns = []
+    for variable in map(recording.variable, names):
+        several = variable.values.shape[1] > 1
+        for number, values in enumerate(variable.values.T, 1):
+            name = f"{variable.name} {number}" if several else variable.name
+            columns.append(Column(name, values, variable.kind, variable.unit, variable.period))
+    return columns
+
+
+def binned(
+    column: Column, used: np.ndarray, bins: int = CURVE_BINS, spacing: Spacing = "width"
+) -> Bins:
+    """Cut a column into bins.
+
+    Parameters
+    ----------
+    column : Column
+    used : (frames,) bool
+        Frames that may take part; those at which the column is not known do not in any case.
+    bins : int
+        Of a discrete column there are as many as it has values.
+    spacing : {"width", "occupancy"}
+        Bins of the same width, or visited equally often; circular ones have the same width.
+    """
+    used = used & ~np.isnan(column.values)
+    if not used.any():
+        raise InputError(f"{column.name} is known at no frame in use: nothing can be drawn.")
+    values = column.values[used]
+    index = np.full(len(used), -1, np.int64)
+    if column.kind == "discrete":
+        different, index[used] = np.unique(values, return_inverse=True)
+        if len(different) > MOST_VALUES:
+            raise InputError(
+                f"{column.name} is discrete with {len(different)} different values, too many to "
+                f"draw ({MOST_VALUES} at most): set its kind to continuous."
+            )
+        return Bins(column, np.arange(len(different) + 1) - 0.5, different, index)
+    if column.kind == "circular":
+        edges = np.linspace(0, column.period, bins + 1)
+        values = values % column.period
+    elif spacing == "width":
+        edges = np.linspace(*_range(values), bins + 1)
+    else:
+        edges = np.unique(np.quantile(values, np.linspace(0, 1, bins + 1)))
+        edges = edges if len(edges) > 1 else np.array(_range(values))
+    place = np.searchsorted(edges, values, side="right") - 1
+    index[used] = np.clip(place, 0, len(edges) - 2)
+    return Bins(column, edges, (edges[1:] + edges[:-1]) / 2, index)
+
+
+def tuning_curve(
+    activity: np.ndarray, bins: Bins, blocks: int = 20, fewest: int = 5
+) -> TuningCurve:
+    """Mean activity by bin, with its standard error over contiguous blocks of time.
+
+    Activity of neighbouring frames goes together, so that frames are no independent samples;
+    blocks of time nearly are. With N_b of N frames in block b and mean m_b there, the error of
+    the mean m is  √(B/(B−1) Σ_b N_b² (m_b − m)²) / N  over the B blocks that visited the bin.
+
+    Parameters
+    ----------
+    activity : (frames, cells) float
+    bins : Bins
+    blocks : int
+    fewest : int
+        Frames below which nothing is said about a bin.
+    """
+    used = np.flatnonzero(bins.index >= 0)
+    block = np.arange(len(used)) * blocks // len(used)
+    place = block * len(bins) + bins.index[used]
+    size = blocks * len(bins)
+    frames = np.bincount(place, minlength=size).reshape(blocks, len(bins), 1)
+    sums = _sums(activity[used], place, size).reshape(blocks, len(bins), -1)
+    total = frames.sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = sums.sum(0) / total
+        visits = (frames > 0).sum(0)
+        away = np.square(sums - frames * mean).sum(0)
+        error = np.sqrt(away * visits / (visits - 1)) / total
+    rare = total[:, 0] < fewest
+    mean[rare] = np.nan
+    error[rare | (visits[:, 0] < 2)] = np.nan
+    return TuningCurve(bins, mean, error, total[:, 0])
+
+
+def tuning_map(activity: np.ndarray, across: Bins, up: Bins, smooth: float = 1.0) -> TuningMap:
+    """Mean activity by bin of two columns, smoothed slightly.
+
+    Activity summed in each bin and frames spent there are smoothed alike before one is divided
+    by the other, so that a bin that was crossed once leans on its neighbours.
+
+    Parameters
+    ----------
+    activity : (frames, cells) float
+    across, up : Bins
+    smooth : float
+        Standard deviation of the Gaussian, in bins; circular columns wrap around, and values of
+        discrete ones are not mixed.
+    """
+    used = np.flatnonzero((across.index >= 0) & (up.index >= 0))
+    if len(used) == 0:
+        raise InputError(
+            f"{across.column.name} and {up.column.name} are never known at the same frame in use."
+        )
+    place = up.index[used] * len(across) + across.index[used]
+    size = len(up) * len(across)
+    frames = np.bincount(place, minlength=size).reshape(len(up), len(across))
+    sums = _sums(activity[used], place, size).reshape(len(up), len(across), -1)
+    weight = frames[..., None].astype(np.float64)
+    for axis, bins in enumerate((up, across)):
+        if smooth > 0 and bins.column.kind != "discrete":
+            mode = "wrap" if bins.column.kind == "circular" else "constant"
+            sums = gaussian_filter1d(sums, smooth, axis, mode=mode)
+            weight = gaussian_filter1d(weight, smooth, axis, mode=mode)
+    mean = np.full(sums.shape, np.nan)
+    np.divide(sums, weight, out=mean, where=(frames > 0)[..., None])
+    return TuningMap(across, up, mean, frames)
+
+
+def _sums(activity: np.ndarray, place: np.ndarray, size: int) -> np.ndarray:
+    """Activity summed by place: (size, cells)."""
+    by_cell = [np.bincount(place, cell, minlength=size) for cell in activity.T]
+    return np.stack(by_cell, axis=1) if by_cell else np.zeros((size, 0))
+
+
+def _range(values: np.ndarray) -> tuple[float, float]:
+    """Lowest and highest value; something around it where there is only one."""
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
