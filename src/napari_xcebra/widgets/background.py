@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from napari.qt.threading import create_worker
 
 from napari_xcebra.errors import InputError
+
+if TYPE_CHECKING:
+    from qtpy.QtWidgets import QWidget
 
 Result = TypeVar("Result")
 
@@ -17,11 +20,13 @@ def in_background(
     work: Callable[[], Result],
     done: Callable[[Result], object],
     failed: Callable[[str, str], object],
+    owner: QWidget | None = None,
 ) -> Any:
     """Call `work` in a thread, then `done` with its result, or `failed` with sentence and details.
 
-    Both are called in the window's thread.
+    Both are called in the window's thread, unless the widget `owner` is gone by then.
     """
+    exists = _while_exists(owner)
 
     def guarded() -> tuple[bool, Any]:
         # napari's own error signal does not keep what was raised apart from a bug
@@ -34,6 +39,8 @@ def in_background(
 
     def returned(outcome: tuple[bool, Any]) -> None:
         good, value = outcome
+        if not exists():
+            return
         if good:
             done(value)
         else:
@@ -42,13 +49,31 @@ def in_background(
     return create_worker(guarded, _connect={"returned": returned})
 
 
-def listen(events: Iterable[Any], each: Callable[[Any], object]) -> Any:
-    """Follow messages of a job in a thread and call `each` with them in the window's thread."""
+def listen(
+    events: Iterable[Any], each: Callable[[Any], object], owner: QWidget | None = None
+) -> Any:
+    """Follow messages of a job in a thread and call `each` with them in the window's thread.
+
+    Messages that come after the widget `owner` is gone are passed over.
+    """
+    exists = _while_exists(owner)
 
     def follow() -> Iterator[Any]:
         yield from events
 
-    return create_worker(follow, _connect={"yielded": each})
+    def yielded(event: Any) -> None:
+        if exists():
+            each(event)
+
+    return create_worker(follow, _connect={"yielded": yielded})
+
+
+def _while_exists(owner: QWidget | None) -> Callable[[], bool]:
+    """Whether a widget still exists, to be asked at any time."""
+    gone: list[bool] = []
+    if owner is not None:
+        owner.destroyed.connect(lambda *_: gone.append(True))
+    return lambda: not gone
 
 
 def _unforeseen(error: BaseException) -> str:

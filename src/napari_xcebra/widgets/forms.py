@@ -13,6 +13,7 @@ from superqt import QCollapsible
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.knobs import choices_of
+from napari_xcebra.widgets.wheel import spare_from_wheel
 
 Settings = TypeVar("Settings")
 
@@ -55,6 +56,7 @@ class SettingsForm(QWidget, Generic[Settings]):
             label = QLabel(title_of(knob))
             label.setToolTip(row.tooltip)
             label.setBuddy(row.native)
+            spare_from_wheel(row.native)
             form.addRow(label, row.native)
             self._rows[knob.name] = row
         return form
@@ -69,6 +71,10 @@ class SettingsForm(QWidget, Generic[Settings]):
         self._settings = settings
         for name, row in self._rows.items():
             row.value = getattr(settings, name)
+
+    def widget(self, name: str) -> QWidget:
+        """The box of a knob, to adapt how it looks."""
+        return self._rows[name].native
 
     def problem(self) -> str:
         """What is wrong with the settings, in a sentence; empty if nothing is."""

@@ -1,0 +1,58 @@
+"""What ends with a dock: its widget, and its listening to the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakMethod
+
+from qtpy.QtCore import QEvent, QObject
+from qtpy.QtWidgets import QWidget
+
+
+def follow(owner: QWidget, signal: Any, method: Callable[..., object]) -> None:
+    """Call a method at each emission of a session's signal, for as long as its widget exists.
+
+    The signals know nothing of Qt: they would go on calling a widget whose window is gone.
+
+    Parameters
+    ----------
+    owner : QWidget
+    signal : psygnal.SignalInstance
+    method : bound method
+    """
+    signal.connect(method)
+    weak = WeakMethod(method)  # type: ignore[arg-type]
+
+    def let_go(*_: object) -> None:
+        alive = weak()
+        if alive is not None:
+            signal.disconnect(alive, missing_ok=True)
+
+    owner.destroyed.connect(let_go)
+
+
+def end_with_dock(widget: QWidget) -> None:
+    """Delete a widget once napari has taken it out of its dock.
+
+    napari only sets it free: it would live on unseen, and listen.
+    """
+    _Departure(widget)
+
+
+class _Departure(QObject):
+    """Watches for a widget losing the parent it had."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self._docked = False
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
+        """Note docking; delete on undocking."""
+        if event is not None and event.type() == QEvent.Type.ParentChange and watched is not None:
+            if watched.parent() is not None:
+                self._docked = True
+            elif self._docked:
+                watched.deleteLater()
+        return False
