@@ -5,9 +5,11 @@ One object owns each of these; the docks change it through methods and listen to
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -16,9 +18,19 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from psygnal import Signal
 
+from napari_xcebra.knobs import known_only
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run, free_name
-from napari_xcebra.widgets.layers import KEY, footprints_of, recording_layers, role_of
+from napari_xcebra.sessions import Opened, SavedSession, save_session
+from napari_xcebra.widgets.layers import (
+    KEY,
+    LayerTuple,
+    footprints_of,
+    recording_layers,
+    role_of,
+    shown_by,
+    token_of,
+)
 from napari_xcebra.widgets.painting import COLORMAP
 
 if TYPE_CHECKING:
@@ -28,40 +40,10 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.jobs import Worker
     from napari_xcebra.opening import Opening
+    from napari_xcebra.widgets.in_view import OneInView
+    from napari_xcebra.widgets.picking import Picking
 
 _SESSIONS: WeakKeyDictionary[napari.Viewer, Session] = WeakKeyDictionary()
-
-
-@dataclass
-class Opened:
-    """A recording in the viewer.
-
-    Parameters
-    ----------
-    name : str
-        Different for each recording of the viewer.
-    recording : Recording
-    token : str
-        What its layers carry, to be found by.
-    opening : Opening or None
-        How it was opened; None where it was not opened from a path.
-    runs : list of Run
-    """
-
-    name: str
-    recording: Recording
-    token: str
-    opening: Opening | None = None
-    runs: list[Run] = field(default_factory=list)
-
-    @cached_property
-    def labels(self) -> np.ndarray:
-        """Label image of the cells."""
-        return footprints_of(self.recording).label_image()
-
-    def run(self, name: str) -> Run | None:
-        """Run of that name."""
-        return next((run for run in self.runs if run.name == name), None)
 
 
 @dataclass(frozen=True)
@@ -124,6 +106,8 @@ class Session:
         self._shown = Shown()
         self._selection = np.zeros(0, np.int64)
         self._frame = 0
+        self.picking: Picking | None = None
+        self.in_view: OneInView | None = None
         for layer in viewer.layers:
             self._adopt(layer)
         viewer.layers.events.inserted.connect(lambda event: self._adopt(event.value))
@@ -175,23 +159,41 @@ class Session:
         """The current recording."""
         return self._current.recording if self._current else None
 
-    def show(self, recording: Recording, opening: Opening | None = None) -> Opened:
-        """Add the layers of a recording, if it has none yet, and make it current."""
+    def show(
+        self,
+        recording: Recording,
+        opening: Opening | None = None,
+        layers: Sequence[LayerTuple] | None = None,
+    ) -> Opened:
+        """Add the layers of a recording, if it has none yet, and make it current.
+
+        `layers` are those of `recording_layers`, where they were made in the background already.
+        """
         opened = next((o for o in self.opened if o.recording is recording), None)
         if opened is None:
-            opened = self._register(recording, uuid4().hex, opening)
+            token = token_of(layers[0]) if layers else uuid4().hex
+            opened = self._register(recording, token, opening)
         if not any(role_of(layer) == "cells" for layer in self.layers_of(opened)):
-            self.add_layers(opened)
+            self.add_layers(opened, layers)
         self.current = opened
         return opened
 
-    def add_layers(self, opened: Opened) -> None:
-        """Add images, activity and cells of a recording to the viewer."""
+    def add_layers(self, opened: Opened, layers: Sequence[LayerTuple] | None = None) -> None:
+        """Add those of the images, activity and cells of a recording that are not in the viewer."""
         from napari.layers import Layer
 
-        prefix = opened.name if len(self.opened) > 1 else ""
-        for values, arguments, kind in recording_layers(opened.recording, prefix, opened.token):
-            self.viewer.add_layer(Layer.create(values, arguments, kind))
+        there = {shown_by(layer) for layer in self.layers_of(opened)}
+        for values, arguments, kind in layers or recording_layers(
+            opened.recording, token=opened.token
+        ):
+            layer = Layer.create(values, arguments, kind)
+            if shown_by(layer) not in there:
+                layer.name = self._layer_name(opened, layer.name)
+                self.viewer.add_layer(layer)
+
+    def _layer_name(self, opened: Opened, name: str) -> str:
+        """Name of a layer, with that of its recording before it where there are several."""
+        return name if self.opened[0] is opened else f"{opened.name} · {name}"
 
     def change_recording(self, recording: Recording) -> None:
         """Put a changed copy in the place of the current recording: kinds, traces, cells in use."""
@@ -233,14 +235,33 @@ class Session:
         recording = entry.get("value")
         if isinstance(recording, Recording):
             opened = self._register(recording, entry["token"], entry.get("opening"))
+            for own in self.layers_of(opened):
+                # napari numbers names that are taken
+                own.name = self._layer_name(opened, re.sub(r" \[\d+\]$", "", own.name))
             self.current = opened
 
     def _register(self, recording: Recording, token: str, opening: Opening | None) -> Opened:
-        wanted = Path(recording.source).name if recording.source else "recording"
-        name = free_name(wanted, [opened.name for opened in self.opened])
+        name = free_name(name_of(recording.source), [opened.name for opened in self.opened])
         opened = Opened(name, recording, token, opening)
         self.opened.append(opened)
         return opened
+
+    # ------------------------------------------------------------ on disk
+
+    def save(self, folder: str | PathLike[str]) -> Path:
+        """Write recordings (where they are), runs and view settings to a folder."""
+        current = self.opened.index(self._current) if self._current else -1
+        return save_session(SavedSession(self.opened, current, asdict(self._shown)), folder)
+
+    def restore(self, saved: SavedSession) -> None:
+        """Show what `load_session` read, beside what is open already."""
+        for opened in saved.opened:
+            opened.name = free_name(opened.name, [other.name for other in self.opened])
+            self.opened.append(opened)
+            self.add_layers(opened)
+        if 0 <= saved.current < len(saved.opened):
+            self.current = saved.opened[saved.current]
+            self.shown = Shown(**known_only(Shown, saved.shown))
 
     # ------------------------------------------------------------ runs
 
@@ -370,9 +391,27 @@ def session_of(viewer: napari.Viewer) -> Session:
     # napari hands plugins a public proxy; all proxies of a viewer share one session
     viewer = getattr(viewer, "__wrapped__", viewer)
     if viewer not in _SESSIONS:
+        from napari_xcebra.widgets.in_view import OneInView
+        from napari_xcebra.widgets.picking import Picking
+
         _SESSIONS[viewer] = session = Session(viewer)
         _close_with_window(viewer, session)
+        session.picking = Picking(session)
+        session.in_view = OneInView(session)
     return _SESSIONS[viewer]
+
+
+def name_of(source: str) -> str:
+    """What to call a recording; the folders that suite2p names itself do not tell which it is.
+
+    >>> name_of("data/mouse 3/suite2p/plane0"), name_of("data/mouse 3.nwb"), name_of("")
+    ('mouse 3 plane0', 'mouse 3.nwb', 'recording')
+    """
+    *folders, name = Path(source).parts or ("recording",)
+    if not re.fullmatch(r"plane\d+|combined|suite2p", name):
+        return name
+    telling = [folder for folder in folders if folder not in ("suite2p", "/", "..")]
+    return " ".join([*telling[-1:], name])
 
 
 def _close_with_window(viewer: napari.Viewer, session: Session) -> None:

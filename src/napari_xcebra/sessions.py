@@ -1,0 +1,275 @@
+"""A session on disk: which recordings, their runs, and what was shown.
+
+A folder with ``session.json`` and a folder for each run. Recordings stay where they are; the file
+says where, also relative to itself, and how to tell that it is still the same recording. Those
+that did not come from a path are saved along.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.files import whole
+from napari_xcebra.footprints import Footprints
+from napari_xcebra.io import OpenSettings, open_recording, save_recording
+from napari_xcebra.knobs import known_only
+from napari_xcebra.opening import Opening
+from napari_xcebra.recording import Recording
+from napari_xcebra.runs import Run
+
+KIND = "napari-xcebra session"
+FORMAT = 1
+FILE = "session.json"
+
+
+@dataclass(eq=False)
+class Opened:
+    """A recording in use.
+
+    Parameters
+    ----------
+    name : str
+        Different for each recording of a session.
+    recording : Recording
+    token : str
+        What its layers carry, to be found by.
+    opening : Opening or None
+        How it was opened; None where it was not opened from a path.
+    runs : list of Run
+    """
+
+    name: str
+    recording: Recording
+    token: str = field(default_factory=lambda: uuid4().hex)
+    opening: Opening | None = None
+    runs: list[Run] = field(default_factory=list)
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """Label image of the cells; on a grid where the source does not say where they are."""
+        where = self.recording.footprints or Footprints.on_a_grid(self.recording.n_cells)
+        return where.label_image()
+
+    def run(self, name: str) -> Run | None:
+        """Run of that name."""
+        return next((run for run in self.runs if run.name == name), None)
+
+
+@dataclass(frozen=True)
+class SavedSession:
+    """What a session file holds.
+
+    Parameters
+    ----------
+    opened : sequence of Opened
+    current : int
+        Which of them the docks work on; -1 for none.
+    shown : mapping
+        View settings, as plain values.
+    """
+
+    opened: Sequence[Opened]
+    current: int = -1
+    shown: Mapping[str, Any] = field(default_factory=dict)
+
+
+def save_session(session: SavedSession, folder: str | PathLike[str]) -> Path:
+    """Write a session to a folder; ``session.json`` comes last, so that it is whole.
+
+    Runs go to new folders, and those of an earlier save are removed after the file names the new
+    ones: whenever it is interrupted, the file names folders that are complete.
+    """
+    folder = Path(folder).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = uuid4().hex[:8]
+    recordings = []
+    for number, opened in enumerate(session.opened):
+        runs = []
+        for count, run in enumerate(opened.runs):
+            place = Path("runs") / f"{mark}-{number}-{count}"
+            run.save(folder / place)
+            runs.append(place.as_posix())
+        about: dict[str, Any] = {"name": opened.name, "runs": runs}
+        about["fingerprint"] = fingerprint(opened.recording)
+        if opened.opening is None:
+            about["file"] = f"recording-{mark}-{number}.npz"
+            save_recording(opened.recording, folder / about["file"])
+        else:
+            about["opening"] = _opening_as_dict(opened.opening, folder)
+        recordings.append(about)
+    described = {
+        "kind": KIND,
+        "format": FORMAT,
+        "recordings": recordings,
+        "current": session.current,
+        "shown": dict(session.shown),
+    }
+    before = _files_of(folder)
+    with whole(folder / FILE) as temporary:
+        temporary.write_text(json.dumps(described, indent=1), encoding="utf-8")
+    _remove(folder, before - _files_of(folder))
+    return folder
+
+
+def load_session(
+    folder: str | PathLike[str], find: Callable[[Path], Path | None] | None = None
+) -> SavedSession:
+    """Open what `save_session` wrote.
+
+    Parameters
+    ----------
+    folder : path
+        The folder, or the ``session.json`` in it.
+    find : callable, optional
+        Asked where a recording or behaviour file is that is no longer in its place; None from it
+        gives up.
+    """
+    folder = Path(folder).absolute()
+    folder = folder.parent if folder.name == FILE else folder
+    about = _read(folder)
+    opened = []
+    try:
+        for each in about["recordings"]:
+            opening = None
+            if "opening" in each:
+                opening = _opening_from_dict(each["opening"], folder, find or (lambda _: None))
+                recording = opening.open()
+            else:
+                recording = open_recording(folder / Path(each["file"]).name)
+            _check_same(recording, each)
+            runs = [Run.load(_inside(folder, place), recording) for place in each["runs"]]
+            opened.append(Opened(str(each["name"]), recording, opening=opening, runs=runs))
+        return SavedSession(opened, int(about["current"]), dict(about["shown"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{folder / FILE} is damaged ({type(error).__name__}: {error})."
+        ) from error
+
+
+def fingerprint(recording: Recording) -> dict[str, Any]:
+    """Enough to tell one recording from another, at little cost."""
+    frames = np.linspace(0, recording.n_frames - 1, 5).astype(int)
+    sample = np.concatenate([recording.traces[int(f) : int(f) + 1] for f in frames])
+    return {
+        "cells": recording.n_cells,
+        "frames": recording.n_frames,
+        "sample": float(np.abs(sample.astype(np.float64)).sum()),
+    }
+
+
+def _check_same(recording: Recording, about: Mapping[str, Any]) -> None:
+    saved, found = about["fingerprint"], fingerprint(recording)
+    same = np.isclose(saved["sample"], found["sample"], rtol=1e-4)
+    if (saved["cells"], saved["frames"]) != (found["cells"], found["frames"]) or not same:
+        raise InputError(
+            f"{recording.source} is not the recording that the session was saved with: that one "
+            f"had {saved['cells']} cells and {saved['frames']} frames, this one has "
+            f"{found['cells']} and {found['frames']}"
+            + ("." if not same else ", or its traces were changed since.")
+        )
+
+
+def _opening_as_dict(opening: Opening, folder: Path) -> dict[str, Any]:
+    return {
+        "path": _place(opening.path, folder),
+        "behavior": [_place(path, folder) for path in opening.behavior],
+        "footprints": _place(opening.footprints, folder) if opening.footprints else None,
+        "kinds": dict(opening.kinds),
+        "settings": asdict(opening.settings),
+    }
+
+
+def _opening_from_dict(
+    about: Mapping[str, Any], folder: Path, find: Callable[[Path], Path | None]
+) -> Opening:
+    path = _found(about["path"], folder, find)
+    # what lay beside the recording was probably moved with it
+    moved = {Path(about["path"]["absolute"]).parent: path.parent}
+    behavior = tuple(_found(place, folder, find, moved) for place in about["behavior"])
+    footprints = about["footprints"] and _found(about["footprints"], folder, find, moved)
+    settings = OpenSettings(**known_only(OpenSettings, about["settings"]))
+    return Opening(path, behavior, footprints or None, dict(about["kinds"]), settings)
+
+
+def _place(path: Path, folder: Path) -> dict[str, str]:
+    path = Path(path).absolute()
+    try:
+        relative = Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:  # another drive
+        relative = ""
+    return {"absolute": str(path), "relative": relative}
+
+
+def _found(
+    place: Mapping[str, str],
+    folder: Path,
+    find: Callable[[Path], Path | None],
+    moved: Mapping[Path, Path] | None = None,
+) -> Path:
+    """Where a file is now: where it was, in the same place seen from the session, or as told."""
+    path = Path(place["absolute"])
+    candidates = [path]
+    if place["relative"]:
+        candidates.append(folder / place["relative"])
+    candidates += [new / path.relative_to(old) for old, new in (moved or {}).items()
+                   if path.is_relative_to(old)]  # fmt: skip
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate
+    told = find(path)
+    if told is None:
+        raise InputError(f"{path} is no longer there: move it back, or say where it is now.")
+    return told
+
+
+def _inside(folder: Path, place: str) -> Path:
+    """Folder of a run, which must lie inside the session's."""
+    path = (folder / place).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise InputError(f"{folder / FILE} names {place}, which is outside its folder.")
+    return path
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    try:
+        about = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{folder} holds no session: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise InputError(f"{folder / FILE} is damaged: {error}.") from error
+    if not isinstance(about, dict) or about.get("kind") != KIND:
+        raise InputError(f"{folder / FILE} was not written by napari-xcebra.")
+    if not isinstance(about.get("format"), int) or about["format"] > FORMAT:
+        raise InputError(f"{folder} was written by a later version of napari-xcebra: update it.")
+    return about
+
+
+def _files_of(folder: Path) -> set[str]:
+    """What the session file names, relative to its folder."""
+    try:
+        recordings = _read(folder)["recordings"]
+        runs = {run for each in recordings for run in each["runs"]}
+        return runs | {each["file"] for each in recordings if "file" in each}
+    except (InputError, KeyError, TypeError):
+        return set()
+
+
+def _remove(folder: Path, places: set[str]) -> None:
+
+    for place in places:
+        path = _inside(folder, place)
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
