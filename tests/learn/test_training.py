@@ -164,6 +164,7 @@ class TestStopping:
                 recording,
                 traces=recording.traces[:-1],
                 excluded=recording.excluded[:-1],
+                times=None,
                 behavior={"z2": Variable("z2", short)},
             )
         with pytest.raises(InputError) as caught:

@@ -79,6 +79,13 @@ class FitSettings:
     settle: float = knob(
         0.1, "share of the steps with λ = 0, while InfoNCE settles", low=0.0, high=1.0
     )
+    warm_up: float = knob(
+        0.0,
+        "weight of a regression on the labels while InfoNCE settles, which keeps a factor from "
+        "folding over or collapsing (0: none)",
+        low=0.0,
+        high=1e4,
+    )
     ramp: float = knob(0.1, "share of the steps over which λ is raised", low=0.0, high=1.0)
     penalty: Penalty = knob(
         "auto", "exact: all outputs; projected: random ones; auto: the cheaper of the two"

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from napari_xcebra.errors import TrainingDiverged
 from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
 from napari_xcebra.learn.encoder import Activations, make_encoder
 from napari_xcebra.learn.inputs import inputs_for
@@ -29,6 +30,7 @@ from napari_xcebra.learn.parts import (
     factor_labels,
     label_offsets,
     lay_out,
+    part_named,
     time_offset,
 )
 from napari_xcebra.learn.sampling import Batch, Sampler
@@ -68,10 +70,6 @@ class Progress:
     penalty: float
     lambda_: float
     seconds: float
-
-
-class TrainingDiverged(RuntimeError):
-    """The loss left the finite numbers."""
 
 
 class Training:
@@ -147,6 +145,7 @@ class Training:
                 for name, label in self.labels.items()
             }
         self.step = 0
+        self._warm_up = torch.zeros((), device=self.device)
         self._chunk = -1
         self.history: dict[str, list[float]] = {"step": [], "penalty": [], "lambda": []}
         for name in self.loss_names:
@@ -224,7 +223,7 @@ class Training:
             losses, activations = self._regression_losses(batch)
         else:
             losses, activations = self._contrastive_losses(batch)
-        loss = losses.sum()
+        loss = losses.sum() + self.settings.warm_up * self._warm_up
         lambda_ = self.lambda_at(self.step)
         penalty = torch.full((), float("nan"), device=self.device)
         if lambda_ > 0:
@@ -254,12 +253,30 @@ class Training:
         if self.parts[-1].name == TIME:
             groups.append(batch.time)
         embedding, activations = self.encoder.trace(self.data[np.concatenate(groups)])
+        self._warm_up = self._label_error(embedding[:size], batch.reference)
         reference, *positives = (embedding * self.scale()).split(size)
         losses = []
         for part, positive in zip(self.parts, positives, strict=True):
             negative = self.cross(part, reference, reference)
             losses.append(self._info_nce(self.pair(part, reference, positive), negative))
         return torch.stack(losses), [a[: self._penalty_rows] for a in activations]
+
+    def _label_error(self, embedding: Tensor, frames: np.ndarray) -> Tensor:
+        """Squared distance of the embedding from the labels, while InfoNCE settles; else 0.
+
+        InfoNCE has optima in which a label is folded over, and the penalty, once it comes, may
+        hold a latent at nothing; an encoder that has seen the labels starts out of their reach.
+        """
+        error = torch.zeros((), device=self.device)
+        if not self.settings.warm_up or self.lambda_at(self.step) > 0:
+            return error
+        for name, labels in self.labels.items():
+            latents = part_named(name, self.parts).latents
+            if labels.n_codes > 1 or labels.dimensions != latents.stop - latents.start:
+                continue
+            points = torch.as_tensor(labels.points(frames), dtype=torch.float32)
+            error = error + (embedding[:, latents] - points.to(self.device)).square().mean()
+        return error
 
     def _info_nce(self, positive: Tensor, negative: Tensor) -> Tensor:
         # a frame is not its own negative
