@@ -59,7 +59,7 @@ def recording_layers(recording: Recording, name: str = "", token: str = "") -> l
             "colormap": "gray",
             "contrast_limits": (float(low), float(high) if high > low else float(low) + 1),
             "visible": key == next(iter(recording.images)),
-            "metadata": metadata("image", recording, token),
+            "metadata": metadata("image", recording, token, shows=key),
         }
         layers.append((image, shown, "image"))
     layers.append(_activity_layer(recording, labels, prefix, token))
@@ -85,6 +85,16 @@ def role_of(layer: Any) -> Role | None:
     return entry.get("role") if isinstance(entry, dict) else None
 
 
+def shown_by(layer: Any) -> tuple[Role | None, str]:
+    """What a layer of ours shows, and which of several: only one such layer is needed."""
+    return role_of(layer), layer.metadata.get(KEY, {}).get("shows", "")
+
+
+def token_of(layer: LayerTuple) -> str:
+    """What a layer of `recording_layers` carries to be found by."""
+    return layer[1]["metadata"][KEY]["token"]
+
+
 def cell_features(recording: Recording, **columns: np.ndarray) -> pd.DataFrame:
     """Features table as napari expects it: the row is the label, row 0 is background.
 
@@ -97,15 +107,16 @@ def cell_features(recording: Recording, **columns: np.ndarray) -> pd.DataFrame:
     Returns
     -------
     DataFrame, (cells + 1) rows
-        "cell" has the id of the source program.
+        "cell" has the id of the source program; what else that says about cells follows.
     """
-    names = {}
-    if "name" in recording.cells:
-        names["name"] = np.asarray(recording.cells["name"], object)
+    said = {
+        name: np.asarray(column, object if np.asarray(column).dtype.kind in "SU" else None)
+        for name, column in recording.cells.items()
+    }
     table = {
         "cell": np.asarray(recording.cell_ids),
-        **names,
         "accepted": np.asarray(recording.accepted),
+        **said,
         **columns,
     }
     return pd.DataFrame({name: _after_background(np.asarray(v)) for name, v in table.items()})

@@ -22,7 +22,7 @@ def follow(owner: QWidget, signal: Any, method: Callable[..., object]) -> None:
     method : bound method
     """
     signal.connect(method)
-    weak = WeakMethod(method)  # type: ignore[arg-type]
+    weak = WeakMethod(method)
 
     def let_go(*_: object) -> None:
         alive = weak()

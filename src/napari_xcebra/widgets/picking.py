@@ -1,0 +1,211 @@
+"""Cells are picked in the image: a click selects, whatever layer is active.
+
+The pointer also names the cell under it in the status bar, with the score that is painted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from napari.layers import Labels
+
+from napari_xcebra.widgets.layers import metadata, role_of
+from napari_xcebra.widgets.outlines import Outlines
+from napari_xcebra.widgets.painting import label_colormap
+
+if TYPE_CHECKING:
+    from napari.layers import Layer
+
+    from napari_xcebra.widgets.session import Opened, Session
+
+STILL = 4.0
+"""Pixels on the screen that a click may move before it is a drag."""
+PICKING_MODES = ("pan_zoom", "pick")
+"""In all others the mouse draws, and a click is a stroke."""
+WHITE = np.array([[0, 0, 0, 0], [1, 1, 1, 1]], np.float32)
+
+
+class Picking:
+    """Selecting cells of a session with the mouse, and showing which are selected."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._outlines: WeakKeyDictionary[Labels, Outlines] = WeakKeyDictionary()
+        viewer = session.viewer
+        viewer.mouse_drag_callbacks.append(self._on_press)
+        # after napari's own, which would otherwise overwrite what is said here
+        viewer.events.status.connect(self._add_to_status, position="last")
+        viewer.tooltip.events.text.connect(self._add_to_tooltip, position="last")
+        viewer.layers.events.inserted.connect(self._keep_on_top, position="last")
+        session.selection_changed.connect(self._outline)
+
+    # ------------------------------------------------------------ clicks
+
+    def _on_press(self, viewer: Any, event: Any) -> Iterator[None]:
+        if event.button != 1 or not self._mouse_is_free(viewer):
+            return
+        start = np.asarray(event.pos, float)
+        yield
+        while event.type == "mouse_move":
+            if np.linalg.norm(np.asarray(event.pos, float) - start) > STILL:
+                return
+            yield
+        self.click(
+            event.position,
+            add="Shift" in event.modifiers or "Control" in event.modifiers,
+            view_direction=event.view_direction,
+        )
+
+    def click(self, position: Any, *, add: bool = False, view_direction: Any = None) -> None:
+        """Select the cell at a place in the world; with `add`, keep the others.
+
+        A click on the background selects nothing, and with `add` changes nothing.
+        """
+        found = self.cell_at(position, view_direction)
+        if found is None:
+            if not add and self._session.current is not None:
+                self._session.select([])
+            return
+        opened, cell = found
+        self._session.current = opened
+        self._session.select([cell], toggle=add)
+
+    def _mouse_is_free(self, viewer: Any) -> bool:
+        active = viewer.layers.selection.active
+        return str(getattr(active, "mode", "pan_zoom")) in PICKING_MODES
+
+    def cell_at(self, position: Any, view_direction: Any = None) -> tuple[Opened, int] | None:
+        """Recording and position of the cell at a place in the world.
+
+        The current recording is asked first, then the others that are in view.
+        """
+        session = self._session
+        others = [opened for opened in session.opened if opened is not session.current]
+        for opened in filter(None, [session.current, *others]):
+            layers = session.layers_of(opened)
+            if not any(layer.visible for layer in layers):
+                continue
+            label = _label_at(layers, position, view_direction, session.viewer.dims)
+            if label:
+                return opened, label - 1
+        return None
+
+    # ------------------------------------------------------------ what is selected
+
+    def _outline(self) -> None:
+        """Draw rings around the selected cells of the current recording."""
+        opened = self._session.current
+        if opened is not None and len(self._session.selection) and not self._has_outlines(opened):
+            self._add_outline_layer(opened)
+        own = self._session.layers_of(opened) if opened else []
+        for layer, outlines in self._outlines.items():
+            if outlines.draw(self._session.selection if layer in own else ()):
+                layer.refresh(extent=False, highlight=False)
+
+    def _has_outlines(self, opened: Opened) -> bool:
+        return any(layer in self._outlines for layer in self._session.layers_of(opened))
+
+    def _add_outline_layer(self, opened: Opened) -> None:
+        outlines = Outlines(opened.labels)
+        layer = Labels(
+            outlines.image,
+            name="selected cells",
+            opacity=1.0,
+            colormap=label_colormap(WHITE),
+            metadata=metadata("selection", opened.recording, opened.token),
+        )
+        self._outlines[layer] = outlines
+        viewer = self._session.viewer
+        chosen = set(viewer.layers.selection)
+        active = viewer.layers.selection.active
+        viewer.add_layer(layer)
+        viewer.layers.selection = chosen
+        viewer.layers.selection.active = active
+        layer.editable = False
+
+    def _keep_on_top(self, event: Any) -> None:
+        layers = self._session.viewer.layers
+        if role_of(event.value) == "selection":
+            return
+        for layer in [x for x in layers if x in self._outlines]:
+            layers.move(layers.index(layer), len(layers))
+
+    # ------------------------------------------------------------ the cell under the pointer
+
+    def _add_to_status(self, event: Any) -> None:
+        said = event.value
+        before = said.get("coordinates", "") if isinstance(said, dict) else str(said)
+        text = self._under_pointer()
+        if not text or text in before:
+            return
+        after = f"{before}; {text}" if before else text
+        viewer = self._session.viewer
+        viewer.status = {**said, "coordinates": after} if isinstance(said, dict) else after
+
+    def _add_to_tooltip(self, event: Any) -> None:
+        tooltip = self._session.viewer.tooltip
+        text = self._under_pointer() if tooltip.visible else ""
+        if text and text not in event.value:
+            tooltip.text = f"{event.value}\n{text}" if event.value else text
+
+    def _under_pointer(self) -> str:
+        """What the active layer does not itself say about the cell under the pointer."""
+        viewer = self._session.viewer
+        if not viewer.mouse_over_canvas:
+            return ""
+        role = role_of(viewer.layers.selection.active) if viewer.layers.selection.active else None
+        if role == "scores":
+            return ""
+        found = self.cell_at(viewer.cursor.position, viewer.cursor._view_direction)
+        if found is None:
+            return ""
+        opened, cell = found
+        score = self._painted(cell) if opened is self._session.current else ""
+        named = "" if role == "cells" else naming(opened, cell)
+        return ", ".join(filter(None, [named, score]))
+
+    def _painted(self, cell: int) -> str:
+        """Score and z of what is painted."""
+        session = self._session
+        scores, shown = session.scores, session.shown
+        if scores is None or not np.isfinite(scores[cell]):
+            return ""
+        z = (scores[cell] - np.nanmean(scores)) / (np.nanstd(scores) or 1.0)
+        return f"{shown.factor} {scores[cell]:.3g} (z {z:.1f})"
+
+
+def naming(opened: Opened, cell: int) -> str:
+    """A cell by the id and name of its source, and whether it was accepted.
+
+    It is given by its position in the recording.
+    """
+    recording = opened.recording
+    words = [f"cell {np.asarray(recording.cell_ids)[cell]}"]
+    if "name" in recording.cells:
+        words.append(str(recording.cells["name"][cell]))
+    words.append("accepted" if np.asarray(recording.accepted)[cell] else "not accepted")
+    return ", ".join(words)
+
+
+def _label_at(layers: list[Layer], position: Any, view_direction: Any, dims: Any) -> int:
+    """Label of the uppermost cells or scores at a place in the world; 0 where there is none."""
+    labelled = [layer for layer in layers[::-1] if role_of(layer) in ("cells", "scores")]
+    if dims.ndisplay == 3:
+        for layer in (x for x in labelled if x.visible):
+            value = layer.get_value(
+                position,
+                view_direction=view_direction,
+                dims_displayed=list(dims.displayed),
+                world=True,
+            )
+            return int(value or 0)
+        return 0
+    # those in view first: the user may have moved one of them
+    for layer in sorted(labelled, key=lambda x: not x.visible):
+        place = np.round(layer.world_to_data(position)[-layer.ndim :]).astype(int)
+        inside = all(0 <= at < size for at, size in zip(place, layer.data.shape, strict=True))
+        return int(layer.data[tuple(place)]) if inside else 0
+    return 0
