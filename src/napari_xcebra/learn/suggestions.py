@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from napari_xcebra.learn.labels import Labels
 from napari_xcebra.learn.parts import RESERVED, Factor
-from napari_xcebra.recording import Recording, Variable
+from napari_xcebra.recording import InputError, Recording, Variable
 
 _AXIS = re.compile(r"(?:^|(?<=[_\W]))[xyz](?=$|[_\W])", re.IGNORECASE)
 _UNIT = re.compile(
@@ -53,14 +54,12 @@ def why_not(variable: Variable) -> str:
     return ""
 
 
-def latents_for(recording: Recording, variables: tuple[str, ...] | list[str]) -> int:
-    """Dimensions that a factor of these variables takes unless told otherwise."""
-    count = 0
-    for name in variables:
-        variable = recording.variable(name)
-        columns = variable.values.shape[1]
-        count += 2 * columns if variable.kind == "circular" else columns
-    return count
+def latents_for(recording: Recording, variables: Sequence[str]) -> int:
+    """Dimensions that a factor of these variables takes unless told otherwise; 0 if none can be."""
+    try:
+        return Labels.of(recording, variables, "").dimensions
+    except InputError:
+        return 0
 
 
 def _stem(name: str) -> str:
