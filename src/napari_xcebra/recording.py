@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -195,6 +197,18 @@ class Recording:
     def with_behavior(self, *variables: Variable) -> Recording:
         """Copy of this recording with variables added or replaced."""
         return replace(self, behavior={**self.behavior, **{v.name: v for v in variables}})
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write everything in this recording to one .npz file that `open_recording` reads.
+
+        Parameters
+        ----------
+        path : path
+            Written whole or not at all.
+        """
+        from napari_xcebra.io import save_recording
+
+        return save_recording(self, path)
 
     @classmethod
     def from_arrays(

@@ -1,13 +1,17 @@
 """A recording that is saved comes back as it was, or not at all."""
 
 import json
+import pickle
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from napari_xcebra.io import open_recording, save_recording
+from napari_xcebra.io.npz_traces import NpzTraces
 from napari_xcebra.recording import Footprints, InputError, Recording, Variable
+from napari_xcebra.traces import NpyTraces
 
 RNG = np.random.default_rng(0)
 
@@ -31,11 +35,13 @@ def full_recording():
         images={"mean": RNG.random((24, 24)).astype(np.float32), "max": RNG.random((3, 5))},
         source="folder/λ",
         notes=("One sentence.", "Another: é."),
+        times=3 + np.arange(50) / 7.3 + RNG.uniform(0, 0.01, 50),
+        cells={"name": np.array(["a", "b", "é", ""]), "probability": RNG.random(4)},
     )
 
 
 def same(a, b):
-    for name in ("traces", "cell_ids", "accepted", "starts", "excluded"):
+    for name in ("traces", "cell_ids", "accepted", "starts", "excluded", "times"):
         one, other = getattr(a, name), getattr(b, name)
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
@@ -49,10 +55,14 @@ def same(a, b):
     for name, image in a.images.items():
         assert image.dtype == b.images[name].dtype
         np.testing.assert_array_equal(image, b.images[name])
+    assert list(a.cells) == list(b.cells)
+    for name, column in a.cells.items():
+        np.testing.assert_array_equal(column, b.cells[name], strict=True)
     assert (a.footprints is None) == (b.footprints is None)
     if a.footprints is not None:
         assert a.footprints.shape == b.footprints.shape
-        for name in ("cell", "row", "column", "weight"):
+        names = ("cell", "row", "column", "weight")
+        for name in names if a.footprints.plane is None else (*names, "plane"):
             np.testing.assert_array_equal(
                 getattr(a.footprints, name), getattr(b.footprints, name), strict=True
             )
@@ -67,6 +77,117 @@ def saved(tmp_path):
 def test_everything_comes_back(tmp_path):
     recording = full_recording()
     assert same(recording, open_recording(save_recording(recording, tmp_path / "r.npz")))
+
+
+def test_planes_come_back(tmp_path):
+    masks = np.zeros((2, 3, 4, 5))
+    masks[0, 0, :2], masks[1, 2, 2:] = 1, 0.5
+    recording = Recording(RNG.random((5, 2)), 1.0, footprints=Footprints.from_masks(masks))
+    assert same(recording, open_recording(recording.save(tmp_path / "r.npz")))
+
+
+def test_a_file_of_the_first_format_still_opens(saved, tmp_path):
+    with np.load(saved) as file:
+        arrays = {n: file[n] for n in file.files if n != "times" and not n.startswith("cells_")}
+    about = json.loads(str(arrays["about"])) | {"format": 1}
+    del about["cells"]
+    np.savez(tmp_path / "first.npz", **arrays | {"about": np.array(json.dumps(about))})
+    recording = open_recording(tmp_path / "first.npz")
+    np.testing.assert_array_equal(recording.traces, arrays["traces"])
+    np.testing.assert_allclose(recording.times, np.arange(50) / 7.3)
+    assert dict(recording.cells) == {}
+
+
+def on_disk(folder, traces):
+    np.save(folder / "t.npy", np.ascontiguousarray(traces.T))
+    return NpyTraces(folder / "t.npy", cells_first=True)
+
+
+def test_traces_on_disk_are_written_by_the_block_and_come_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("napari_xcebra.traces.BLOCK_BYTES", 4 * 50 * 2)
+    traces = RNG.normal(size=(50, 7)).astype(np.float32)
+    lazy, read = on_disk(tmp_path, traces), []
+    block = NpyTraces.block
+    monkeypatch.setattr(
+        NpyTraces, "block", lambda self, f, c: read.append(c) or block(self, f, c)
+    )  # fmt: skip
+    path = Recording(lazy, 2.0, source="disk").save(tmp_path / "r.npz")
+    assert [c.stop - c.start for c in read] == [2, 2, 2, 1]
+    assert same(Recording(traces, 2.0, source="disk"), open_recording(path))
+    with np.load(path, allow_pickle=False) as file:
+        np.testing.assert_array_equal(file["traces"], traces)
+
+
+def test_large_traces_are_mapped_where_they_lie(tmp_path, monkeypatch):
+    recording = full_recording()
+    path = recording.save(tmp_path / "r.npz")
+    monkeypatch.setattr("napari_xcebra.io.npz_traces.IN_MEMORY", 700)
+    opened = open_recording(path)
+    assert isinstance(opened.traces, NpzTraces)
+    assert len(pickle.dumps(opened.traces)) < 500
+    again = pickle.loads(pickle.dumps(opened.traces))
+    np.testing.assert_array_equal(again[3:9, 1:], recording.traces[3:9, 1:])
+    assert same(recording, replace(opened, traces=np.asarray(opened.traces)))
+    # saving over the file that the traces lie in
+    assert same(
+        recording, replace(opened, traces=np.asarray(open_recording(opened.save(path)).traces))
+    )
+
+
+def test_traces_that_went_away_are_missed_in_one_sentence(tmp_path, monkeypatch):
+    path = full_recording().save(tmp_path / "r.npz")
+    monkeypatch.setattr("napari_xcebra.io.npz_traces.IN_MEMORY", 700)
+    traces = pickle.loads(pickle.dumps(open_recording(path).traces))
+    np.savez(path, other=np.zeros(3))
+    with pytest.raises(InputError, match="cannot be read any more"):
+        np.asarray(traces)
+    path.unlink()
+    with pytest.raises(InputError, match=r"r\.npz"):
+        np.asarray(traces)
+
+
+def test_gaps_in_traces_on_disk_are_found_when_saving_and_leave_no_file(tmp_path):
+    traces = RNG.normal(size=(50, 7)).astype(np.float32)
+    traces[4, 2] = np.nan
+    recording = Recording(on_disk(tmp_path, traces), 2.0)
+    with pytest.raises(InputError, match="column 2 is NaN or infinite at frame 4"):
+        recording.save(tmp_path / "r.npz")
+    assert [p.name for p in tmp_path.iterdir()] == ["t.npy"]
+
+
+def test_large_traces_that_are_damaged_are_refused(tmp_path, monkeypatch):
+    path = full_recording().save(tmp_path / "r.npz")
+    monkeypatch.setattr("napari_xcebra.io.npz_traces.IN_MEMORY", 700)
+    content = path.read_bytes()
+    begin = content.index(b"traces.npy")
+    for position in range(begin - 30, begin + 110):
+        damaged = bytearray(content)
+        damaged[position] ^= 0x10
+        path.write_bytes(damaged)
+        try:
+            traces = np.asarray(open_recording(path).traces)
+        except InputError as error:
+            assert "\n" not in str(error)
+        else:
+            assert traces.shape[1] == 4
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"footprint_shape": np.array([10**6, 10**6])}, "field of view"),
+        ({"footprint_row": np.full(4 * 69, 0.5)}, "valid recording"),
+        ({"rate": np.array([1.0, 2.0])}, "complete recording"),
+        ({"cells_0": np.zeros(9)}, "cells has 'name'"),
+        ({"starts": np.array([1e300])}, "recording"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(saved, tmp_path, changed, sentence):
+    with np.load(saved) as file:
+        arrays = dict(file)
+    np.savez(tmp_path / "odd.npz", **arrays | changed)
+    with pytest.raises(InputError, match=sentence):
+        open_recording(tmp_path / "odd.npz")
 
 
 def test_a_bare_recording_comes_back(tmp_path):

@@ -17,6 +17,7 @@ import numpy as np
 
 from napari_xcebra.files import whole
 from napari_xcebra.recording import InputError
+from napari_xcebra.traces import LazyTraces
 
 AT_ONCE, DENSEST = 2**30, 200
 """An array in an archive that has more bytes than the first, each stored byte standing for more
@@ -33,11 +34,14 @@ class Header:
     dtype : numpy.dtype
     start : int
         Where the values begin, in bytes.
+    columns_first : bool
+        Whether the first index runs fastest (Fortran order).
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype
     start: int
+    columns_first: bool = False
 
 
 def read_npy(path: Path) -> np.ndarray:
@@ -77,8 +81,11 @@ def names_in(path: Path) -> set[str]:
         return set()
 
 
-def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write a .npz file whole or not at all; arrays of Python objects are refused."""
+def write_npz(path: Path, arrays: Mapping[str, np.ndarray | LazyTraces]) -> None:
+    """Write a .npz file whole or not at all; arrays of Python objects are refused.
+
+    Traces on disk are read and written by the block.
+    """
     # np.savez would pickle them
     objects = [name for name, array in arrays.items() if array.dtype.hasobject]
     if objects:
@@ -86,7 +93,10 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     with whole(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
+                if isinstance(array, LazyTraces):
+                    _write_blocks(file, array)
+                else:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def read_header(file: IO[bytes]) -> Header:
@@ -98,10 +108,10 @@ def read_header(file: IO[bytes]) -> Header:
     }
     if version not in readers:  # 3.0 is for columns with names in Greek or Chinese
         raise ValueError(f"version {version[0]}.{version[1]} of the .npy format is not for numbers")
-    shape, _, dtype = readers[version](file)
+    shape, columns_first, dtype = readers[version](file)
     if any(size < 0 for size in shape):
         raise ValueError(f"it claims the shape {shape}")
-    return Header(shape, dtype, file.tell())
+    return Header(shape, dtype, file.tell(), bool(columns_first))
 
 
 @contextmanager
@@ -142,3 +152,10 @@ def _check_size(header: Header, size: int) -> None:
     claimed = header.start + math.prod(header.shape) * header.dtype.itemsize
     if claimed != size:
         raise ValueError(f"it is {'longer' if size > claimed else 'shorter'} than its header says")
+
+
+def _write_blocks(file: IO[bytes], traces: LazyTraces) -> None:
+    about = {"descr": "<f4", "fortran_order": True, "shape": traces.shape}
+    np.lib.format.write_array_header_1_0(file, about)
+    for cells in traces.cell_blocks():
+        file.write(np.ascontiguousarray(traces[:, cells].T, "<f4").data)

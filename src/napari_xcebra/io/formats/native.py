@@ -21,7 +21,8 @@
 ``source``, ``notes`` (a list), ``behavior`` (key, name, kind, unit and period of each variable, in
 order) and ``images`` and ``cells``
 (their names, in order). Nothing in it is pickled:
-``numpy.load(path)["traces"]`` reads it anywhere.
+``numpy.load(path)["traces"]`` reads it anywhere. Nothing is compressed, so that large traces can
+stay on disk: they are mapped where they lie in the file (without comparing their checksum).
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.io.npy import names_in, read_npz, write_npz
+from napari_xcebra.io.npy import names_in, write_npz
+from napari_xcebra.io.npz_traces import NpzTraces, read_or_map
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import Footprints, InputError, Recording, Variable
+from napari_xcebra.traces import LazyTraces
 
 NAME = "a recording saved by napari-xcebra (.npz)"
 FORMAT = 2
@@ -53,39 +56,47 @@ def sniff(path: Path) -> bool:
 
 def load(path: Path, settings: OpenSettings | None = None) -> Recording:
     """Recording that `save_recording` wrote, by this or an earlier version."""
-    arrays = read_npz(path)
+    arrays = read_or_map(path)
     about = _read_about(path, arrays)
     try:
-        recording = Recording(
-            traces=arrays["traces"],
-            rate=float(arrays["rate"]),
-            behavior={
-                v["key"]: Variable(
-                    v["name"], arrays[f"behavior_{i}"], v["kind"], v["unit"], v["period"]
-                )
-                for i, v in enumerate(about["behavior"])
-            },
-            cell_ids=arrays["cell_ids"],
-            accepted=arrays["accepted"],
-            starts=arrays["starts"],
-            excluded=arrays["excluded"],
-            footprints=_footprints(arrays),
-            images={name: arrays[f"image_{i}"] for i, name in enumerate(about["images"])},
-            source=about["source"],
-            notes=tuple(about["notes"]),
-            times=arrays.get("times"),
-            cells={name: arrays[f"cells_{i}"] for i, name in enumerate(about.get("cells", []))},
-        )
+        with np.errstate(all="ignore"):
+            recording = _recording(path, arrays, about)
     except InputError as error:
         raise InputError(f"{path} does not hold a valid recording: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    # what is missing or of another kind than it should be fails in many ways
+    except Exception as error:
+        details = " ".join(str(error).split())[:200]
         raise InputError(
-            f"{path} does not hold a complete recording ({type(error).__name__}: {error}): "
+            f"{path} does not hold a complete recording ({type(error).__name__}: {details}): "
             "restore it from a copy."
         ) from error
     if settings is None or not settings.rate:
         return recording
     return replace(recording, rate=settings.rate, times=None)
+
+
+def _recording(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Recording:
+    mapped = isinstance(arrays["traces"], np.memmap)
+    return Recording(
+        traces=NpzTraces(path, "traces") if mapped else arrays["traces"],
+        rate=float(arrays["rate"]),
+        behavior={
+            v["key"]: Variable(
+                v["name"], arrays[f"behavior_{i}"], v["kind"], v["unit"], v["period"]
+            )
+            for i, v in enumerate(about["behavior"])
+        },
+        cell_ids=arrays["cell_ids"],
+        accepted=arrays["accepted"],
+        starts=arrays["starts"],
+        excluded=arrays["excluded"],
+        footprints=_footprints(arrays),
+        images={name: arrays[f"image_{i}"] for i, name in enumerate(about["images"])},
+        source=about["source"],
+        notes=tuple(about["notes"]),
+        times=arrays.get("times"),
+        cells={name: arrays[f"cells_{i}"] for i, name in enumerate(about.get("cells", []))},
+    )
 
 
 def save_recording(recording: Recording, path: str | PathLike[str]) -> Path:
@@ -102,7 +113,7 @@ def save_recording(recording: Recording, path: str | PathLike[str]) -> Path:
     Path
     """
     path = Path(path)
-    arrays = {
+    arrays: dict[str, Any] = {
         "about": np.array(json.dumps(_about(recording))),
         "traces": recording.traces,
         "rate": np.float64(recording.rate),
@@ -120,8 +131,13 @@ def save_recording(recording: Recording, path: str | PathLike[str]) -> Path:
         arrays |= {f"footprint_{name}": getattr(footprints, name) for name in _FOOTPRINT}
         if footprints.plane is not None:
             arrays["footprint_plane"] = footprints.plane
-    write_npz(path, {name: np.asarray(array) for name, array in arrays.items()})
+    write_npz(path, {name: _in_memory(array) for name, array in arrays.items()})
     return path
+
+
+def _in_memory(array: Any) -> np.ndarray | LazyTraces:
+    """An array; traces on disk stay there, and are written by the block."""
+    return array if isinstance(array, LazyTraces) else np.asarray(array)
 
 
 def _about(recording: Recording) -> dict[str, Any]:
