@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,9 @@ from napari_xcebra.recording import InputError
 
 LARGEST_LABEL = 2**53
 """Up to here a label is exact also where it is stored as a float."""
+_BESIDE = re.compile(r"(.*[ _-])?((labels?|masks?)\.(tiff?|npy)|roiset\.zip)", re.IGNORECASE)
+_MOST_BESIDE, _LARGEST_BESIDE = 8, 256 * 2**20
+"""Files that are looked into unasked, and the bytes each may have."""
 
 
 def read_footprints(given: Any, n_cells: int) -> Footprints:
@@ -69,6 +74,26 @@ def read_regions(path: Path) -> Regions:
     )
 
 
+def regions_beside(path: Path) -> list[Regions]:
+    """Regions in files beside a file of traces that are called labels, masks or RoiSet.
+
+    Those whose name begins most like that of the traces come first; what cannot be read is
+    passed over.
+    """
+    home = path.parent.resolve()
+    named = [p for p in path.parent.iterdir() if _BESIDE.fullmatch(p.name) and p != path]
+    named.sort(key=lambda p: (-_same_start(p.name, path.name), p.name))
+    found = []
+    for candidate in named[:_MOST_BESIDE]:
+        try:
+            here = candidate.resolve().parent == home
+            if here and candidate.stat().st_size <= _LARGEST_BESIDE:
+                found.append(read_regions(candidate))
+        except (InputError, OSError):
+            continue
+    return found
+
+
 @dataclass(frozen=True)
 class Regions:
     """What was drawn or labelled, before it is matched with traces.
@@ -83,8 +108,8 @@ class Regions:
     name: str
     content: np.ndarray | Rois
 
-    def of_cells(self, n_cells: int) -> Footprints:
-        """Footprints of that many cells, or a sentence."""
+    def of_cells(self, n_cells: int, *, every: bool = False) -> Footprints:
+        """Footprints of that many cells, or a sentence; `every` if none may be without."""
         if isinstance(self.content, Rois):
             return self._of_rois(self.content, n_cells)
         image = self.content
@@ -101,16 +126,16 @@ class Regions:
         if image.ndim == 3 and _are_masks(image):
             return self._of_masks(image, n_cells)
         try:
-            return self._of_labels(image, n_cells)
+            return self._of_labels(image, n_cells, every)
         except InputError:
             if image.ndim == 3 and n_cells in (image.shape[0], image.shape[2]):
                 return self._of_masks(image, n_cells)
             raise
 
     def fit(self, n_cells: int) -> bool:
-        """Whether footprints of that many cells can be made of it."""
+        """Whether there is a region for every one of that many cells."""
         try:
-            self.of_cells(n_cells)
+            self.of_cells(n_cells, every=True)
         except InputError:
             return False
         return True
@@ -134,7 +159,7 @@ class Regions:
             self._refuse(len(masks), n_cells)
         return Footprints.from_masks(masks)
 
-    def _of_labels(self, image: np.ndarray, n_cells: int) -> Footprints:
+    def _of_labels(self, image: np.ndarray, n_cells: int, every: bool) -> Footprints:
         if not _whole(image):
             raise InputError(
                 f"{self.name} has values that are no whole numbers: labels are needed."
@@ -148,7 +173,7 @@ class Regions:
         if len(labels) != n_cells:
             # Labels with gaps number the cells, some of which have no region; labels without
             # gaps that end early are more likely those of another recording.
-            if not len(labels) < labels[-1] <= n_cells:
+            if every or not len(labels) < labels[-1] <= n_cells:
                 self._refuse(len(labels), n_cells)
             cell = labels[cell] - 1
         *planes, row, column = (axis.astype(np.int32) for axis in pixels)
@@ -183,3 +208,9 @@ def _whole(array: np.ndarray) -> bool:
     if not np.isfinite(array).all() or np.abs(array).max() > LARGEST_LABEL:
         return False
     return bool((array == np.round(array)).all())
+
+
+def _same_start(one: str, other: str) -> int:
+    """How many characters two names begin with in common."""
+    alike = (a == b for a, b in zip(one, other, strict=False))
+    return sum(takewhile(bool, alike))

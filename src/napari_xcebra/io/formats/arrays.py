@@ -1,107 +1,142 @@
-"""Traces as a plain array: .npy, .npz or .csv, (frames, cells).
+"""Traces as plain arrays or tables: .npy, .npz, .mat, .csv, .tsv, .parquet.
 
-A .npz holds `traces`, may hold `rate`, and every further array with one row a frame is taken as a
-behaviour variable of its name. The header of a .csv names the cells; names that end in a number
-(``cell_12``) give the cell its id.
+Either way round: `napari_xcebra.io.layout` finds out which axis is time. A .npz or .mat file may
+also hold the frames per second, times of the frames, footprints, and behaviour: an array with one
+row a frame is a variable of its name. The header of a table names the cells; names that end in a
+number (``cell_12``) give the cell its id. A label image or RoiSet.zip beside the file is used if
+it has as many cells.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from napari_xcebra.io.extraction import Behavior, Extraction, Series
-from napari_xcebra.io.npy import read_npy, read_npz
+from napari_xcebra.io.assemble import IN_MEMORY
+from napari_xcebra.io.extraction import Behavior, Extraction
+from napari_xcebra.io.footprint_files import Regions, regions_beside
+from napari_xcebra.io.layout import layout_of
+from napari_xcebra.io.named_arrays import extraction_of, fits, rate_of
+from napari_xcebra.io.npy import mapped_header, read_npy
+from napari_xcebra.io.npz_traces import NpzTraces, read_or_map
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import SUFFIXES, read_table
+from napari_xcebra.io.tables import PARQUET, SUFFIXES
+from napari_xcebra.io.trace_tables import ids_from, read_trace_table, say_more_than_ids
 from napari_xcebra.recording import InputError
+from napari_xcebra.traces import NpyTraces
 
-NAME = "traces as an array of frames × cells (.npy, .npz, .csv)"
+NAME = "an array or table of traces (.npy, .npz, .mat, .csv, .tsv, .parquet)"
 GENERIC = True
+
+NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
 
 
 def sniff(path: Path) -> bool:
-    """Whether the name is that of an array or a table."""
-    return path.is_file() and path.suffix.lower() in (".npy", ".npz", *SUFFIXES)
+    """Whether the first bytes are those of an array, or the name is that of a table."""
+    known = (".npy", ".npz", ".mat", *PARQUET, *SUFFIXES)
+    return path.is_file() and (path.suffix.lower() in known or _start(path).startswith(NPY))
 
 
 def load(path: Path, settings: OpenSettings) -> Extraction:
-    """Traces, and the behaviour that is in the same .npz."""
-    others: dict[str, np.ndarray] = {}
-    ids = None
-    if path.suffix.lower() == ".npy":
-        traces = read_npy(path)
-    elif path.suffix.lower() == ".npz":
-        traces, others = _split(path, read_npz(path))
+    """Traces, with what else is in the file, and footprints from beside it."""
+    from napari_xcebra.io.matlab import is_mat
+
+    beside = regions_beside(path)
+    start, suffix = _start(path), path.suffix.lower()
+    if start.startswith(NPY) or (suffix == ".npy" and not start.startswith(ZIP)):
+        found = _from_npy(path, settings, beside)
+    elif start.startswith(ZIP) or suffix == ".npz":
+        found = _from_npz(path, settings, beside)
+    elif is_mat(path) or suffix == ".mat":
+        found = _from_mat(path, settings, beside)
     else:
-        traces, ids = _from_table(path)
-    if traces.ndim != 2 or 0 in traces.shape:
-        raise InputError(f"{path} has an array of shape {traces.shape}: (frames, cells) is needed.")
-    rate = _found_rate(path, others)
-    notes = []
-    if traces.shape[1] > traces.shape[0]:
-        notes.append(
-            f"{path.name} has {traces.shape[0]} frames (rows) and {traces.shape[1]} cells "
-            "(columns): transpose it if it is the other way round."
+        found = _from_table(path, settings, beside)
+    return _with_footprints(found, beside)
+
+
+def _start(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(8)
+    except OSError:
+        return b""
+
+
+def _from_npy(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
+    header = mapped_header(path)
+    if len(header.shape) != 2 or 0 in header.shape or header.dtype.kind not in "biuf":
+        raise InputError(
+            f"{path} has an array of shape {header.shape} and type {header.dtype}: numbers, "
+            "(frames, cells) or (cells, frames), are needed."
         )
-    behavior = {
-        name: Series(name, values)
-        for name, values in others.items()
-        if values.ndim in (1, 2) and len(values) == len(traces) and values.dtype.kind in "biuf"
-    }
-    left_out = [name for name in others if name not in behavior and name != "rate"]
-    if left_out:
-        notes.append(f"{path.name} also has {', '.join(left_out)}, not one row a frame: left out.")
+    large = 4 * header.shape[0] * header.shape[1] > IN_MEMORY
+    array = np.load(path, mmap_mode="r", allow_pickle=False) if large else read_npy(path)
+    layout = layout_of(array, settings, name=path.stem, fits=fits(beside))
+    note = layout.note(path.name, header.shape)
+    if large:
+        return Extraction({"traces": NpyTraces(path, layout.cells_first)}, notes=(note,))
+    return Extraction({"traces": array.T if layout.cells_first else array}, notes=(note,))
+
+
+def _from_npz(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
+    arrays = read_or_map(path)
+
+    def oriented(name: str, cells_first: bool) -> Any:
+        if isinstance(arrays[name], np.memmap):
+            return NpzTraces(path, name, cells_first)
+        return arrays[name].T if cells_first else arrays[name]
+
+    return extraction_of(arrays, path, settings, beside, oriented)
+
+
+def _from_mat(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
+    from napari_xcebra.io.matlab import read_mat
+
+    # MATLAB has no vectors
+    arrays = {n: a.reshape(-1) if 1 in a.shape else a for n, a in read_mat(path).items()}
+    return extraction_of(
+        arrays,
+        path,
+        settings,
+        beside,
+        lambda name, cells_first: arrays[name].T if cells_first else arrays[name],
+    )
+
+
+def _from_table(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
+    table = read_trace_table(path, settings, fits(beside))
+    notes = list(table.notes)
+    if table.layout is not None:
+        shape = table.traces.shape[::-1] if table.layout.cells_first else table.traces.shape
+        notes.append(table.layout.note(path.name, shape))
+    ids = ids_from(table.names) if table.names is not None else None
+    cells = {}
+    if table.names is not None and (ids is None or say_more_than_ids(table.names)):
+        cells["name"] = np.array([name.strip() for name in table.names])
     return Extraction(
-        {"traces": traces},
-        rate,
+        {"traces": table.traces},
+        rate=None if table.times is None else rate_of(table.times),
+        times=table.times,
         cell_ids=ids,
-        behavior=Behavior(tuple(behavior.values())),
+        cells=cells,
+        behavior=Behavior(tuple(table.behavior), name=path.name),
         notes=tuple(notes),
     )
 
 
-def _split(
-    path: Path, arrays: Mapping[str, np.ndarray]
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """The traces, and all else."""
-    wide = [name for name, array in arrays.items() if array.ndim == 2]
-    name = "traces" if "traces" in arrays else wide[0] if len(wide) == 1 else None
-    if name is None:
-        raise InputError(
-            f"{path} has no array called traces; it has: {', '.join(arrays) or 'none'}."
-        )
-    return arrays[name], {other: array for other, array in arrays.items() if other != name}
-
-
-def _found_rate(path: Path, others: Mapping[str, np.ndarray]) -> float | None:
-    rate = others.get("rate")
-    if rate is None:
-        return None
-    if rate.size != 1 or rate.dtype.kind not in "iuf":
-        raise InputError(f"{path} has a rate of shape {rate.shape}: one number is needed.")
-    return float(rate.reshape(()))
-
-
-def _from_table(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    table = read_table(path)
-    words = [str(name) for name in table.select_dtypes(exclude=["number", "bool"]).columns]
-    if words:
-        raise InputError(f"Column {words[0]} of {path} has entries that are no numbers.")
-    clock = [str(c) for c in table.columns if str(c).lower() in ("t", "time", "time_s", "seconds")]
-    if clock:
-        raise InputError(
-            f"{path} has a column {clock[0]} beside the cells: remove it and give the frames per "
-            "second as rate (on the command line --rate)."
-        )
-    return table.to_numpy(np.float32), _ids(list(table.columns))
-
-
-def _ids(names: Sequence[object]) -> np.ndarray | None:
-    """Numbers at the end of the names, if all have one and no two the same."""
-    ends = [re.search(r"(\d{1,18})$", str(name)) for name in names]
-    numbers = [int(end.group()) for end in ends if end]
-    return np.array(numbers) if len(set(numbers)) == len(names) else None
+def _with_footprints(found: Extraction, beside: Sequence[Regions]) -> Extraction:
+    """Footprints of a file beside the traces, where they have none."""
+    if found.footprints is not None or not beside:
+        return found
+    for regions in beside:
+        if regions.fit(found.n_cells):
+            note = f"Footprints are those of {regions.name}, which lies beside the traces."
+            footprints = regions.of_cells(found.n_cells)
+            return replace(found, footprints=footprints, notes=(*found.notes, note))
+    names = ", ".join(regions.name for regions in beside)
+    note = f"{names} beside the traces do not have {found.n_cells} cells and were not used."
+    return replace(found, notes=(*found.notes, note))

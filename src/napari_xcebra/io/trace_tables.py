@@ -1,0 +1,179 @@
+"""Traces in a table: a column a cell, or a row a cell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from napari_xcebra.io.extraction import Series
+from napari_xcebra.io.layout import Layout, layout_of
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.io.tables import read_table
+from napari_xcebra.io.timestamps import scale_of
+from napari_xcebra.recording import InputError
+
+_CELL = re.compile(r"(cells?|rois?|neurons?|units?|components?|mean|c|n)[ _-]*\d+", re.IGNORECASE)
+_COUNTED = 10
+"""Rows from which on a column of even steps is taken as a clock or a count of frames."""
+
+
+@dataclass(frozen=True)
+class TraceTable:
+    """Traces of a table, and what came with them.
+
+    Parameters
+    ----------
+    traces : (frames, cells) float32
+    names : sequence of str, or None
+        What the cells are called.
+    times : (frames,) float64 or None
+    behavior : sequence of Series
+        Columns that are no cells.
+    layout : Layout or None
+        None where names leave no doubt.
+    notes : sequence of str
+    """
+
+    traces: np.ndarray
+    names: Sequence[str] | None = None
+    times: np.ndarray | None = None
+    behavior: Sequence[Series] = ()
+    layout: Layout | None = None
+    notes: Sequence[str] = field(default=())
+
+
+def read_trace_table(
+    path: Path, settings: OpenSettings, fits: Callable[[int], str | None]
+) -> TraceTable:
+    """Traces of a table.
+
+    Parameters
+    ----------
+    path : Path
+    settings : OpenSettings
+    fits : callable
+        Gives the name of what has just that many cells, or None.
+    """
+    table = read_table(path)
+    table.columns = pd.Index([str(name) for name in table.columns])
+    row_names = _row_names(table)
+    if row_names is not None:
+        return _cells_in_rows(path, table, row_names)
+    words = list(table.select_dtypes(exclude=["number", "bool"]).columns)
+    if words:
+        raise InputError(f"Column {words[0]} of {path} has entries that are no numbers.")
+    clock, notes = _clock(path, table)
+    times = None if clock is None else table.pop(clock[0]).to_numpy(np.float64) * clock[1]
+    others = _no_cells(table)
+    behavior = [Series(name, table.pop(name).to_numpy()) for name in others]
+    if others:
+        notes.append(f"Columns {', '.join(others)} of {path.name} are taken as behaviour.")
+    if table.shape[1] == 0:
+        raise InputError(f"{path} has no column of traces: one a cell is needed.")
+    names = list(table.columns)
+    traces = _as_float32(table)
+    sure = times is not None or bool(others) or not all(_is_number(name) for name in names)
+    if sure and settings.layout != "cells-frames":
+        return TraceTable(traces, names, times, behavior, notes=notes)
+    layout = layout_of(traces, settings, name=path.stem, fits=fits)
+    if not layout.cells_first:
+        return TraceTable(traces, names, times, behavior, layout, notes)
+    return TraceTable(traces.T, layout=layout, notes=notes)
+
+
+def ids_from(names: Sequence[str]) -> np.ndarray | None:
+    """Numbers at the end of the names, if all have one and no two the same.
+
+    >>> ids_from(["cell_12", "cell_7"])
+    array([12,  7])
+    """
+    ends = [re.search(r"(\d{1,18})$", name.strip()) for name in names]
+    numbers = [int(end.group()) for end in ends if end]
+    return np.array(numbers) if len(set(numbers)) == len(names) else None
+
+
+def say_more_than_ids(names: Sequence[str]) -> bool:
+    """Whether names are worth keeping beside ids: they do not just count cells.
+
+    >>> say_more_than_ids(["cell_0", "cell_1"]), say_more_than_ids(["pyr_0", "pv_1"])
+    (False, True)
+    """
+    return len({re.sub(r"\d+$", "", name.strip()) for name in names}) > 1
+
+
+def _row_names(table: pd.DataFrame) -> list[str] | None:
+    """Words of the first column where all else are numbers: rows are cells then."""
+    first, *others = table.columns
+    numeric = table[others].select_dtypes(include=["number", "bool"]).shape[1] == len(others)
+    if len(others) < 2 or not numeric or pd.api.types.is_numeric_dtype(table[first]):
+        return None
+    words = table[first].astype(str)
+    wordy = pd.to_numeric(words, errors="coerce").isna().all()
+    return words.tolist() if wordy and words.is_unique else None
+
+
+def _cells_in_rows(path: Path, table: pd.DataFrame, names: list[str]) -> TraceTable:
+    header = pd.to_numeric(pd.Series(table.columns[1:]), errors="coerce").to_numpy(np.float64)
+    counted = np.array_equal(header, np.arange(len(header)) + header[0])
+    times = header if not counted and _ascends(header) else None
+    traces = _as_float32(table.iloc[:, 1:]).T
+    why = f"{path.name} was read as a row a cell, since its first column has names."
+    return TraceTable(traces, names, times, notes=(why,))
+
+
+def _clock(path: Path, table: pd.DataFrame) -> tuple[tuple[str, float] | None, list[str]]:
+    """Name of the column of times and the seconds in its unit, and notes."""
+    for name in table.columns:
+        scale = scale_of(name)
+        if scale is None:
+            continue
+        if not _ascends(table[name].to_numpy(np.float64)):
+            raise InputError(
+                f"Column {name} of {path} does not ascend: a later time for each frame is needed "
+                "(or remove the column and give rate)."
+            )
+        return (name, scale), []
+    first = table.columns[0]
+    counts = table[first].to_numpy(np.float64)
+    if table.shape[1] < 2 or not _is_number(first) or not _even(counts):
+        return None, []
+    if np.array_equal(np.diff(counts), np.ones(len(counts) - 1)):
+        table.pop(first)
+        return None, [f"The first column of {path.name} counts the frames and was left out."]
+    return (first, 1.0), [f"The first column of {path.name} was taken as the times of the frames."]
+
+
+def _as_float32(table: pd.DataFrame) -> np.ndarray:
+    with np.errstate(all="ignore"):  # what is too large is not finite, which is dealt with later
+        return table.to_numpy(np.float32, na_value=np.nan)
+
+
+def _no_cells(table: pd.DataFrame) -> list[str]:
+    """Columns beside those that are named as cells are, if several are."""
+    cells = [name for name in table.columns if _CELL.fullmatch(name.strip())]
+    return [name for name in table.columns if name not in cells] if len(cells) > 1 else []
+
+
+def _ascends(times: np.ndarray) -> bool:
+    return bool(np.isfinite(times).all() and (np.diff(times) > 0).all())
+
+
+def _even(values: np.ndarray) -> bool:
+    """Whether a column goes up in even steps, as no trace does."""
+    if len(values) < _COUNTED or not _ascends(values):
+        return False
+    steps = np.diff(values)
+    return bool(np.abs(steps - np.median(steps)).max() <= 0.05 * np.median(steps))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
