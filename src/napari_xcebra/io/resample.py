@@ -89,16 +89,28 @@ class Clock:
 
     @cached_property
     def halves(self) -> np.ndarray:
-        """(steps,) half the seconds of each step between samples, 0 in gaps."""
-        steps = np.diff(self.times)
-        return np.where(steps <= self.gap, steps / 2, 0.0)
+        """(steps,) half the seconds of each step between samples."""
+        return np.diff(self.times) / 2
 
     @cached_property
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
-        """Beginning and end of each frame, within the time that samples were taken in."""
-        ends = (self.frames + side * self.frame / 2 for side in (-1, 1))
-        first, last = (np.clip(end, self.times[0], self.times[-1]) for end in ends)
-        return first, last
+        """Beginning and end of each frame; drawn in from both sides where samples begin or end.
+
+        So a mean stays that of the middle of the frame, and never reaches across a gap.
+        """
+        before_gap = np.flatnonzero(np.diff(self.times) > self.gap)
+        begin = self.times[np.r_[0, before_gap + 1]]
+        end = self.times[np.r_[before_gap, len(self.times) - 1]]
+        run = np.maximum(np.searchsorted(begin, self.frames, side="right") - 1, 0)
+        room = np.minimum(self.frames - begin[run], end[run] - self.frames)
+        half = np.clip(room, 0, self.frame / 2)
+        return self.frames - half, self.frames + half
+
+    @cached_property
+    def edge_steps(self) -> tuple[np.ndarray, np.ndarray]:
+        """Steps between samples into which the beginning and the end of each frame fall."""
+        begin, end = self.edges
+        return _step_at(self.times, begin), _step_at(self.times, end)
 
     @cached_property
     def owner(self) -> np.ndarray:
@@ -195,20 +207,20 @@ def _interpolated(column: np.ndarray, clock: Clock) -> np.ndarray:
 
 
 def _averaged(column: np.ndarray, clock: Clock) -> np.ndarray:
-    """Mean over each frame of the line through the samples, as far as there is one."""
+    """Mean over each frame of the line through the samples."""
     straight = _interpolated(column, clock)
     if len(column) < 2:
         return straight
-    first, last = (_step_at(clock.times, edge) for edge in clock.edges)
+    begin, end = clock.edges
+    first, last = clock.edge_steps
     area = _between(clock.halves * (column[1:] + column[:-1]), first, last)
-    length = _between(2 * clock.halves, first, last)
-    for edge, step, sign in zip(clock.edges, (first, last), (-1, 1), strict=True):
-        part = np.where(clock.halves[step] > 0, edge - clock.times[step], 0.0)
-        slope = (column[step + 1] - column[step]) / (clock.times[step + 1] - clock.times[step])
+    for edge, step, sign in ((begin, first, -1), (end, last, 1)):
+        part = edge - clock.times[step]
+        slope = (column[step + 1] - column[step]) / (2 * clock.halves[step])
         area = area + sign * part * (column[step] + slope * part / 2)
-        length = length + sign * part
-    covered = length > 1e-6 * clock.frame
-    return np.where(covered, area / np.where(covered, length, 1.0), straight)
+    length = end - begin
+    wide = length > 1e-6 * clock.frame
+    return np.where(wide, area / np.where(wide, length, 1.0), straight)
 
 
 def _between(steps: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:

@@ -149,7 +149,7 @@ def _by_numbers(name: str, times: np.ndarray, numbers: np.ndarray, n_frames: int
     marks = sums[seen] / counts[seen]
     placed = np.interp(np.arange(n_frames), seen, marks, left=np.nan, right=np.nan)
     note = f"Frames are placed by column {name}, which numbers {len(seen):,} of {n_frames:,} frames"
-    return Marked(_ascending(placed, name), (f"{note}{', from 1 on' * from_one}.",))
+    return Marked(_ascending(placed, name), (f"{note}{', from 1 on' if from_one else ''}.",))
 
 
 def _edges(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,212 @@
+"""Tables are read as labs write them, and put on the clock that they bring."""
+
+import builtins
+from contextlib import suppress
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from napari_xcebra.io.behavior import tables
+from napari_xcebra.io.clock import on_frames
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.io.tables import read_table
+from napari_xcebra.io.timestamps import runs_forward, scale_of
+from napari_xcebra.recording import InputError
+
+ROWS = 200
+TIMES = np.arange(ROWS) / 20
+X = np.sin(TIMES)
+
+
+def loaded(path, table, **choices):
+    if path.suffix == ".parquet":
+        table.to_parquet(path)
+    else:
+        table.to_csv(path, index=False)
+    return tables.load(path, OpenSettings(**choices))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("a,b\n1,2\n3,4\n", {"a": [1, 3], "b": [2, 4]}),
+        ("1.5,2\n3,4\n", {0: [1.5, 3], 1: [2, 4]}),
+        ("a;b\n1,5;2\n3,25;4\n", {"a": [1.5, 3.25], "b": [2, 4]}),
+        ("a\tb\n1\t2\n3\t4\n", {"a": [1, 3], "b": [2, 4]}),
+        ("# rig 3\n\n% 2024\na,b\n1,2\n3,4\n", {"a": [1, 3], "b": [2, 4]}),
+        ("a,b\n1,2,\n3,4,\n", {"a": [1, 3], "b": [2, 4]}),
+        ('"a","b"\n"r1",1,2\n"r2",3,4\n', {"a": [1, 3], "b": [2, 4]}),
+        (",a,b\n0,1,2\n1,3,4\n", {"a": [1, 3], "b": [2, 4]}),
+        ("frame,a,b\n0,1,2\n1,3,4\n", {"a": [1, 3], "b": [2, 4]}),
+        (" a , b\n1, 2\n3, 4\n", {"a ": [1, 3], "b": [2, 4]}),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_is_read_as_labs_write_it(tmp_path, text, columns, encoding):
+    (tmp_path / "t.csv").write_text(text, encoding=encoding)
+    table = read_table(tmp_path / "t.csv")
+    assert {name: list(column) for name, column in table.items()} == columns
+
+
+def test_an_old_windows_encoding_is_read(tmp_path):
+    (tmp_path / "t.csv").write_bytes("angle (°),µm\n1,2\n3,4\n".encode("cp1252"))
+    assert list(read_table(tmp_path / "t.csv").columns) == ["angle (°)", "µm"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "cannot be read as a table"),
+        (b"a,b\n", "has no rows"),
+        (b"a,b\n1,2,3,4\n", "4 entries in its second row but 2 names"),
+        (b"\x00\x01\x02\x03" * 50, "holds no text"),
+        (b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3"),
+    ],
+)
+def test_what_is_no_table_gets_a_sentence(tmp_path, content, sentence):
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(InputError, match=sentence):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [
+        *((name, 1.0) for name in ("t", "time", "Time (s)", "time_s", "timestamps", "seconds")),
+        *((name, 1.0) for name in ("TimeStamp", "elapsed time [s]", "t_sec", "frame_time")),
+        *((name, 1e-3) for name in ("ms", "time_ms", "Time (ms)", "timestamp_milliseconds")),
+        *((name, 1e-6) for name in ("time_us", "Timestamp (µs)")),
+        ("time_min", 60.0),
+        *((name, None) for name in ("x", "reaction_time", "trial_time_s", "start_time", "t1")),
+        *((name, None) for name in ("speed_cm_s", "min", "temperature", "", "time_since_reward")),
+    ],
+)
+def test_a_clock_is_known_by_its_name_and_unit(name, scale):
+    assert scale_of(name) == scale
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize(("name", "scale"), [("Time (s)", 1), ("time_ms", 1000), ("t", 1)])
+def test_a_column_of_times_is_the_clock_of_the_others(tmp_path, ending, name, scale):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    table = pd.DataFrame({name: TIMES * scale, "x": X, "choice": ["l", "r"] * (ROWS // 2)})
+    behavior = loaded(tmp_path / f"b.{ending}", table)
+    assert [series.name for series in behavior.series] == ["x", "choice"]
+    for series in behavior.series:
+        np.testing.assert_allclose(series.times, TIMES, atol=1e-9)
+    assert behavior.series[1].labels == ("l", "r")
+
+
+@pytest.mark.parametrize(
+    "form", ["%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d %H:%M:%S.%f+02:00", "%H:%M:%S.%f"]
+)
+def test_dates_and_times_of_day_count_from_the_first(tmp_path, form):
+    dates = pd.Timestamp("2024-05-01 09:30") + pd.to_timedelta(TIMES, unit="s")
+    behavior = loaded(tmp_path / "b.csv", pd.DataFrame({"Timestamp": dates.strftime(form), "x": X}))
+    np.testing.assert_allclose(behavior.series[0].times, TIMES, atol=1e-5)
+    assert "counted from the first" in behavior.notes[0] and "30:00" in behavior.notes[0]
+
+
+def test_an_index_of_dates_in_parquet_is_the_clock(tmp_path):
+    pytest.importorskip("pyarrow")
+    dates = pd.Timestamp("2024-05-01 09:30", tz="UTC") + pd.to_timedelta(TIMES, unit="s")
+    behavior = loaded(tmp_path / "b.parquet", pd.DataFrame({"x": X}, index=dates))
+    np.testing.assert_allclose(behavior.series[0].times, TIMES, atol=1e-5)
+
+
+def test_what_is_named_as_a_clock_but_starts_again_is_a_variable(tmp_path):
+    table = pd.DataFrame({"time": np.tile(TIMES[:50], 4), "x": X})
+    behavior = loaded(tmp_path / "b.csv", table)
+    assert [series.name for series in behavior.series] == ["time", "x"]
+    assert all(series.times is None for series in behavior.series)
+    assert "does not run forward" in behavior.notes[0]
+
+
+def test_a_second_clock_is_no_variable(tmp_path):
+    table = pd.DataFrame({"time": TIMES, "timestamp": TIMES + 1.7e9, "x": X})
+    behavior = loaded(tmp_path / "b.csv", table)
+    assert [series.name for series in behavior.series] == ["x"]
+
+
+@given(st.permutations(range(12)))
+@example(list(range(12)))
+def test_running_forward_admits_late_samples_and_no_shuffling(order):
+    back = sum(b < a for a, b in pairwise(order))
+    forward = runs_forward(np.array(order, float))
+    assert forward or back > 0
+    assert not forward or back <= 0.2 * 11
+    assert runs_forward(np.sort(order).astype(float))
+
+
+def test_missing_numbers_of_any_type_are_unknown(tmp_path):
+    pytest.importorskip("pyarrow")
+    table = pd.DataFrame({"n": pd.array([1, None, 3], "Int64"), "b": pd.array([True, None, False])})
+    found = {s.name: s.values for s in loaded(tmp_path / "b.parquet", table).series}
+    np.testing.assert_array_equal(found["n"], [1, np.nan, 3])
+    np.testing.assert_array_equal(found["b"].astype(float), [1, np.nan, 0])
+
+
+def test_columns_that_are_no_behaviour_are_left_out(tmp_path):
+    pytest.importorskip("pyarrow")
+    table = pd.DataFrame({"x": [1.0, 2.0], "lists": [[1], [2, 3]], "empty": [None, None]})
+    behavior = loaded(tmp_path / "b.parquet", table)
+    assert [series.name for series in behavior.series] == ["x"]
+    assert len(behavior.notes) == 2
+
+
+def test_a_table_under_another_name_is_recognised_by_its_lines(tmp_path):
+    (tmp_path / "rig.log").write_text("time,x\n0,1\n1,2\n")
+    (tmp_path / "note.md").write_text("This is, as it were,\nno table.\n")
+    assert tables.sniff(tmp_path / "rig.log")
+    assert not tables.sniff(tmp_path / "note.md")
+    assert not tables.sniff(tmp_path)
+
+
+def test_parquet_without_its_library_says_what_to_install(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"x": X}).to_parquet(tmp_path / "b.parquet")
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(InputError, match=r"pip install napari-xcebra\[parquet\]"):
+        read_table(tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@given(cut=st.floats(0, 1), place=st.floats(0, 1), byte=st.integers(0, 255), renamed=st.booleans())
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_table_gets_a_sentence(tmp_path, ending, cut, place, byte, renamed):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    path = tmp_path / f"b.{ending}"
+    table = pd.DataFrame({"time": TIMES[:40], "x": X[:40], "choice": ["l", "r"] * 20})
+    table.to_parquet(path) if ending == "parquet" else table.to_csv(path)
+    content = bytearray(path.read_bytes())
+    content[int(place * (len(content) - 1))] = byte
+    if renamed:
+        path = path.with_suffix(".csv" if ending == "parquet" else ".parquet")
+    path.write_bytes(content[: int(cut * len(content)) + 1])
+    with suppress(InputError):
+        on_frames(tables.load(path, OpenSettings()), np.arange(0, 2, 0.1), OpenSettings())
+
+
+@given(
+    st.binary(max_size=300)
+    | st.text(alphabet='0123456789.,;-e"\n\txt ', max_size=200).map(str.encode)
+)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_as_a_table_get_a_sentence_or_are_read(tmp_path, content):
+    (tmp_path / "b.csv").write_bytes(content)
+    with suppress(InputError):
+        behavior = tables.load(tmp_path / "b.csv", OpenSettings())
+        on_frames(behavior, np.arange(0, 2, 0.1), OpenSettings())
