@@ -3,3 +3,7 @@
 
 class InputError(ValueError):
     """A sentence to the scientist: what was found, where, and what is needed."""
+
+
+class TrainingDiverged(RuntimeError):
+    """The loss left the finite numbers; says what to change."""

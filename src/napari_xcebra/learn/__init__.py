@@ -8,13 +8,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from napari_xcebra.errors import TrainingDiverged
+
 if TYPE_CHECKING:
     from napari_xcebra.learn.checkpoint import Checkpoint
     from napari_xcebra.learn.fitting import fit
     from napari_xcebra.learn.parts import Factor
     from napari_xcebra.learn.result import Fit
     from napari_xcebra.learn.settings import FitSettings
-    from napari_xcebra.learn.training import Progress, Training, TrainingDiverged
+    from napari_xcebra.learn.training import Progress, Training
     from napari_xcebra.learn.verdict import Goodness
 
 __all__ = [
@@ -37,7 +39,6 @@ _HOMES = {
     "Goodness": "verdict",
     "Progress": "training",
     "Training": "training",
-    "TrainingDiverged": "training",
     "fit": "fitting",
 }
 

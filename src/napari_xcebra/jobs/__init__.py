@@ -1,0 +1,40 @@
+"""Background work: training and attribution in a process of their own, without Qt.
+
+A `Worker` keeps one child process warm and runs tasks in it, one after the other. Whatever
+happens there (an error, a crash, the end of memory), this process only reads about it.
+
+Examples
+--------
+>>> from napari_xcebra.learn import FitSettings
+>>> from napari_xcebra.simulate import box
+>>> simulation = box(frames=3000)
+>>> task = FitTask(simulation.recording, simulation.factors, FitSettings(steps=20))
+>>> with Worker() as worker:
+...     job = worker.submit(task)
+...     names = [type(event).__name__ for event in job.events()]
+>>> names[0], names[-1], job.outcome.result.steps
+('Started', 'Finished', 20)
+"""
+
+from __future__ import annotations
+
+from napari_xcebra.jobs.events import Advanced, Cancelled, Event, Failed, Finished, Started
+from napari_xcebra.jobs.job import Job
+from napari_xcebra.jobs.tasks import AttributeTask, EmbedTask, FitTask, OverTimeTask, Task
+from napari_xcebra.jobs.worker import Worker
+
+__all__ = [
+    "Advanced",
+    "AttributeTask",
+    "Cancelled",
+    "EmbedTask",
+    "Event",
+    "Failed",
+    "Finished",
+    "FitTask",
+    "Job",
+    "OverTimeTask",
+    "Started",
+    "Task",
+    "Worker",
+]

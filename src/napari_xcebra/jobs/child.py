@@ -1,0 +1,206 @@
+"""What runs in the child: it waits for tasks, runs them, and leaves when the window is gone."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import faulthandler
+import gc
+import os
+import queue
+import shutil
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from napari_xcebra.jobs import failures
+from napari_xcebra.jobs.channel import EVENT, IDLE, JOB, STOP, Channel
+from napari_xcebra.jobs.events import Advanced, Cancelled, Event, Finished, Started
+from napari_xcebra.jobs.sending import Borrower
+
+INTERVAL = 1 / 15
+"""Seconds between two reports, so that the window is not flooded."""
+FAREWELL = 1.0
+"""Seconds that a running task has to clean up when the window is gone."""
+
+
+def main(folder: str) -> None:
+    """Serve until the window is gone.
+
+    Parameters
+    ----------
+    folder : str
+        For large arrays; removed at the end.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _exit)
+    faulthandler.enable()
+    # torch makes a folder for compiled code, which we have none of, when it is imported
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", folder)
+    child = Child(_channel(), Path(folder))
+    try:
+        child.serve()
+    except BrokenPipeError:
+        pass  # the window is gone
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        # nothing is left to be done, and torch takes its time
+        os._exit(0)
+
+
+class Child:
+    """One task at a time in the main thread, while another thread listens."""
+
+    def __init__(self, channel: Channel, folder: Path) -> None:
+        self._channel, self._folder = channel, folder
+        self._borrower = Borrower(folder)
+        self._tasks: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._stopped = threading.Event()
+
+    def serve(self) -> None:
+        """Run tasks until the window is gone."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._watch_parent, args=[os.getppid()], daemon=True).start()
+        self._channel.greet()
+        _warm_up()
+        self._tell_idle()
+        while (payload := self._tasks.get()) is not None:
+            self._tell_outcome(self._outcome(payload))
+            del payload
+            _release_memory()
+            self._tell_idle()
+
+    def tell(self, event: Event) -> None:
+        """Send an event to the window."""
+        self._channel.send(EVENT, self._borrower.pack(event))
+
+    def stop(self) -> bool:
+        """Whether the running task should stop."""
+        return self._stopped.is_set()
+
+    def _listen(self) -> None:
+        while (message := self._channel.receive()) is not None:
+            kind, payload = message
+            if kind == JOB:
+                # a request to stop that came too late for the last task is not for this one
+                self._stopped.clear()
+                self._tasks.put(payload)
+            elif kind == STOP:
+                self._stopped.set()
+        self._leave()
+
+    def _watch_parent(self, parent: int) -> None:
+        # the pipe does not close if a fork of the window still holds it
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Let the main thread clean up and exit; if it does not, exit without."""
+        self._tasks.put(None)
+        _thread.interrupt_main(signal.SIGTERM)
+        time.sleep(FAREWELL)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os._exit(1)
+
+    def _outcome(self, payload: bytes) -> Event:
+        task: Any = _Unknown
+        try:
+            folder, task = self._borrower.unpack(payload)
+            with contextlib.suppress(OSError):
+                os.chdir(folder)
+            self.tell(Started())
+            result = task.run(Reporter(self))
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            failed = failures.from_exception(error, task.doing, task.sparing)
+            return Cancelled() if self.stop() else failed
+        return Cancelled(result) if self.stop() else Finished(result)
+
+    def _tell_outcome(self, outcome: Event) -> None:
+        try:
+            self.tell(outcome)
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            self.tell(failures.from_exception(error, "Handing over the result", "ask for less"))
+
+    def _tell_idle(self) -> None:
+        self._channel.send(IDLE, str(psutil.Process().memory_info().rss).encode())
+
+
+class _Unknown:
+    """Stands for a task that could not be unpacked."""
+
+    doing = "Receiving the task"
+    sparing = "use fewer cells or frames"
+
+
+class Reporter:
+    """Passes on the first and the last report, changes of phase, and else a few a second."""
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+        self._last, self._phase = -INTERVAL, ""
+
+    def __call__(self, advanced: Advanced) -> None:
+        """Tell the window, or not."""
+        now = time.monotonic()
+        due = now - self._last >= INTERVAL or advanced.done == advanced.total
+        if due or advanced.phase != self._phase:
+            self._child.tell(advanced)
+            self._last, self._phase = now, advanced.phase
+
+    def stop(self) -> bool:
+        """Whether the task should stop."""
+        return self._child.stop()
+
+
+def _channel() -> Channel:
+    """Standard input and output for messages alone; what is printed goes to standard error."""
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return Channel(source, sink)
+
+
+def _warm_up() -> None:
+    """Import what tasks need, while the user is still choosing."""
+    try:
+        import torch
+
+        import napari_xcebra.attribution.by_frame
+        import napari_xcebra.learn.fitting  # noqa: F401
+
+        # the first optimizer makes torch import as much again
+        weight = torch.zeros(1, requires_grad=True)
+        weight.sum().backward()
+        torch.optim.Adam([weight], fused=True).step()
+    except Exception:
+        pass  # the task will meet the same error, and there is someone to tell then
+    gc.freeze()  # modules stay; collecting the leavings of a task need not go through them
+
+
+def _release_memory() -> None:
+    """Give back what the last task used, on the GPU above all."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+    if torch.backends.mps.is_available():
+        torch.mps.empty_cache()
+
+
+def _exit(*_: Any) -> None:
+    sys.exit(1)

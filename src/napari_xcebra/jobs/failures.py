@@ -1,0 +1,93 @@
+"""What went wrong, in a sentence to the user, with details for a report."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import traceback
+
+from napari_xcebra.errors import InputError, TrainingDiverged
+from napari_xcebra.jobs.events import Failed
+
+_MEMORY_SIGNS = (
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "cannot allocate memory",
+    "alloc_failed",
+    "cudaerrormemoryallocation",
+)
+"""What the allocators of torch (CPU on each system, CUDA, cuBLAS, Metal) say in a RuntimeError."""
+
+
+def from_exception(error: Exception, doing: str, sparing: str) -> Failed:
+    """Failure of a task that raised an exception, in the child."""
+    if isinstance(error, InputError | TrainingDiverged):
+        return Failed(str(error))
+    details = "".join(traceback.format_exception(error))
+    if out_of_memory(error):
+        return Failed(f"{doing} ran out of {_which_memory(error)}: {sparing}.", details)
+    first, *_ = str(error).strip().splitlines() or [""]
+    what = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    return Failed(f"{doing} failed unexpectedly ({what}): please report it.", details)
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether memory, of the computer or of the GPU, did not suffice."""
+    if isinstance(error, MemoryError):
+        return True
+    said = str(error).lower()
+    return isinstance(error, RuntimeError) and any(sign in said for sign in _MEMORY_SIGNS)
+
+
+def _which_memory(error: Exception) -> str:
+    said = str(error).lower()
+    on_gpu = any(word in said for word in ("cuda", "cublas", "mps ", "hip "))
+    return "memory on the GPU" if on_gpu else "memory"
+
+
+def from_exit(code: int | None, doing: str, sparing: str, output: str) -> Failed:
+    """Failure of a task whose process ended under it.
+
+    Parameters
+    ----------
+    code : int or None
+        Exit code; a signal if negative.
+    output : str
+        Last lines that the process wrote.
+    """
+    if code is not None and code == -getattr(signal, "SIGKILL", 9):
+        sentence = (
+            f"{doing} was killed by the system (SIGKILL), most likely because the computer ran "
+            f"out of memory: close other programs, {sparing}."
+        )
+    else:
+        sentence = f"{doing} crashed ({ending(code)}): try again, and report it if it recurs."
+    return Failed(sentence, output)
+
+
+def from_disk(error: OSError) -> Failed:
+    """Failure to write the arrays of a task to disk."""
+    return Failed(
+        "The recording could not be handed to the background process "
+        f"({error.strerror or error}): free some space in {tempfile.gettempdir()}."
+    )
+
+
+def from_start(reason: object, output: str = "") -> Failed:
+    """Failure to bring up a process at all."""
+    return Failed(
+        f"The background process could not be started ({reason}): check that napari-xcebra and "
+        "torch are installed in the Python that runs napari.",
+        output,
+    )
+
+
+def ending(code: int | None) -> str:
+    """How a process ended."""
+    if code is not None and code < 0:
+        try:
+            return f"signal {-code}, {signal.Signals(-code).name}"
+        except ValueError:
+            return f"signal {-code}"
+    return f"exit code {code}"

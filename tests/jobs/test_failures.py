@@ -1,0 +1,54 @@
+"""What went wrong is a sentence that says what to do."""
+
+import signal
+
+import pytest
+
+from napari_xcebra.errors import InputError, TrainingDiverged
+from napari_xcebra.jobs import FitTask, failures
+
+TASK = FitTask.doing, FitTask.sparing
+
+
+@pytest.mark.parametrize("kind", [InputError, TrainingDiverged])
+def test_errors_that_are_sentences_stay_as_they_are(kind):
+    assert failures.from_exception(kind("F.npy has 3 cells."), *TASK).sentence == (
+        "F.npy has 3 cells."
+    )
+
+
+@pytest.mark.parametrize(
+    "error, where",
+    [
+        (MemoryError(), "memory:"),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB."), "memory on the GPU:"),
+        (RuntimeError("MPS backend out of memory"), "memory on the GPU:"),
+        (RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling"), "memory on the GPU:"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "memory:"),
+        (RuntimeError("DefaultCPUAllocator: not enough memory: you tried"), "memory:"),
+    ],
+)
+def test_the_end_of_memory_says_what_to_try(error, where):
+    sentence = failures.from_exception(error, *TASK).sentence
+    assert sentence.startswith(f"Training ran out of {where}")
+    assert "batch_size" in sentence
+    assert "cpu" in sentence
+
+
+def test_an_unexpected_error_is_one_line_with_a_traceback_in_its_details():
+    try:
+        {}["first\nsecond"]
+    except KeyError as error:
+        failed = failures.from_exception(error, *TASK)
+    assert "\n" not in failed.sentence
+    assert "KeyError" in failed.sentence
+    assert "Traceback" in failed.details
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no signals here")
+def test_a_kill_points_to_memory_and_a_crash_to_its_signal():
+    killed = failures.from_exit(-signal.SIGKILL, *TASK, output="last words")
+    assert "memory" in killed.sentence
+    assert killed.details == "last words"
+    assert "SIGSEGV" in failures.from_exit(-signal.SIGSEGV, *TASK, output="").sentence
+    assert "exit code 3" in failures.from_exit(3, *TASK, output="").sentence

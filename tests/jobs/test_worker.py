@@ -1,0 +1,299 @@
+"""Jobs in a real child process: they report, end in one way, and leave nothing behind."""
+
+import gc
+import os
+import signal
+import time
+from dataclasses import replace
+
+import numpy as np
+import odd_tasks
+import psutil
+import pytest
+
+from napari_xcebra.attribution import attribute
+from napari_xcebra.jobs import (
+    Advanced,
+    AttributeTask,
+    Cancelled,
+    EmbedTask,
+    Failed,
+    Finished,
+    FitTask,
+    OverTimeTask,
+    Started,
+    Worker,
+    sending,
+)
+from napari_xcebra.learn import fit
+
+TIMEOUT = 120
+
+signals = pytest.mark.skipif(os.name != "posix", reason="no signals here")
+
+
+def outcome(job, kind=Finished):
+    ended = job.wait(TIMEOUT)
+    assert isinstance(ended, kind), ended
+    return ended
+
+
+def until(condition):
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_gone(pid):
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def wait_for_report(job):
+    next(event for event in job.events() if isinstance(event, Advanced))
+
+
+@pytest.fixture(scope="module")
+def trained(simulation, quick):
+    return fit(simulation.recording, simulation.factors, quick)
+
+
+def test_a_fit_is_the_same_as_in_this_process(worker, simulation, quick, trained):
+    job = worker.submit(FitTask(simulation.recording, simulation.factors, quick))
+    first, *between, last = list(job.events())
+    assert first == Started()
+    assert all(isinstance(event, Advanced) for event in between)
+    assert isinstance(last, Finished)
+    assert job.outcome is last
+    for name, weight in trained.weights.items():
+        np.testing.assert_allclose(last.result.weights[name], weight, rtol=1e-3, atol=1e-5)
+    for name, values in trained.history.items():
+        np.testing.assert_allclose(last.result.history[name], values, rtol=1e-3)
+    assert last.result.goodness["z2"].goodness == pytest.approx(trained.goodness["z2"].goodness)
+
+
+def test_progress_says_where_training_stands(worker, simulation, quick):
+    job = worker.submit(FitTask(simulation.recording, simulation.factors, quick))
+    reports = [event for event in job.events() if isinstance(event, Advanced)]
+    last = reports[-1]
+    assert (last.done, last.total, last.unit, last.phase) == (40, 40, "step", "holding")
+    assert set(last.loss) == {"z2", "time"}
+    assert last.chance == pytest.approx(np.log(128))
+    assert last.lambda_ == pytest.approx(0.05)
+    assert last.penalty > 0
+    assert last.seconds_left == 0
+    assert [report.done for report in reports] == sorted({report.done for report in reports})
+
+
+def test_an_attribution_is_the_same_and_belongs_to_this_process(worker, recording, trained):
+    frames = slice(100, 1500)
+    job = worker.submit(AttributeTask(trained, recording, "neuron-gradient", frames, "max"))
+    reports = [event for event in job.events() if isinstance(event, Advanced)]
+    result = outcome(job).result
+    expected = attribute(
+        trained, recording, "neuron-gradient", frames=frames, aggregate="max"
+    ).latent_scores
+    np.testing.assert_allclose(result.latent_scores, expected, rtol=1e-4)
+    assert result.fit is trained
+    assert result.recording is recording
+    assert (reports[-1].done, reports[-1].total, reports[-1].unit) == (1400, 1400, "frame")
+
+
+def test_scores_over_time_are_those_of_the_attribution(worker, recording, trained):
+    frames = slice(50, 90)
+    job = worker.submit(OverTimeTask(trained, recording, "time", frames, smooth=1.5))
+    expected = attribute(trained, recording).over_time("time", frames, smooth=1.5)
+    np.testing.assert_allclose(outcome(job).result, expected, rtol=1e-3)
+
+
+def test_scores_over_time_of_the_latents_average_to_those_of_the_factor(worker, recording, trained):
+    frames = np.array([3, 700, 701])
+    jobs = [
+        worker.submit(OverTimeTask(trained, recording, "time", frames, latent=latent))
+        for latent in (0, 1, None)
+    ]
+    first, second, mean = (outcome(job).result for job in jobs)
+    np.testing.assert_allclose((first + second) / 2, mean, rtol=1e-4)
+    job = worker.submit(OverTimeTask(trained, recording, "time", frames, latent=2))
+    assert "has no latent 2: 0 to 1" in outcome(job, Failed).sentence
+
+
+def test_an_embedding_of_some_frames_is_part_of_the_whole(worker, recording, trained):
+    job = worker.submit(EmbedTask(trained, recording, slice(10, 500, 7)))
+    expected = trained.embed(recording)[10:500:7]
+    np.testing.assert_allclose(outcome(job).result, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_sentence_to_the_user_passes_through_unchanged(worker, recording):
+    job = worker.submit(FitTask(recording, {"mood": ["mood"]}))
+    expected = Failed("There is no variable 'mood' in this recording; it has: z2.")
+    assert list(job.events())[-1] == expected
+
+
+@pytest.mark.parametrize("task", [odd_tasks.NoMemory(), odd_tasks.NoTorchMemory()])
+def test_the_end_of_memory_says_what_to_try(worker, task):
+    sentence = outcome(worker.submit(task), Failed).sentence
+    assert sentence == "An odd task ran out of memory: ask for less."
+
+
+def test_an_unexpected_error_is_one_line_and_its_details_hold_the_rest(worker, capfd):
+    failed = outcome(worker.submit(odd_tasks.Noisy()), Failed)
+    assert failed.sentence == (
+        "An odd task failed unexpectedly (ZeroDivisionError: by zero): please report it."
+    )
+    assert "odd_tasks.py" in failed.details
+    until(lambda: "complained" in outcome(worker.submit(odd_tasks.Noisy()), Failed).details)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_result_that_cannot_be_handed_over_is_a_failure(worker, recording):
+    assert "Handing over the result" in outcome(worker.submit(odd_tasks.Secret()), Failed).sentence
+    outcome(worker.submit(odd_tasks.Look(recording)))
+
+
+def test_a_task_that_cannot_be_pickled_is_a_failure_and_the_child_stays(worker, recording):
+    pid, *_ = outcome(worker.submit(odd_tasks.Look(recording))).result
+    outcome(worker.submit(odd_tasks.Echo(lambda: None)), Failed)
+    assert outcome(worker.submit(odd_tasks.Look(recording))).result[0] == pid
+
+
+def test_a_large_result_arrives(worker):
+    result = outcome(worker.submit(odd_tasks.Big(sending.FILE_FROM))).result
+    np.testing.assert_array_equal(result, np.arange(sending.FILE_FROM // 8))
+
+
+def test_the_recording_is_sent_once(worker, recording):
+    _, where, total = outcome(worker.submit(odd_tasks.Look(recording))).result
+    assert total == pytest.approx(float(np.sum(recording.traces, dtype=np.float64)))
+    curated = replace(recording, accepted=np.arange(recording.n_cells) > 0)
+    assert outcome(worker.submit(odd_tasks.Look(recording))).result[1] == where
+    assert outcome(worker.submit(odd_tasks.Look(curated))).result[1] == where
+
+
+def test_a_full_disk_is_a_sentence_and_the_next_job_works(worker, recording, monkeypatch):
+    traces = np.array(recording.traces)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sending, "FILE_FROM", traces.nbytes)
+        patch.setattr(sending, "_written", full)
+        failed = outcome(worker.submit(odd_tasks.Look(replace(recording, traces=traces))), Failed)
+    assert "No space left on device" in failed.sentence
+    changed = outcome(worker.submit(odd_tasks.Look(replace(recording, traces=traces)))).result
+    assert changed[2] == pytest.approx(float(traces.sum(dtype=np.float64)))
+
+
+def test_a_stopped_training_hands_over_what_it_learned(worker, simulation, quick):
+    settings = replace(quick, steps=100_000)
+    job = worker.submit(FitTask(simulation.recording, simulation.factors, settings))
+    wait_for_report(job)
+    pid = worker.pid
+    job.cancel(grace=TIMEOUT)
+    result = outcome(job, Cancelled).result
+    assert 0 < result.steps < 100_000
+    assert worker.pid == pid
+
+
+@signals
+def test_an_interrupt_from_the_terminal_does_not_reach_the_child(worker, simulation, quick):
+    job = worker.submit(FitTask(simulation.recording, simulation.factors, quick))
+    wait_for_report(job)
+    os.kill(worker.pid, signal.SIGINT)
+    outcome(job)
+
+
+def test_jobs_queue_and_one_that_waits_is_cancelled_at_once(worker, recording):
+    deaf = worker.submit(odd_tasks.Deaf())
+    wait_for_report(deaf)
+    waiting = worker.submit(odd_tasks.Look(recording))
+    after = worker.submit(odd_tasks.Look(recording))
+    waiting.cancel()
+    assert list(waiting.events()) == [Cancelled()]
+    assert deaf.outcome is None
+    pid = worker.pid
+    asked = time.monotonic()
+    deaf.cancel()
+    assert outcome(deaf, Cancelled) == Cancelled()
+    assert time.monotonic() - asked < 10  # 0.8 s on an idle machine
+    assert outcome(after).result[0] != pid
+    until(lambda: is_gone(pid))
+
+
+@signals
+def test_a_killed_child_is_one_failure_and_the_next_job_works(worker, recording):
+    deaf = worker.submit(odd_tasks.Deaf())
+    after = worker.submit(odd_tasks.Look(recording))
+    wait_for_report(deaf)
+    pid = worker.pid
+    os.kill(pid, signal.SIGKILL)
+    failed = [event for event in deaf.events() if isinstance(event, Failed)]
+    assert [failure.sentence for failure in failed] == [
+        "An odd task was killed by the system (SIGKILL), most likely because the computer ran "
+        "out of memory: close other programs, ask for less."
+    ]
+    seen_by, _, total = outcome(after).result
+    assert seen_by != pid
+    assert total == pytest.approx(float(np.sum(recording.traces, dtype=np.float64)))
+    assert is_gone(pid)
+
+
+@signals
+def test_a_crash_says_how_and_where(worker):
+    failed = outcome(worker.submit(odd_tasks.Crash()), Failed)
+    assert "SIGABRT" in failed.sentence
+    assert "odd_tasks.py" in failed.details
+
+
+def test_a_child_that_holds_much_memory_is_replaced(recording):
+    with Worker(memory_limit=1) as worker:
+        pid, *_ = outcome(worker.submit(odd_tasks.Look(recording))).result
+        until(lambda: worker.pid not in (None, pid))
+        until(lambda: is_gone(pid))
+
+
+def test_closing_ends_everything_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    worker = Worker()
+    job = worker.submit(odd_tasks.Deaf())
+    until(lambda: worker.pid is not None)
+    pid = worker.pid
+    worker.close()
+    assert list(job.events()) == [Cancelled()]
+    assert is_gone(pid)
+    assert worker.pid is None
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(RuntimeError, match="closed"):
+        worker.submit(odd_tasks.Deaf())
+    worker.close()
+
+
+def test_a_worker_that_nobody_holds_ends_its_child():
+    def started():
+        worker = Worker()
+        worker.start()
+        until(lambda: worker.pid is not None)
+        return worker.pid
+
+    pid = started()
+    gc.collect()
+    until(lambda: is_gone(pid))
+
+
+def test_a_python_that_cannot_be_started_is_a_sentence(monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.executable", str(tmp_path / "no-python"))
+    with Worker() as worker:
+        failed = outcome(worker.submit(odd_tasks.Deaf()), Failed)
+    assert "could not be started" in failed.sentence
+
+
+def test_a_python_without_the_package_is_a_sentence(monkeypatch):
+    monkeypatch.setattr("sys.path", [])
+    with Worker() as worker:
+        failed = outcome(worker.submit(odd_tasks.Deaf()), Failed)
+    assert "could not be started (exit code 1)" in failed.sentence
+    assert "ModuleNotFoundError" in failed.details
