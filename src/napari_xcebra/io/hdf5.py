@@ -54,7 +54,11 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
         if path.is_file() and not has_signature(path):
             raise InputError(f"{path} is not an HDF5 file, or its first bytes are damaged.")
         # on shares of a network, locks often cannot be had and are not needed for reading
-        with h5py.File(path, "r", locking="best-effort") as file:
+        with (
+            h5py.File(path, "r", locking="best-effort") as file,
+            # numbers of a damaged file overflow; they are looked at where that matters
+            np.errstate(over="ignore", invalid="ignore"),
+        ):
             yield file
 
 

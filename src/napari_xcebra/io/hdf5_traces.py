@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,7 @@ class Hdf5Traces(LazyTraces):
                 return np.zeros((frames.stop - frames.start, 0), np.float32)
             cells = slice(int(wanted.min()), int(wanted.max()) + 1)
             pick = wanted - cells.start
-        with open_hdf5(self.path) as file, np.errstate(over="ignore", invalid="ignore"):
+        with open_hdf5(self.path) as file:
             dataset = dataset_at(file, self.name)
             if dataset is None:
                 raise InputError(f"{self.path} no longer has {self.name}.")
@@ -105,22 +106,24 @@ def footprints_of_masks(
     Parameters
     ----------
     masks : dataset of (cells, height, width), or (cells, width, height) if `turned`
-        Weights; a pixel that is not above zero does not belong to the cell.
+        Weights; a pixel that is not above zero does not belong to the cell. A further axis, at the
+        end, is that of planes.
     cells : sequence of int, optional
         Which of the images, in this order.
     turned : bool
         Whether columns come before rows, as in a file of MATLAB.
     """
     check(masks)
-    if masks.ndim != 3 or masks.dtype.kind not in "biuf":
+    if masks.ndim not in (3, 4) or masks.dtype.kind not in "biuf":
         raise InputError(
             f"{masks.file.filename}: {masks.name} has shape {masks.shape} and type {masks.dtype}: "
             "an image in numbers for each cell is needed."
         )
     cells = np.arange(len(masks)) if cells is None else np.asarray(cells, np.int64)
-    height, width = masks.shape[1:]
-    step = max(1, BLOCK_BYTES // max(1, height * width * masks.dtype.itemsize))
-    cell, row, column, weight = [], [], [], []
+    height, width, *planes = (int(n) for n in masks.shape[1:])
+    pixels = math.prod((height, width, *planes))
+    step = max(1, BLOCK_BYTES // max(1, pixels * masks.dtype.itemsize))
+    cell, indices, weight = [], [], []
     for first in range(0, len(cells), step):
         wanted = cells[first : first + step]
         some = masks[int(wanted.min()) : int(wanted.max()) + 1] if _near(wanted) else None
@@ -128,13 +131,14 @@ def footprints_of_masks(
             mask = masks[int(place)] if some is None else some[place - wanted.min()]
             own = np.nonzero(mask > 0)
             cell.append(np.full(len(own[0]), i, np.int32))
-            row.append(own[0].astype(np.int32))
-            column.append(own[1].astype(np.int32))
+            indices.append(np.array(own, np.int32))
             weight.append(mask[own].astype(np.float32))
+    row, column, *plane = np.concatenate(indices, axis=1)
     if turned:
         row, column, height, width = column, row, width, height
-    joined = (np.concatenate(part) for part in (cell, row, column, weight))
-    return Footprints((int(height), int(width)), *joined)
+    shape = (*planes, height, width)
+    where = np.concatenate(cell), row, column, np.concatenate(weight)
+    return Footprints(shape, *where, plane[0] if plane else None)
 
 
 def _near(cells: np.ndarray) -> bool:

@@ -59,7 +59,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
         signals = _signals(estimates, path, notes)
         n_cells = next(iter(signals.values())).shape[1]
         dims = _dims(estimates, file, path)
-        weights = _matrix(estimates, "A", path)
+        weights = _matrix(estimates, "A")
         if weights is None or weights.shape != (np.prod(dims), n_cells):
             found = "no footprints" if weights is None else f"footprints of {weights.shape}"
             raise InputError(
@@ -127,7 +127,7 @@ def _numbers(group: h5py.Group, name: str) -> np.ndarray | None:
     return np.asarray(read(dataset))
 
 
-def _matrix(group: h5py.Group, name: str, path: Path) -> Any:
+def _matrix(group: h5py.Group, name: str) -> Any:
     """A sparse or plain matrix as CSC, or None."""
     parts = group_at(group, name)
     if parts is None:
@@ -135,7 +135,7 @@ def _matrix(group: h5py.Group, name: str, path: Path) -> Any:
         return None if plain is None or plain.ndim != 2 else scipy.sparse.csc_array(plain)
     values = [_numbers(parts, part) for part in ("data", "indices", "indptr", "shape")]
     if any(part is None for part in values):
-        raise InputError(f"{path}: estimates/{name} is incomplete.")
+        raise InputError(f"{group.file.filename}: estimates/{name} is incomplete.")
     data, rows, ends, shape = values
     matrix = scipy.sparse.csc_array((data, rows, ends), tuple(np.asarray(shape).tolist()))
     matrix.check_format(full_check=True)
@@ -211,7 +211,7 @@ def _images(
 def _mean_image(estimates: h5py.Group, weights: Any) -> np.ndarray | None:
     """(pixels,), or None where the model has no background that is known."""
     flat = _numbers(estimates, "b0")
-    space, time = _matrix(estimates, "b", Path()), _numbers(estimates, "f")
+    space, time = _matrix(estimates, "b"), _numbers(estimates, "f")
     if space is not None and time is not None and time.ndim == 2:
         if space.shape != (weights.shape[0], time.shape[0]) or not time.size:
             return None

@@ -1,0 +1,225 @@
+"""Behaviour in NWB files: time series, events and intervals, all on the clock of the session."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import h5py
+import numpy as np
+
+from napari_xcebra.io.extraction import Behavior, Intervals, Series
+from napari_xcebra.io.hdf5 import attribute, dataset_at, read
+from napari_xcebra.io.nwb_walk import (
+    Typed,
+    column_names,
+    of_type,
+    plain_column,
+    scaling,
+    times_of,
+)
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.recording import InputError
+
+SERIES = ("TimeSeries", "SpatialSeries", "PoseEstimationSeries")
+LARGEST = 2**30
+"""Bytes of one series; longer ones are raw signals rather than behaviour."""
+MOST_COLUMNS = 64
+INVALID = "invalid_times"
+"""The only name of intervals that the specification gives a meaning."""
+BIN = 0.01
+"""Seconds over which events are counted."""
+LONGEST = 2 * 24 * 3600.0
+"""Seconds that a session can last."""
+
+_UNITS = {
+    "centimeters": "cm", "centimeter": "cm", "meters": "m", "meter": "m", "millimeters": "mm",
+    "micrometers": "um", "microns": "um", "degrees": "deg", "degree": "deg", "radians": "rad",
+    "radian": "rad", "pixels": "px", "pixel": "px", "seconds": "s", "volts": "V", "hertz": "Hz",
+    "centimeters/second": "cm/s", "meters/second": "m/s", "centimeters per second": "cm/s",
+    "meters per second": "m/s", "unknown": "", "n.a.": "", "n/a": "", "na": "", "none": "",
+    "a.u.": "", "au": "", "arbitrary units": "", "no unit": "", "not_specified": "",
+}  # fmt: skip
+
+
+def behavior_in(
+    objects: Sequence[Typed],
+    settings: OpenSettings,
+    name: str = "",
+    frames: np.ndarray | None = None,
+) -> Behavior:
+    """All behaviour of a file.
+
+    Parameters
+    ----------
+    objects : sequence of Typed
+        Of the whole file.
+    settings : OpenSettings
+    name : str
+        What sentences call it.
+    frames : (frames,) float64, optional
+        Times of the imaging of the same file.
+    """
+    notes: list[str] = []
+    found: list[tuple[Typed, Series]] = []
+    events: list[tuple[Typed, np.ndarray]] = []
+    tables = [item for item in of_type(objects, "TimeIntervals") if item.name != INVALID]
+    intervals = [each for each in map(_table, tables) if each]
+    for item in _candidates(objects):
+        try:
+            if item.type == "IntervalSeries":
+                intervals.append(_epochs(item))
+            elif _are_events(item):
+                events.append((item, _event_times(item)))
+            else:
+                found.append((item, _series(item, settings)))
+        except InputError as error:
+            notes.append(f"Left out: {error}")
+    known = [series.times for _, series in found if series.times is not None]
+    known += [edge for each in intervals for edge in (each.start, each.stop)]
+    known += [] if frames is None else [frames]
+    for item, times in events:
+        found.append((item, _pulses(item, times, known)))
+        notes.append(f"{item.name} are {len(times)} events, given as events per second.")
+    return Behavior(_named(found), tuple(intervals), tuple(notes), name)
+
+
+def invalid_times(objects: Iterable[Typed], times: np.ndarray) -> np.ndarray:
+    """(frames,) bool, frames within the intervals that the file marks as invalid."""
+    invalid = np.zeros(len(times), bool)
+    for item in of_type(objects, "TimeIntervals"):
+        intervals = _table(item) if item.name == INVALID else None
+        if intervals is not None:
+            for start, stop in zip(intervals.start, intervals.stop, strict=True):
+                invalid |= (times >= start) & (times < stop)
+    return invalid
+
+
+def _candidates(objects: Iterable[Typed]) -> list[Typed]:
+    """Series that may be behaviour: not those of the imaging, nor what corrected its motion."""
+    return [
+        item
+        for item in of_type(objects, *SERIES, "IntervalSeries")
+        if isinstance(item.node, h5py.Group)
+        and item.holder != "CorrectedImageStack"
+        and not item.path.startswith(("/stimulus/templates/", "/general/"))
+    ]
+
+
+def _series(item: Typed, settings: OpenSettings) -> Series:
+    data = dataset_at(item.node, "data")
+    where = f"{item.node.file.filename}: {item.path}"
+    if data is None or data.dtype.kind not in "biuf" or data.ndim not in (1, 2):
+        raise InputError(f"{where} has no numbers, one row a sample.")
+    if data.ndim == 2 and not 0 < data.shape[1] <= MOST_COLUMNS:
+        raise InputError(f"{where} has {data.shape[1]} columns: up to {MOST_COLUMNS} are read.")
+    times = times_of(item.node, len(data))
+    if times is None:
+        raise InputError(f"{where} has neither timestamps nor a rate.")
+    factor, offset = scaling(data)
+    values = np.asarray(read(data, LARGEST))
+    if factor != 1 or offset != 0:
+        values = values * factor + offset
+    elif values.dtype.kind == "b":
+        values = values.astype(np.uint8)
+    values = _likely(item, values, settings.likelihood)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    unit = str(attribute(data, "unit", "") or "").strip()
+    times, values = _ascending(times, values)
+    series = Series(item.name, values, times, _UNITS.get(unit.lower(), unit[:20]))
+    if item.holder == "CompassDirection" and values.ndim == 1:
+        series = replace(series, kind="circular")
+    return series
+
+
+def _likely(item: Typed, values: np.ndarray, least: float) -> np.ndarray:
+    """Points of a pose, those that are less likely as not known."""
+    confidence = dataset_at(item.node, "confidence")
+    if item.type != "PoseEstimationSeries" or confidence is None:
+        return values
+    likely = np.asarray(read(confidence, LARGEST)) >= least
+    if likely.shape != values.shape[:1]:
+        return values
+    return np.where(likely[:, None] if values.ndim == 2 else likely, values, np.nan)
+
+
+def _ascending(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Samples whose time is known, in the order of time."""
+    known = np.isfinite(times)
+    if not known.all():
+        times, values = times[known], values[known]
+    if (np.diff(times) < 0).any():
+        order = np.argsort(times, kind="stable")
+        times, values = times[order], values[order]
+    return times, values
+
+
+def _are_events(item: Typed) -> bool:
+    return item.holder == "BehavioralEvents" and dataset_at(item.node, "timestamps") is not None
+
+
+def _event_times(item: Typed) -> np.ndarray:
+    times = np.asarray(read(dataset_at(item.node, "timestamps"), LARGEST), np.float64).reshape(-1)
+    times = np.sort(times[np.isfinite(times)])
+    if not len(times) or times[-1] - times[0] >= LONGEST:
+        raise InputError(f"{item.node.file.filename}: {item.path} has no events, or absurd times.")
+    return times
+
+
+def _pulses(item: Typed, times: np.ndarray, known: Iterable[np.ndarray]) -> Series:
+    """Events per second, over the time in which anything is known to have been recorded.
+
+    Between events nothing happened, which is known as well: so they are counted in bins rather
+    than taken as samples.
+    """
+    edges = np.concatenate([[0.0], times, *known])
+    near = edges[np.abs(edges - times[0]) < LONGEST]
+    count = int((near.max() - near.min() + 1.0) / BIN) + 1
+    counts, bins = np.histogram(times, near.min() + BIN * np.arange(count + 1))
+    return Series(item.name, counts / BIN, bins[:-1] + BIN / 2, "1/s", "continuous")
+
+
+def _epochs(item: Typed) -> Intervals:
+    """Intervals of a series that is above zero at each beginning and below zero at each end."""
+    data, where = dataset_at(item.node, "data"), f"{item.node.file.filename}: {item.path}"
+    if data is None or data.ndim != 1 or data.dtype.kind not in "iuf":
+        raise InputError(f"{where} has no beginnings and ends.")
+    marks, times = np.asarray(read(data, LARGEST)), times_of(item.node, len(data))
+    if times is None:
+        raise InputError(f"{where} has no timestamps.")
+    start, stop = times[marks > 0], times[marks < 0]
+    if not len(start) or len(start) != len(stop) or (stop < start).any():
+        raise InputError(f"{where} has {len(start)} beginnings and {len(stop)} ends.")
+    return Intervals(item.name, start, stop)
+
+
+def _table(item: Typed) -> Intervals | None:
+    """Trials, epochs or other intervals, with those columns that have one value each."""
+    if not isinstance(item.node, h5py.Group):
+        return None
+    start, stop = (plain_column(item.node, name) for name in ("start_time", "stop_time"))
+    if start is None or stop is None or len(start) != len(stop) or not len(start):
+        return None
+    if start.dtype.kind not in "iuf" or stop.dtype.kind not in "iuf":
+        return None
+    columns = {}
+    for name in column_names(item.node):
+        column = plain_column(item.node, name) if name not in ("start_time", "stop_time") else None
+        if column is not None and len(column) == len(start):
+            columns[name] = column
+    return Intervals(item.name, start.astype(np.float64), stop.astype(np.float64), columns)
+
+
+def _named(found: Sequence[tuple[Typed, Series]]) -> tuple[Series, ...]:
+    """Series of different names: those that share one are told apart by what they lie in."""
+    count = Counter(series.name for _, series in found)
+    named, taken = [], set()
+    for item, series in found:
+        name = series.name if count[series.name] == 1 else f"{item.holder_name}_{series.name}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        named.append(replace(series, name=name))
+    return tuple(named)

@@ -1,0 +1,179 @@
+"""Traces in NWB files: which series is what, and which row of which table each column is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import h5py
+import numpy as np
+
+from napari_xcebra.io.extraction import Signal
+from napari_xcebra.io.hdf5 import address, attribute, dataset_at, read
+from napari_xcebra.io.hdf5_traces import Hdf5Traces
+from napari_xcebra.io.nwb_walk import Typed, of_type, rate_of, scaling, times_of
+from napari_xcebra.recording import InputError
+
+_SIGNALS: tuple[tuple[Signal | None, str], ...] = (
+    ("fluorescence", r"corrected|subtracted"),
+    ("neuropil", r"neuropil|fneu"),
+    ("events", r"deconv|spike|spks|event|inferred"),
+    ("denoised", r"denois"),
+    ("dff", r"d(elta)?_?f_?(over|/|_)?_?f|Δf"),
+    (None, r"background|baseline"),
+)
+"""What the name of a series or of what it lies in says, the first that fits; None: of no use."""
+_CONTAINERS: dict[str, Signal] = {"DfOverF": "dff", "Fluorescence": "fluorescence"}
+_PREFERRED: tuple[Signal, ...] = ("fluorescence", "dff", "traces", "denoised", "events", "neuropil")
+
+
+@dataclass(frozen=True)
+class Response:
+    """One RoiResponseSeries.
+
+    Parameters
+    ----------
+    name : str
+        Its path in the file.
+    signal : Signal
+    series : group
+    data : dataset of (frames, columns), or (columns, frames) if `cells_first`
+    rows : (columns,) int
+        Row of the table of ROIs that each column is.
+    table : group or None
+        The PlaneSegmentation.
+    cells_first : bool
+    """
+
+    name: str
+    signal: Signal
+    series: h5py.Group
+    data: h5py.Dataset
+    rows: np.ndarray
+    table: h5py.Group | None
+    cells_first: bool
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The traces of one table of ROIs.
+
+    Parameters
+    ----------
+    table : group or None
+    rows : (cells,) int
+        Rows of the table that have traces, in its order.
+    signals : dict of Signal to (frames, cells) traces
+    times : (frames,) float64 or None
+    rate : float or None
+    """
+
+    table: h5py.Group | None
+    rows: np.ndarray
+    signals: dict[Signal, Hdf5Traces]
+    times: np.ndarray | None
+    rate: float | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Frames and cells."""
+        return next(iter(self.signals.values())).shape
+
+
+def planes_in(objects: Sequence[Typed], notes: list[str]) -> list[Plane]:
+    """Traces of the file, by the table of ROIs they belong to."""
+    tables = [t.node for t in of_type(objects, "PlaneSegmentation") if _is_group(t)]
+    responses = []
+    for item in of_type(objects, "RoiResponseSeries"):
+        signal = signal_of(item)
+        if signal is None:
+            notes.append(f"{item.name} is left out: it holds no activity of cells.")
+        elif _is_group(item):
+            responses.append(_response(item, signal, tables, notes))
+    by_table: dict[int, list[Response]] = {}
+    for response in responses:
+        key = -1 if response.table is None else address(response.table)
+        by_table.setdefault(key, []).append(response)
+    return [_plane(of_table, notes) for of_table in by_table.values()]
+
+
+def signal_of(item: Typed) -> Signal | None:
+    """What a series holds: by its own name, that of its container, or the container's type."""
+    for name in (item.name, item.holder_name):
+        for signal, pattern in _SIGNALS:
+            if re.search(pattern, name, re.IGNORECASE):
+                return signal
+    return _CONTAINERS.get(item.holder, "traces")
+
+
+def _is_group(item: Typed) -> bool:
+    return isinstance(item.node, h5py.Group)
+
+
+def _response(
+    item: Typed, signal: Signal, tables: Sequence[h5py.Group], notes: list[str]
+) -> Response:
+    data, where = dataset_at(item.node, "data"), f"{item.node.file.filename}: {item.path}"
+    if data is None or data.ndim not in (1, 2):
+        raise InputError(f"{where} has no data of frames × ROIs.")
+    region = dataset_at(item.node, "rois")
+    table = _table(region, tables)
+    if region is None:
+        rows = np.arange(1 if data.ndim == 1 else data.shape[1])
+    else:
+        rows = np.asarray(read(region), np.int64).reshape(-1)
+    columns = 1 if data.ndim == 1 else data.shape[1]
+    cells_first = data.ndim == 2 and columns != len(rows) == data.shape[0]
+    if cells_first:
+        notes.append(f"{item.name} has ROIs before frames: it was turned.")
+    elif columns != len(rows):
+        raise InputError(f"{where} has {columns} columns but names {len(rows)} ROIs.")
+    if len(rows) and rows.min() < 0:
+        raise InputError(f"{where} names the ROI {rows.min()}: rows from 0 on are needed.")
+    return Response(item.path, signal, item.node, data, rows, table, cells_first)
+
+
+def _table(region: h5py.Dataset | None, tables: Sequence[h5py.Group]) -> h5py.Group | None:
+    """The table that a region refers to."""
+    reference = None if region is None else attribute(region, "table")
+    if region is not None and isinstance(reference, h5py.Reference) and reference:
+        target = region.file[reference]
+        for table in tables:
+            if address(table) == address(target):
+                return table
+    return tables[0] if len(tables) == 1 else None
+
+
+def _plane(responses: Iterable[Response], notes: list[str]) -> Plane:
+    """Signals of one table, those of the same cells and frames; of each kind the first."""
+    ordered = sorted(responses, key=lambda response: _PREFERRED.index(response.signal))
+    main = ordered[0]
+    rows, first = np.unique(main.rows, return_index=True)
+    signals = {main.signal: _traces(main, first)}
+    frames = signals[main.signal].shape[0]
+    for other in ordered[1:]:
+        places = {row: column for column, row in reversed(list(enumerate(other.rows.tolist())))}
+        long = other.data.shape[1 if other.cells_first else 0]
+        if other.signal in signals or long != frames or not set(rows.tolist()) <= set(places):
+            why = "there is another of its kind" if other.signal in signals else (
+                f"it has other ROIs or frames than {main.name}"
+            )  # fmt: skip
+            notes.append(f"{other.name} is left out: {why}.")
+            continue
+        columns = np.array([places[row] for row in rows.tolist()], np.int64)
+        signals[other.signal] = _traces(other, columns)
+    return Plane(main.table, rows, signals, times_of(main.series, frames), rate_of(main.series))
+
+
+def _traces(response: Response, columns: np.ndarray) -> Hdf5Traces:
+    factor, offset = scaling(response.data)
+    wide = len(response.rows)
+    in_order = np.array_equal(columns, np.arange(wide))
+    return Hdf5Traces.of(
+        response.data,
+        cells_first=response.cells_first,
+        columns=None if in_order else columns,
+        factor=factor,
+        offset=offset,
+    )
