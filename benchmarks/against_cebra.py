@@ -38,6 +38,7 @@ from reference import (
     make_loader,
     one_inversion,
 )
+from report import processor
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
@@ -501,14 +502,6 @@ def verdict(met: bool) -> str:
 
 def log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def processor() -> str:
-    """Name of the processor, where the system tells it."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text().splitlines() if told.exists() else []
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def describe_machine() -> None:

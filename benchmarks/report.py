@@ -35,7 +35,7 @@ def processor() -> str:
         for line in cpuinfo.read_text().splitlines():
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
-    return platform.processor()
+    return platform.processor() or platform.machine()
 
 
 def bootstrapped(values: list[float], draws: int = 1000) -> tuple[float, float, float]:

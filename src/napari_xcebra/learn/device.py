@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -33,6 +33,21 @@ class FrameData:
         if self.window == 1:
             return self.rows.index_select(0, index)
         return self.rows[index[:, None] + self.lags].transpose(1, 2)
+
+
+def embedded(
+    encoder: Callable[[Tensor], Tensor], data: FrameData, frames: np.ndarray
+) -> np.ndarray:
+    """Embedding at these frames, NaN elsewhere: (all frames, latents) float32."""
+    found = None
+    with torch.no_grad():
+        for chunk in np.array_split(frames, max(1, len(frames) // 4096)):
+            values = encoder(data[chunk]).cpu().numpy()
+            if found is None:
+                found = np.full((len(data.rows), values.shape[1]), np.nan, np.float32)
+            found[chunk] = values
+    assert found is not None
+    return found
 
 
 def choose_device(name: str) -> torch.device:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from napari_xcebra.learn.device import embedded
 from napari_xcebra.learn.objective import info_nce
 from napari_xcebra.learn.parts import TIME, Part
 from napari_xcebra.learn.sampling import LabelNeighbours
@@ -74,11 +75,8 @@ def _seen(training: Training) -> Blocks:
 
 def embed(training: Training, frames: np.ndarray) -> np.ndarray:
     """Embedding in the units of the similarity at these frames, NaN elsewhere."""
-    embedding = np.full((len(training.data.rows), training.encoder.latents), np.nan, np.float32)
-    scale = training.scale()
-    for chunk in np.array_split(frames, max(1, len(frames) // 4096)):
-        embedding[chunk] = (training.encoder(training.data[chunk]) * scale).cpu().numpy()
-    return embedding
+    scale = training.scale().detach().cpu().numpy()
+    return embedded(training.encoder, training.data, frames) * scale
 
 
 def _contrastive_goodness(

@@ -111,17 +111,11 @@ class Fit:
 
     def embed(self, recording: Recording) -> np.ndarray:
         """Embedding of every frame, NaN where its window leaves the trial: (frames, latents)."""
-        import torch
+        from napari_xcebra.learn.device import embedded, limited_threads
 
-        from napari_xcebra.learn.device import limited_threads
-
-        encoder, data = self.encoder(), self.frame_data(recording)
-        embedding = np.full((recording.n_frames, encoder.latents), np.nan, np.float32)
         frames = usable_frames(recording, self.settings.window)
-        with limited_threads(self.settings.threads), torch.no_grad():
-            for chunk in np.array_split(frames, max(1, len(frames) // 4096)):
-                embedding[chunk] = encoder(data[chunk]).cpu().numpy()
-        return embedding
+        with limited_threads(self.settings.threads):
+            return embedded(self.encoder(), self.frame_data(recording), frames)
 
     def summary(self) -> str:
         """Verdict of every factor, a line each."""
