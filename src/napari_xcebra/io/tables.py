@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -61,7 +62,7 @@ def read_table(path: Path, keep: Collection[str] = ()) -> pd.DataFrame:
         table = _read_parquet(path) if is_parquet(path) else _read_text(path)
     if table.empty:
         raise InputError(f"{path} has no rows.")
-    numbered = [c for c in table.columns if _numbers_rows(table, c) and str(c) not in keep]
+    numbered = [c for c, d in table.dtypes.items() if _numbers_rows(str(c), d) and c not in keep]
     return table.drop(columns=numbered)
 
 
@@ -181,10 +182,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         return file.read(use_threads=False).to_pandas(ignore_metadata=True)
 
 
-def _numbers_rows(table: pd.DataFrame, name: Hashable) -> bool:
-    if str(name).startswith("__index_level_"):  # an index of pandas; it may also be one of dates
-        return pd.api.types.is_integer_dtype(table.dtypes[name])
-    return str(name).startswith("Unnamed: ") or str(name) == "frame"
+def _numbers_rows(name: str, dtype: Any) -> bool:
+    if name.startswith("__index_level_"):  # an index of pandas; it may also be one of dates
+        return pd.api.types.is_integer_dtype(dtype)
+    return name.startswith("Unnamed: ") or name == "frame"
 
 
 def _is_header(names: tuple[str, ...]) -> bool:
