@@ -135,6 +135,19 @@ def test_numbers_of_any_type_are_read_as_float32(tmp_path):
         NpyTraces(tmp_path / "F.npy", cells_first=True)[:]
 
 
+def test_nothing_is_taken_from_a_constant_trace(tmp_path, reading):
+    fluorescence = ARRAY.copy()
+    fluorescence[:, 2], fluorescence[:, 5] = 0, 1.5
+    fluorescence[:-1, 4] = 0  # all but constant
+    neuropil = np.random.default_rng(1).random(ARRAY.shape).astype(np.float32)
+    for source in (fluorescence, on_disk(tmp_path / "F.npy", fluorescence)):
+        traces = CorrectedTraces(source, neuropil, 0.5)
+        expected = fluorescence - 0.5 * neuropil
+        expected[:, [2, 5]] = [0, 1.5]
+        np.testing.assert_array_equal(traces[3:5, 1:6], expected[3:5, 1:6])
+        np.testing.assert_array_equal(traces[:], expected)
+
+
 def test_traces_are_pickled_as_their_path(tmp_path):
     traces = on_disk(tmp_path / "F.npy", np.zeros((1000, 1000), np.float32))
     assert traces.shape == (1000, 1000)

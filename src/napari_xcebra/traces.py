@@ -168,7 +168,11 @@ class JoinedTraces(LazyTraces):
 
 @dataclass(frozen=True)
 class CorrectedTraces(LazyTraces):
-    """Fluorescence less a share of the neuropil around each cell."""
+    """Fluorescence less a share of the neuropil around each cell.
+
+    Nothing is taken from a constant trace. suite2p has such for ROIs that share every pixel with
+    others; they would turn into the neuropil upside down, and look alive.
+    """
 
     fluorescence: LazyTraces | np.ndarray
     neuropil: LazyTraces | np.ndarray
@@ -182,9 +186,28 @@ class CorrectedTraces(LazyTraces):
     def block(self, frames: slice, cells: slice) -> np.ndarray:
         """(frames, cells) float32."""
         neuropil = read_block(self.neuropil, frames, cells)
+        neuropil[:, self._are_constant(cells)] = 0
         with np.errstate(all="ignore"):  # what is not finite is reported where it is used
             neuropil *= np.float32(self.coefficient)
             return read_block(self.fluorescence, frames, cells) - neuropil
+
+    def _are_constant(self, cells: slice) -> np.ndarray:
+        """(cells,) bool; a few frames tell all others apart, which spares reading them."""
+        if (self._constant[cells] < 0).any():
+            some = np.linspace(0, self.shape[0] - 1, 8).astype(int).tolist()
+            probe = [read_block(self.fluorescence, slice(f, f + 1), cells)[0] for f in some]
+            constant = (np.array(probe) == probe[0]).all(axis=0)
+            for cell in np.flatnonzero(constant) + cells.start:
+                own = slice(int(cell), int(cell) + 1)
+                trace = read_block(self.fluorescence, slice(0, self.shape[0]), own)
+                constant[cell - cells.start] = (trace == trace[0]).all()
+            self._constant[cells] = constant
+        return self._constant[cells] == 1
+
+    @cached_property
+    def _constant(self) -> np.ndarray:
+        """(cells,) int8, 1 for constant cells, -1 where not known yet."""
+        return np.full(self.shape[1], -1, np.int8)
 
 
 def in_blocks(traces: LazyTraces | np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:

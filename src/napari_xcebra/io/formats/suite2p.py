@@ -1,0 +1,214 @@
+"""suite2p: a plane folder, `combined`, or a folder with planes (see `suite2p_plane`).
+
+The planes of a folder become one recording: their cells are numbered on as in `combined`, and
+their footprints and images are stacked. `combined` is used if it is what was asked for, or if
+there are no planes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from napari_xcebra.footprints import Footprints
+from napari_xcebra.io import suite2p_facts
+from napari_xcebra.io.extraction import Extraction
+from napari_xcebra.io.npy import read_npy, sentence_on_failure
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.io.suite2p_plane import read_plane
+from napari_xcebra.recording import InputError
+from napari_xcebra.traces import JoinedTraces
+
+NAME = "suite2p (a folder with F.npy, or with plane folders)"
+
+_FILES = {
+    "F.npy", "Fneu.npy", "spks.npy", "stat.npy", "iscell.npy", "redcell.npy", *suite2p_facts.FILES
+}  # fmt: skip
+_FRAMES_APART = 10
+"""Frames by which planes of one volume may differ (it is one, as a rule)."""
+
+
+def sniff(path: Path) -> bool:
+    """Whether there are files of suite2p's names, in the folder or in plane folders in it."""
+    try:
+        return bool(_folders(path))
+    except OSError:
+        return False
+
+
+def load(path: Path, settings: OpenSettings) -> Extraction:
+    """What suite2p found, in one plane or in all."""
+    with sentence_on_failure(path):
+        return _loaded(path)
+
+
+def _loaded(path: Path) -> Extraction:
+    folders = _folders(path)
+    if not folders:
+        raise InputError(f"{path} has no F.npy, neither in it nor in plane folders.")
+    planes = {folder.name: read_plane(folder) for folder in folders if _is_extracted(folder)}
+    if not planes:
+        raise InputError(f"{path} has no F.npy: suite2p extracted no traces.")
+    whole = stacked(planes, path) if len(planes) > 1 else next(iter(planes.values()))
+    empty = [f"{f.name} has no F.npy: left out." for f in folders if f.name not in planes]
+    others = () if folders[0] == path or path.is_file() else _other_cells(folders[0], whole)
+    return replace(whole, notes=(*whole.notes, *empty, *others))
+
+
+def stacked(planes: Mapping[str, Extraction], path: Path) -> Extraction:
+    """One extraction of several planes, in their order."""
+    parts = list(planes.values())
+    lengths = [part.n_frames for part in parts]
+    if max(lengths) - min(lengths) > _FRAMES_APART:
+        raise InputError(
+            f"{path} has planes of {min(lengths)} to {max(lengths)} frames: they are not of one "
+            "recording. Open a plane by itself."
+        )
+    notes = _joined_notes(planes)
+    if max(lengths) > min(lengths):
+        notes += (f"Planes have {min(lengths)} to {max(lengths)} frames: cut to the shortest.",)
+    shared = [name for name in parts[0].signals if all(name in part.signals for part in parts)]
+    n_frames, first = min(lengths), parts[0]
+    starts = None if first.starts is None else first.starts[first.starts < n_frames]
+    return Extraction(
+        {name: JoinedTraces(tuple(part.signals[name] for part in parts)) for name in shared},
+        next((part.rate for part in parts if part.rate), None),
+        cell_ids=np.arange(sum(part.n_cells for part in parts)),
+        accepted=_joined_flags(parts),
+        cells=_joined_columns(planes),
+        footprints=_stacked_footprints(parts),
+        images=_stacked_images(parts),
+        excluded=_excluded(parts, n_frames),
+        starts=starts,
+        neuropil_coefficient=first.neuropil_coefficient,
+        notes=notes,
+    )
+
+
+def _folders(path: Path) -> list[Path]:
+    """Folders to read: one, or those of several planes; none if this is not suite2p's."""
+    if path.is_file():
+        beside = [name for name in _FILES if (path.parent / name).is_file()]
+        return _folders(path.parent) if path.name in _FILES and len(beside) > 1 else []
+    if not path.is_dir():
+        return []
+    for folder in (path, path / "suite2p"):
+        if _is_extracted(folder):
+            return [folder]
+        numbers = {_number(plane): plane for plane in folder.glob("plane*") if plane.is_dir()}
+        planes = [numbers[number] for number in sorted(numbers) if number >= 0]
+        if any(_is_extracted(plane) or (plane / "ops.npy").is_file() for plane in planes):
+            return planes
+        if _is_extracted(folder / "combined"):
+            return [folder / "combined"]
+        if (folder / "stat.npy").is_file():
+            return [folder]
+    return []
+
+
+def _is_extracted(folder: Path) -> bool:
+    return (folder / "F.npy").is_file()
+
+
+def _number(plane: Path) -> int:
+    match = re.fullmatch(r"plane_?(\d{1,6})", plane.name)
+    return int(match.group(1)) if match else -1
+
+
+def _joined_notes(planes: Mapping[str, Extraction]) -> tuple[str, ...]:
+    """Notes of the planes: what holds for all of them once, all else by the name of the plane."""
+    everywhere = set.intersection(*(set(part.notes) for part in planes.values()))
+    first = next(iter(planes.values()))
+    shared = [note for note in first.notes if note in everywhere]
+    single = [
+        f"{name}: {note}"
+        for name, part in planes.items()
+        for note in part.notes
+        if note not in everywhere
+    ]
+    rates = {part.rate for part in planes.values()}
+    if len(rates) > 1:
+        single.append(f"Planes have different rates: {next(r for r in rates if r):g} Hz is used.")
+    return (*shared, *single)
+
+
+def _joined_flags(parts: Sequence[Extraction]) -> np.ndarray | None:
+    if all(part.accepted is None for part in parts):
+        return None
+    every = [np.ones(p.n_cells, bool) if p.accepted is None else p.accepted for p in parts]
+    return np.concatenate(every)
+
+
+def _joined_columns(planes: Mapping[str, Extraction]) -> dict[str, np.ndarray]:
+    """What is known about the cells of all planes; NaN where a plane does not know it."""
+    parts = list(planes.values())
+    names = dict.fromkeys(name for part in parts for name in part.cells)
+    columns = {
+        name: np.concatenate([p.cells.get(name, np.full(p.n_cells, np.nan)) for p in parts])
+        for name in names
+    }
+    numbers = [_number(Path(name)) for name in planes]
+    columns["plane"] = np.repeat(numbers, [part.n_cells for part in parts])
+    columns["roi"] = np.concatenate([np.arange(part.n_cells) for part in parts])
+    return columns
+
+
+def _stacked_footprints(parts: Sequence[Extraction]) -> Footprints | None:
+    found = [(i, part.footprints) for i, part in enumerate(parts) if part.footprints is not None]
+    if not found:
+        return None
+    first = np.cumsum([0, *(part.n_cells for part in parts)])
+    height, width = (max(f.shape[axis] for _, f in found) for axis in (0, 1))
+    return Footprints(
+        (len(parts), height, width),
+        cell=np.concatenate([f.cell + first[i] for i, f in found]).astype(np.int32),
+        row=np.concatenate([f.row for _, f in found]),
+        column=np.concatenate([f.column for _, f in found]),
+        weight=np.concatenate([f.weight for _, f in found]),
+        plane=np.concatenate([np.full(len(f.cell), i, np.int32) for i, f in found]),
+    )
+
+
+def _stacked_images(parts: Sequence[Extraction]) -> dict[str, np.ndarray]:
+    """Images (planes, height, width); what a plane lacks has the least value of the others."""
+    stacks = {}
+    for name in dict.fromkeys(name for part in parts for name in part.images):
+        found = {i: part.images[name] for i, part in enumerate(parts) if name in part.images}
+        height, width = np.max([_field(part) for part in parts], axis=0)
+        least = min(image.min() for image in found.values())
+        stacks[name] = np.full((len(parts), height, width), least, np.float32)
+        for i, image in found.items():
+            stacks[name][i, : image.shape[0], : image.shape[1]] = image
+    return stacks
+
+
+def _field(part: Extraction) -> tuple[int, ...]:
+    images = [image.shape for image in part.images.values()]
+    return part.footprints.shape if part.footprints is not None else (*images, (0, 0))[0]
+
+
+def _excluded(parts: Sequence[Extraction], n_frames: int) -> np.ndarray | None:
+    marked = [part.excluded[:n_frames] for part in parts if part.excluded is not None]
+    return np.any(marked, axis=0) if marked else None
+
+
+def _other_cells(plane: Path, whole: Extraction) -> tuple[str, ...]:
+    """A note if `combined` has other cells, or other decisions: suite2p keeps those to itself."""
+    combined = plane.parent / "combined"
+    if plane.name == "combined" or not (combined / "iscell.npy").is_file():
+        return ()
+    try:
+        flags = read_npy(combined / "iscell.npy")[:, 0] > 0
+    except (InputError, IndexError):
+        return ()
+    if len(flags) != whole.n_cells:
+        but = f"has {len(flags)} ROIs, the planes have {whole.n_cells}"
+    elif whole.accepted is not None and (flags != whole.accepted).any():
+        but = f"decides otherwise on {int((flags != whole.accepted).sum())} cells"
+    else:
+        return ()
+    return (f"The folder combined {but}: open it instead if that is what you want.",)

@@ -1,0 +1,183 @@
+"""What suite2p says about a plane apart from its traces: rate, field of view, images, bad frames.
+
+Versions 0.x keep all of it in ``ops.npy``; 1.x in ``db.npy``, ``settings.npy``,
+``reg_outputs.npy`` and ``detect_outputs.npy``, and may write an ``ops.npy`` of all four as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from napari_xcebra.io.pickles import read_object_npy
+from napari_xcebra.recording import InputError
+
+FILES = ("db.npy", "settings.npy", "reg_outputs.npy", "detect_outputs.npy", "ops.npy")
+"""Later ones say it better: `db` has the mean image before registration, the others after."""
+LARGEST_FIELD = 2**28
+"""Pixels that a field of view may have (16,384 × 16,384)."""
+
+Real = int | float | np.integer | np.floating
+
+_IMAGES = {
+    "mean": "meanImg",
+    "enhanced": "meanImgE",
+    "max": "max_proj",
+    "correlation": "Vcorr",
+    "mean of channel 2": "meanImg_chan2",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Entries of the files above by their names, whatever they are: none is trusted."""
+
+    entries: Mapping[str, Any]
+
+    def number(self, *names: str, low: float, high: float) -> float | None:
+        """Number under a name, or names within each other, if it is one and between the bounds."""
+        value: Any = self.entries
+        for name in names:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if isinstance(value, bool) or not isinstance(value, Real):
+            return None
+        return float(value) if low <= value <= high else None
+
+    def array(self, name: str, kinds: str = "biuf") -> np.ndarray | None:
+        """Array, or list of numbers, under a name, if its values are of one of these kinds."""
+        value = self.entries.get(name)
+        if not isinstance(value, np.ndarray | list | tuple):
+            return None
+        try:
+            array = np.asarray(value)
+        except (ValueError, TypeError, RecursionError):  # such as lists of different lengths
+            return None
+        return array if array.dtype.kind in kinds else None
+
+    @property
+    def version(self) -> str:
+        """Version of suite2p that wrote it; empty if not said."""
+        version = self.entries.get("suite2p_version", self.entries.get("version"))
+        return version if isinstance(version, str) and len(version) < 30 else ""
+
+    @property
+    def rate(self) -> float | None:
+        """Frames per second of a plane; volumes per second where there are several."""
+        return self.number("fs", low=1e-6, high=1e5) or None
+
+    @property
+    def neuropil_coefficient(self) -> float | None:
+        """Share of the neuropil that suite2p took away before deconvolution."""
+        old = self.number("neucoeff", low=0, high=2)
+        new = self.number("extraction", "neuropil_coefficient", low=0, high=2)
+        return new if old is None else old
+
+    @property
+    def deconvolved(self) -> bool:
+        """Whether spks.npy holds events: suite2p fills it with zeros if it was not to find any."""
+        run = self.entries.get("run")
+        new = run.get("do_deconvolution", True) if isinstance(run, Mapping) else True
+        return bool(self.entries.get("spikedetect", True)) and bool(new)
+
+    @property
+    def field(self) -> tuple[int, int] | None:
+        """Height and width of the field of view, in pixels."""
+        mean = self.array("meanImg")
+        sizes = [self.number(name, low=1, high=LARGEST_FIELD) for name in ("Ly", "Lx")]
+        if None in sizes and mean is not None and mean.ndim == 2 and mean.size:
+            sizes = [float(size) for size in mean.shape]
+        height, width = (int(size or 0) for size in sizes)
+        return (height, width) if 0 < height * width <= LARGEST_FIELD else None
+
+    def images(self, field: tuple[int, int]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+        """Images (height, width) float32 of the field of view, and notes on those left out."""
+        images, notes = {}, []
+        for name, entry in _IMAGES.items():
+            image = self.array(entry)
+            if image is None or image.ndim != 2 or not image.size or _is_blank(image):
+                continue
+            placed = self._placed(finite(image), field)
+            if placed is None:
+                notes.append(
+                    f"{entry} has {image.shape[0]} × {image.shape[1]} pixels and nothing says "
+                    f"where in the field of view of {field[0]} × {field[1]} they lie: left out."
+                )
+            else:
+                images[name] = placed
+        return images, tuple(notes)
+
+    def _placed(self, image: np.ndarray, field: tuple[int, int]) -> np.ndarray | None:
+        """An image that was cropped to where no frame was shifted out of view, at its place."""
+        if image.shape == field:
+            return image
+        ranges = [self.array(name, "iu") for name in ("yrange", "xrange")]
+        if any(r is None or r.shape != (2,) for r in ranges):
+            return None
+        (top, bottom), (left, right) = (r.tolist() for r in ranges if r is not None)
+        inside = 0 <= top < bottom <= field[0] and 0 <= left < right <= field[1]
+        if not inside or image.shape != (bottom - top, right - left):
+            return None
+        whole = np.full(field, image.min(), np.float32)
+        whole[top:bottom, left:right] = image
+        return whole
+
+    def bad_frames(self, n_frames: int) -> tuple[np.ndarray | None, tuple[str, ...]]:
+        """(frames,) bool, frames that suite2p marked as bad, with a note; None if none are."""
+        bad = self.array("badframes")
+        if bad is None or not bad.any():
+            return None, ()
+        # `combined` has those of its last plane, which may be a frame shorter
+        if bad.ndim != 1 or abs(len(bad) - n_frames) > 1:
+            return None, (
+                f"badframes has shape {bad.shape} for {n_frames} frames: no frame is left out.",
+            )
+        marked = np.zeros(n_frames, bool)
+        marked[: len(bad)] = bad[:n_frames] != 0
+        return marked, (f"{int(marked.sum())} frames that suite2p marks as bad are left out.",)
+
+    def starts(self, n_frames: int) -> tuple[np.ndarray | None, tuple[str, ...]]:
+        """First frames of the files or folders that were concatenated, with a note.
+
+        Files of less than a second are pieces of one movie (Bruker writes a frame a file).
+        """
+        least = {"file": self.rate or 10.0, "folder": 1.0}
+        for what, shortest in least.items():
+            counts = self.array(f"frames_per_{what}", "iu")
+            if counts is None or counts.ndim != 1 or len(counts) < 2 or (counts < 0).any():
+                continue
+            starts = np.cumsum(np.r_[0, counts.astype(np.int64)])
+            # the planes of a volume may differ by one frame
+            if abs(int(starts[-1]) - n_frames) <= 1 and np.median(counts) >= shortest:
+                starts = np.unique(starts[:-1][starts[:-1] < n_frames])
+                note = f"{len(counts)} {what}s were concatenated: each begins a segment of its own."
+                return starts, (note,)
+        return None, ()
+
+
+def read_facts(folder: Path) -> Facts:
+    """What suite2p says about the plane in a folder; nothing if it says nothing."""
+    entries: dict[str, Any] = {}
+    for name in FILES:
+        path = folder / name
+        if path.is_file():
+            found = read_object_npy(path)
+            if not isinstance(found, dict):
+                raise InputError(f"{path} holds no options of suite2p (a dictionary).")
+            entries |= found
+    return Facts(entries)
+
+
+def finite(image: np.ndarray) -> np.ndarray:
+    """Image as float32; what is not finite takes the least value that is."""
+    with np.errstate(all="ignore"):
+        image = image.astype(np.float32)
+    known = np.isfinite(image)
+    return np.where(known, image, image[known].min() if known.any() else 0)
+
+
+def _is_blank(image: np.ndarray) -> bool:
+    return bool((image == image.flat[0]).all())

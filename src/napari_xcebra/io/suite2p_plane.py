@@ -1,0 +1,133 @@
+"""One folder of suite2p: a plane, or all planes side by side (`combined`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from napari_xcebra.io.extraction import Extraction, Signal
+from napari_xcebra.io.npy import mapped_header
+from napari_xcebra.io.suite2p_facts import read_facts
+from napari_xcebra.io.suite2p_rois import (
+    columns_of,
+    footprints_of,
+    is_all_shared,
+    mixed,
+    read_flags,
+    read_stat,
+)
+from napari_xcebra.recording import InputError
+from napari_xcebra.traces import LazyTraces, NpyTraces
+
+SIGNALS: dict[Signal, str] = {
+    "fluorescence": "F.npy",
+    "neuropil": "Fneu.npy",
+    "events": "spks.npy",
+}
+_WITHOUT = {
+    "Fneu.npy": "neuropil cannot be taken away",
+    "spks.npy": "there are no deconvolved events",
+    "iscell.npy": "every ROI counts as a cell",
+    "stat.npy": "where the cells lie is not known",
+}
+_LAST = 16
+"""Frames at the end of `combined` that are looked at for zeros."""
+
+
+def read_plane(folder: Path) -> Extraction:
+    """What suite2p found in a plane.
+
+    Cells have the number of their ROI. Traces stay on disk.
+    """
+    signals = _signals(folder)
+    n_frames, n_cells = signals["fluorescence"].shape
+    facts = read_facts(folder)
+    notes = [f"Written by suite2p {facts.version}."] if facts.version else []
+    notes += [
+        f"There is no {name}: {but}."
+        for name, but in _WITHOUT.items()
+        if not (folder / name).is_file()
+    ]
+    if "events" in signals and not facts.deconvolved:
+        del signals["events"]
+        notes.append("spks.npy is empty: suite2p was told not to deconvolve.")
+    field, cells, footprints = facts.field, {}, None
+    if (folder / "stat.npy").is_file():
+        rois = read_stat(folder / "stat.npy", n_cells)
+        cells = columns_of(rois)
+        footprints, more = footprints_of(rois, field, folder / "stat.npy")
+        notes += more
+        if shared := sum(is_all_shared(roi) for roi in rois):
+            notes.append(
+                f"{shared} ROIs share every pixel with others: suite2p has no fluorescence of "
+                "them, unless it was told to allow overlap."
+            )
+    accepted = None
+    if (folder / "iscell.npy").is_file():
+        accepted, likely = read_flags(folder / "iscell.npy", n_cells)
+        cells |= {} if likely is None else {"probability": likely}
+    if (folder / "redcell.npy").is_file():
+        cells["red"], _ = read_flags(folder / "redcell.npy", n_cells)
+    images, more = ({}, ()) if field is None else facts.images(field)
+    excluded, bad = facts.bad_frames(n_frames)
+    if "plane" in cells and (filled := filled_frames(signals["fluorescence"], cells["plane"])):
+        excluded = np.zeros(n_frames, bool) if excluded is None else excluded
+        excluded[-filled:] = True
+        bad += (f"The last {filled} frames are left out: not all planes have them.",)
+    starts, pieces = facts.starts(n_frames)
+    return Extraction(
+        signals,
+        facts.rate,
+        cell_ids=np.arange(n_cells),
+        accepted=accepted,
+        cells=cells,
+        footprints=footprints,
+        images=images,
+        excluded=excluded,
+        starts=starts,
+        neuropil_coefficient=facts.neuropil_coefficient,
+        notes=(*notes, *more, *bad, *pieces),
+    )
+
+
+def _signals(folder: Path) -> dict[Signal, LazyTraces]:
+    """F.npy, and the other traces that are there, after a check that they fit it."""
+    if not (folder / "F.npy").is_file():
+        raise InputError(f"{folder} has no F.npy: suite2p did not extract traces into it.")
+    signals: dict[Signal, LazyTraces] = {}
+    cells, frames = 0, 0
+    for signal, name in SIGNALS.items():
+        path = folder / name
+        if not path.is_file():
+            continue
+        header = mapped_header(path)
+        if header.dtype.kind not in "biuf" or len(header.shape) != 2 or 0 in header.shape:
+            raise InputError(
+                f"{path} has an array of shape {header.shape} and type {header.dtype}: numbers, "
+                "cells × frames, are needed."
+            )
+        if signal == "fluorescence":
+            cells, frames = header.shape
+        elif header.shape[0] != cells:
+            raise mixed(folder, cells, name, header.shape[0])
+        elif header.shape[1] != frames:
+            raise mixed(folder, frames, name, header.shape[1], "frames")
+        signals[signal] = NpyTraces(path, cells_first=True)
+    return signals
+
+
+def filled_frames(fluorescence: LazyTraces, plane: np.ndarray) -> int:
+    """How many frames at the end some plane of `combined` does not have.
+
+    Planes of a volume may differ by a frame; suite2p fills the shorter ones with zeros.
+    """
+    n_frames, n_cells = fluorescence.shape
+    last = slice(max(n_frames - _LAST, 0), n_frames)
+    zero = fluorescence.block(last, slice(0, n_cells)) == 0
+    filled = 0
+    for number in np.unique(plane):
+        dark = zero[:, plane == number].all(axis=1)
+        if not dark.all():
+            filled = max(filled, int(np.argmin(dark[::-1])))
+    return filled

@@ -1,0 +1,157 @@
+"""The ROIs of suite2p: stat.npy says where they lie, iscell.npy which of them are cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from napari_xcebra.footprints import Footprints
+from napari_xcebra.io.npy import read_npy
+from napari_xcebra.io.pickles import read_object_npy
+from napari_xcebra.io.suite2p_facts import LARGEST_FIELD, Real
+from napari_xcebra.recording import InputError
+
+Roi = dict[str, Any]
+
+_COLUMNS = {"skew": "skew", "radius": "radius", "snr": "snr", "compactness": "compact"}
+
+
+def mixed(folder: Path, n_cells: int, name: str, n_others: int, what: str = "cells") -> InputError:
+    """Sentence on files that do not belong together."""
+    return InputError(
+        f"{folder}: F.npy has {n_cells} {what} but {name} has {n_others}: the folder mixes two "
+        "suite2p runs."
+    )
+
+
+def read_stat(path: Path, n_cells: int) -> list[Roi]:
+    """The ROIs, one for each cell of F.npy."""
+    found = read_object_npy(path)
+    rois = found.ravel().tolist() if isinstance(found, np.ndarray) else found
+    if not isinstance(rois, list) or not all(isinstance(roi, dict) for roi in rois):
+        raise InputError(f"{path} holds no ROIs of suite2p (dictionaries).")
+    if len(rois) != n_cells:
+        raise mixed(path.parent, n_cells, path.name, len(rois))
+    return rois
+
+
+def footprints_of(
+    rois: Sequence[Roi], field: tuple[int, int] | None, path: Path
+) -> tuple[Footprints, tuple[str, ...]]:
+    """Where the ROIs lie.
+
+    Parameters
+    ----------
+    rois : sequence of dict
+    field : (height, width) or None
+        The field of view; None if not known, the pixels then say how large it is at least.
+    path : Path
+        Of stat.npy, for sentences.
+
+    Returns
+    -------
+    Footprints
+    tuple of str
+        Notes.
+    """
+    pixels = [_pixels(roi, field, f"ROI {i} of {path}") for i, roi in enumerate(rois)]
+    counts = [len(rows) for rows, _, _ in pixels]
+    row, column, weight = (np.concatenate([[], *axis]) for axis in zip(*pixels, strict=True))
+    row, column = row.astype(np.int64), column.astype(np.int64)
+    bottom, right = int(row.max(initial=0)) + 1, int(column.max(initial=0)) + 1
+    if min(row.min(initial=0), column.min(initial=0)) < 0 or bottom * right > LARGEST_FIELD:
+        raise InputError(f"{path} has pixels at absurd places: it is damaged.")
+    notes: tuple[str, ...] = ()
+    if field is None:
+        field = (bottom, right)
+        notes = (
+            f"Nothing says how large the field of view is: {bottom} × {right} pixels, as far as "
+            "the ROIs reach.",
+        )
+    elif bottom > field[0] or right > field[1]:
+        raise InputError(
+            f"{path} has pixels up to row {bottom - 1} and column {right - 1}, outside the field "
+            f"of view of {field[0]} × {field[1]} pixels: the folder mixes two suite2p runs."
+        )
+    cell = np.repeat(np.arange(len(rois), dtype=np.int32), counts)
+    at = (row.astype(np.int32), column.astype(np.int32))
+    return Footprints(field, cell, *at, weight.astype(np.float32)), notes
+
+
+def columns_of(rois: Sequence[Roi]) -> dict[str, np.ndarray]:
+    """What stat.npy measured of each ROI, (cells,) each; "plane" and "roi" in `combined`."""
+    columns = {}
+    for name, entry in _COLUMNS.items():
+        values = np.array([_number(roi.get(entry)) for roi in rois], np.float32)
+        if np.isfinite(values).any():
+            columns[name] = values
+    plane = np.array([_number(roi.get("iplane")) for roi in rois])
+    if np.isfinite(plane).all():
+        columns["plane"] = plane.astype(np.int64)
+        columns["roi"] = _count_within(columns["plane"])
+    return columns
+
+
+def is_all_shared(roi: Roi) -> bool:
+    """Whether every pixel of an ROI belongs to others as well."""
+    overlap = roi.get("overlap")
+    return (
+        isinstance(overlap, np.ndarray)
+        and overlap.dtype == bool
+        and bool(overlap.size and overlap.all())
+    )
+
+
+def read_flags(path: Path, n_cells: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Flag of each ROI, (cells,) bool, and the probability of it, (cells,) float32 if known."""
+    table = read_npy(path)
+    if table.dtype.kind not in "biuf" or table.ndim not in (1, 2) or 0 in table.shape[1:]:
+        raise InputError(f"{path} has shape {table.shape}: (cells, 2) is needed.")
+    if len(table) != n_cells:
+        raise mixed(path.parent, n_cells, path.name, len(table))
+    flags = table if table.ndim == 1 else table[:, 0]
+    likely = table[:, 1].astype(np.float32) if table.ndim == 2 and table.shape[1] > 1 else None
+    return flags > 0, likely
+
+
+def _pixels(
+    roi: Roi, field: tuple[int, int] | None, name: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns and weights of the pixels of an ROI."""
+    if "ypix" in roi and "xpix" in roi:
+        row, column = _whole(roi["ypix"], name), _whole(roi["xpix"], name)
+    elif "ipix" in roi and field is not None:
+        row, column = np.divmod(_whole(roi["ipix"], name), field[1])
+    else:
+        raise InputError(f"{name} has no pixels (ypix and xpix, or ipix and a known width).")
+    weight = np.ravel(roi.get("lam", np.ones(len(row))))
+    if len(row) != len(column) or len(row) != len(weight) or weight.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} has {len(row)} rows, {len(column)} columns and {len(weight)} weights of "
+            "pixels: as many of each are needed."
+        )
+    with np.errstate(all="ignore"):
+        return row, column, np.nan_to_num(weight.astype(np.float32), posinf=0, neginf=0)
+
+
+def _whole(values: Any, name: str) -> np.ndarray:
+    values = np.ravel(values)
+    if values.size and values.dtype.kind not in "iu":
+        raise InputError(f"{name} has pixels of type {values.dtype}: whole numbers are needed.")
+    return values.astype(np.int64)
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, Real) and -1e30 < value < 1e30 else np.nan
+
+
+def _count_within(groups: np.ndarray) -> np.ndarray:
+    """Running number of each within its own group, from 0."""
+    count = np.empty(len(groups), np.int64)
+    for group in np.unique(groups):
+        here = groups == group
+        count[here] = np.arange(here.sum())
+    return count
