@@ -10,7 +10,7 @@ from placement import brighter, drawn
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.behavior import nwb as nwb_behavior
 from napari_xcebra.io.formats import nwb
-from napari_xcebra.io.nwb_masks import turned
+from napari_xcebra.io.hdf5_traces import turned
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import InputError
 
@@ -523,8 +523,12 @@ def test_the_same_recording_looks_the_same_from_caiman_and_from_nwb(by_pynwb, sh
 
 
 def test_roiextractors_finds_the_same(by_pynwb, shared_data):
+    """In the file with images of masks; it does not read lists of pixels, as neuroconv writes."""
     roiextractors = pytest.importorskip("roiextractors")
     pytest.importorskip("pynwb")
     path = shared_data / "nwb" / "nwb_imagemask_rate.nwb"
     other = roiextractors.NwbSegmentationExtractor(path)
     np.testing.assert_allclose(by_pynwb.traces, other.get_traces(name="dff"), rtol=1e-5)
+    masks = other.get_roi_image_masks()
+    for cell in range(32):
+        np.testing.assert_allclose(drawn(by_pynwb.footprints, cell), masks[..., cell], rtol=1e-5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import h5py
@@ -139,6 +139,17 @@ def footprints_of_masks(
     shape = (*planes, height, width)
     where = np.concatenate(cell), row, column, np.concatenate(weight)
     return Footprints(shape, *where, plane[0] if plane else None)
+
+
+def turned(footprints: Footprints) -> Footprints:
+    """Footprints with rows and columns exchanged."""
+    *planes, height, width = footprints.shape
+    return replace(
+        footprints,
+        shape=(*planes, width, height),
+        row=footprints.column,
+        column=footprints.row,
+    )
 
 
 def _near(cells: np.ndarray) -> bool:

@@ -64,6 +64,39 @@ def check_mat5(path: Path) -> None:
             file.seek(start + length)
 
 
+def struct_fields(path: Path) -> dict[str, list[str]]:
+    """Names of the fields of each struct in the file; none where it is damaged."""
+    found: dict[str, list[str]] = {}
+    try:
+        with path.open("rb") as file:
+            order = byte_order(file.read(HEADER))
+            while order and len(tag := file.read(8)) == 8:
+                kind, length = struct.unpack(order + "II", tag)
+                end = file.tell() + length
+                peek = file.read(min(length, PEEK))
+                if kind == COMPRESSED:
+                    peek = zlib.decompressobj().decompress(peek, PEEK)[8:]
+                _add_fields(found, memoryview(peek), order)
+                file.seek(end)
+    except (OSError, ValueError, struct.error, zlib.error):
+        pass
+    return found
+
+
+def _add_fields(found: dict[str, list[str]], body: memoryview, order: str) -> None:
+    parts = _elements(body, order)
+    if not len(body) or _class(body, order) != STRUCT:
+        return
+    _, _, name, length, names = (_take(parts) for _ in range(5))
+    (each,) = struct.unpack(order + "i", length[:4])
+    if each > 0:
+        whole = bytes(names)
+        fields = (whole[at : at + each] for at in range(0, len(whole), each))
+        found[bytes(name).decode("ascii", "replace")] = [
+            field.split(b"\0")[0].decode("ascii", "replace") for field in fields
+        ]
+
+
 def _check_variable(peek: bytes, file: IO[bytes], start: int, length: int, order: str) -> None:
     if length and _class(memoryview(peek), order) in NESTED:
         file.seek(start)

@@ -16,7 +16,7 @@ from scipy.ndimage import uniform_filter
 
 from napari_xcebra.footprints import Footprints
 from napari_xcebra.io.hdf5 import dataset_at, read
-from napari_xcebra.io.hdf5_traces import footprints_of_masks
+from napari_xcebra.io.hdf5_traces import footprints_of_masks, turned
 from napari_xcebra.recording import InputError
 
 AROUND = 21
@@ -137,17 +137,6 @@ def placed(
         shape = fitting[turn][0].shape
         footprints = replace(footprints, shape=(*footprints.shape[:-2], *shape))
     return footprints, note
-
-
-def turned(footprints: Footprints) -> Footprints:
-    """Footprints with rows and columns exchanged."""
-    *planes, height, width = footprints.shape
-    return replace(
-        footprints,
-        shape=(*planes, width, height),
-        row=footprints.column,
-        column=footprints.row,
-    )
 
 
 def _fits(footprints: Footprints, shape: tuple[int, ...], exact: bool) -> bool:
