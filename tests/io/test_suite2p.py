@@ -440,7 +440,7 @@ def intact(tmp_path_factory):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_folder_gives_a_sentence_or_a_recording(intact, tmp_path, data):
     names = sorted(intact)
