@@ -209,15 +209,13 @@ def test_a_column_of_another_length_does_not_spoil_those_that_fit(traces):
     assert "edges has 9 rows" in "".join(opened.notes)
 
 
-@pytest.mark.parametrize("ending", ["npz", "npy", "mat"])
+@pytest.mark.parametrize("ending", ["npz", "npy"])
 @given(cut=st.floats(0, 1), place=st.floats(0, 1), byte=st.integers(0, 255), renamed=st.booleans())
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_file_of_arrays_gets_a_sentence(tmp_path, ending, cut, place, byte, renamed):
     path = tmp_path / f"b.{ending}"
     times = np.arange(0, 6, 0.05)
-    if ending == "mat":
-        savemat(path, {"time": times, "x": np.sin(times)})
-    elif ending == "npz":
+    if ending == "npz":
         np.savez_compressed(path, time=times, x=np.sin(times))
     else:
         np.save(path, np.sin(times))

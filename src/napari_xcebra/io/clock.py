@@ -71,6 +71,8 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
         If nothing of the behaviour falls on a frame.
     """
     times = np.asarray(times, np.float64)
+    if not behavior.series and not behavior.intervals:
+        return Placed((), np.zeros(0, np.int64), np.zeros(len(times), bool), behavior.notes)
     marked = marked_frames(behavior, len(times), settings)
     offset, notes = settings.offset, _unused_trigger(behavior, settings)
     if marked is not None:

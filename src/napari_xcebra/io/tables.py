@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,8 @@ SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 MOST_VALUES = 500_000_000
 """Values a Parquet file may claim: repeated values take no place in it."""
+LONGEST_LINE = 16 * 2**20
+"""Characters after which a line is cut when the form of a table is looked at."""
 _SEPARATORS = "\t;,"
 
 
@@ -83,10 +84,10 @@ def text_form(path: Path, n_rows: int = 6) -> TextForm:
     with path.open(encoding=encoding, errors="replace", newline="") as file:
         skipped = 0
         lines: list[str] = []
-        for line in islice(file, 1000):
+        while len(lines) < n_rows and (line := file.readline(LONGEST_LINE)):
             if not lines and (not line.strip() or line.lstrip()[0] in "#%"):
                 skipped += 1
-            elif len(lines) < n_rows:
+            else:
                 lines.append(line)
     first = lines[0] if lines else ""
     separator = max(_SEPARATORS, key=first.count)

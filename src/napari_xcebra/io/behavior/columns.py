@@ -96,6 +96,8 @@ def intervals_of(columns: Mapping[str, Any], stem: str, where: str) -> Intervals
     else:
         assert length is not None
         last = first + _edge(length, columns[length])[0]
+    if len(first) > 2 and set(np.unique(np.r_[first, last])) <= {0.0, 1.0}:
+        return None  # marks of events, row by row
     wrong = np.flatnonzero(last < first)
     if len(wrong):
         i = wrong[0]

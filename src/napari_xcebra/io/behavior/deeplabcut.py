@@ -7,6 +7,7 @@ and read without running anything; pandas and PyTables would run what they find.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ NAME = "poses from DeepLabCut (.csv, .h5)"
 _COORDS = {*AXES, "likelihood"}
 _ALONE = "single"
 """Animal that DeepLabCut makes up for parts that no animal has."""
+
+MOST_LOOKED_AT = 1000
+"""Objects of a file among which poses are looked for; pandas puts them at its top."""
 
 Names = Sequence[tuple[str, ...]]
 
@@ -108,7 +112,7 @@ def _from_hdf5(path: Path) -> tuple[Names, np.ndarray]:
 
 def _frame(file: h5py.File) -> h5py.Group | None:
     """The group in which pandas stored a table whose columns have several names."""
-    for node in walk(file):
+    for node in islice(walk(file), MOST_LOOKED_AT):
         if not isinstance(node, h5py.Group):
             continue
         named = {"frame_table": "table", "frame": "axis0_level2"}.get(_kind(node))
