@@ -1,0 +1,146 @@
+"""Training from the dock: it tells what it does, can be stopped, and survives what may happen."""
+
+import os
+import signal
+from dataclasses import replace
+
+import numpy as np
+import psutil
+import pytest
+from qtpy.QtCore import Qt
+
+from napari_xcebra.recording import Recording
+from napari_xcebra.simulate import field
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.train_dock import TrainDock
+
+pytestmark = pytest.mark.gui
+
+QUICK = {"steps": 60, "batch_size": 128, "penalty_batch": 32}
+LONG = {"steps": 100_000, "batch_size": 128, "penalty_batch": 32}
+
+
+@pytest.fixture(scope="module")
+def recording():
+    return field(cells=40, frames=3000, seed=0).recording
+
+
+@pytest.fixture
+def dock(make_napari_viewer, recording, qtbot):
+    viewer = make_napari_viewer()
+    session = session_of(viewer)
+    session.show(recording)
+    dock = TrainDock(viewer)
+    viewer.window.add_dock_widget(dock, name="Train")
+    yield dock
+    session.close()
+
+
+def set_(dock, **settings):
+    dock.form.value = replace(dock.form.value, **settings)
+
+
+def wait_idle(dock, qtbot, timeout=60_000):
+    qtbot.waitUntil(lambda: not dock.busy, timeout=timeout)
+
+
+def test_a_run_is_trained_scored_and_shown(dock, qtbot):
+    set_(dock, **QUICK)
+    qtbot.mouseClick(dock.train_button, Qt.MouseButton.LeftButton)
+    assert dock.busy
+    assert not dock.train_button.isEnabled()
+    assert "being trained" in dock.train_button.toolTip()
+    qtbot.waitUntil(lambda: dock.session.shown.run != "", timeout=60_000)
+    (run,) = dock.session.runs
+    assert run.complete
+    assert set(run.factors) == {"position", "direction", "speed"}
+    assert "inverted-neuron-gradient" in run.attributions
+    assert dock.session.scores.shape == (40,)
+    assert "nats" in dock.notice.text
+    assert dock.runs.selected is run
+
+
+def test_cancelling_stops_and_the_next_run_works(dock, qtbot):
+    set_(dock, **LONG)
+    dock.train()
+    qtbot.waitUntil(lambda: dock.progress.value() > 0, timeout=60_000)
+    qtbot.mouseClick(dock.cancel_button, Qt.MouseButton.LeftButton)
+    wait_idle(dock, qtbot)
+    for run in dock.session.runs:
+        assert not run.complete
+        assert "stopped early" in dock.runs._table.item(0, 3).text()
+    set_(dock, **QUICK)
+    before = len(dock.session.runs)
+    dock.train()
+    qtbot.waitUntil(lambda: len(dock.session.runs) == before + 1, timeout=60_000)
+    assert dock.session.runs[-1].complete
+    wait_idle(dock, qtbot)
+
+
+def test_a_killed_child_gives_one_sentence_and_leaves_the_session_usable(dock, qtbot):
+    set_(dock, **LONG)
+    dock.train()
+    qtbot.waitUntil(lambda: dock.progress.value() > 0, timeout=60_000)
+    for child in psutil.Process().children(recursive=True):
+        os.kill(child.pid, signal.SIGKILL)
+    wait_idle(dock, qtbot)
+    assert "memory" in dock.notice.text
+    assert dock.session.runs == []
+    set_(dock, **QUICK)
+    dock.train()
+    qtbot.waitUntil(lambda: len(dock.session.runs) == 1, timeout=60_000)
+    wait_idle(dock, qtbot)
+
+
+def test_a_sentence_of_the_core_is_shown_as_it_is(dock, qtbot):
+    set_(dock, **QUICK, time_latents=60)
+    dock.train()
+    wait_idle(dock, qtbot)
+    assert "latents but only 40 cells" in dock.notice.text
+
+
+def test_the_button_says_why_it_cannot_be_pressed(dock):
+    dock.factors.tick()
+    assert not dock.train_button.isEnabled()
+    assert dock.train_button.toolTip() == "Tick at least one factor."
+    dock.factors.tick("speed")
+    assert dock.train_button.isEnabled()
+
+
+def test_without_a_recording_it_says_what_to_do(make_napari_viewer):
+    viewer = make_napari_viewer()
+    dock = TrainDock(viewer)
+    assert "No recording yet" in dock.recording_name.text()
+    assert not dock.train_button.isEnabled()
+    session_of(viewer).close()
+
+
+def test_a_variable_that_means_nothing_is_called_at_chance(dock, qtbot, recording):
+    rng = np.random.default_rng(0)
+    noise = Recording.from_arrays(
+        recording.traces, recording.rate, {"noise": np.cumsum(rng.normal(size=3000))}
+    )
+    dock.session.show(noise)
+    set_(dock, **QUICK)
+    dock.train()
+    qtbot.waitUntil(lambda: dock.session.shown.run != "", timeout=60_000)
+    assert "noise is at chance" in dock.notice.text
+    assert dock.session.attribution.at_chance("noise")
+
+
+def test_a_run_is_renamed_saved_deleted_and_loaded_again(dock, qtbot, tmp_path):
+    set_(dock, **QUICK)
+    dock.train()
+    qtbot.waitUntil(lambda: dock.session.shown.run != "", timeout=60_000)
+    dock.runs._table.item(0, 0).setText("my run")
+    assert dock.session.runs[0].name == "my run"
+    assert dock.session.shown.run == "my run"
+    dock.runs.save(tmp_path / "saved")
+    qtbot.waitUntil(lambda: "Saved my run" in dock.notice.text, timeout=10_000)
+    scores = dock.session.scores
+    dock.runs.delete()
+    assert dock.session.runs == []
+    dock.runs.load(tmp_path / "saved")
+    qtbot.waitUntil(lambda: len(dock.session.runs) == 1, timeout=10_000)
+    loaded = dock.session.runs[0].attributions["inverted-neuron-gradient"]
+    np.testing.assert_allclose(loaded.score(dock.session.runs[0].fit.factors[0]), scores)
