@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from napari_xcebra.learn import Factor, Fit, fit
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.recording import Footprints, Recording, Variable
+    from napari_xcebra.widgets.painting import paint
 
     __version__: str
 
@@ -28,6 +29,7 @@ _HOME = {
     "attribute": "attribution",
     "fit": "learn",
     "open_recording": "io",
+    "paint": "widgets.painting",
 }
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "attribute",
     "fit",
     "open_recording",
+    "paint",
 ]
 
 

@@ -1,30 +1,104 @@
-"""Sample data for napari's File menu."""
+"""Simulated recordings for napari's File menu, each with behaviour to train on at once."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from napari_xcebra.simulate import field
+from napari_xcebra.recording import Recording
+from napari_xcebra.simulate import arena, box, field
+from napari_xcebra.simulate.simulation import Simulation
+from napari_xcebra.widgets.layers import LayerTuple, recording_layers
 
-CELLS = 150
-# The picture is steady after a minute of frames; a longer recording would only open slower.
-FRAMES = 600
+FRAMES = 12_000
+"""Enough to train well, and quick to simulate: napari waits for a sample."""
 
 
-def imaged_field() -> list[tuple[np.ndarray, dict[str, Any], str]]:
-    """Simulate an imaged field of view and show its mean image with the cells on top.
+@dataclass(frozen=True)
+class Sample:
+    """A recording that can be had without any data.
 
-    Returns
-    -------
-    layers : list of (array, layer arguments, layer type)
-        An Image layer, (height, width) float32, and a Labels layer of the same shape with
-        cells numbered 1..N.
+    Parameters
+    ----------
+    title : str
+        As the menus call it.
+    help : str
+        What it is good for.
+    make : function that gives a Recording
     """
-    recording = field(cells=CELLS, frames=FRAMES, seed=0).recording
-    assert recording.footprints is not None  # a simulated field always knows where its cells are
-    return [
-        (recording.images["mean"], {"name": "mean image", "colormap": "gray"}, "image"),
-        (recording.footprints.label_image(), {"name": "cells", "opacity": 0.5}, "labels"),
+
+    title: str
+    help: str
+    make: Callable[[], Recording]
+
+
+def navigating_animal() -> list[LayerTuple]:
+    """Layers of the sample of that name."""
+    return recording_layers(SAMPLES["navigating_animal"].make())
+
+
+def hard_case() -> list[LayerTuple]:
+    """Layers of the sample of that name."""
+    return recording_layers(SAMPLES["hard_case"].make())
+
+
+def box_model() -> list[LayerTuple]:
+    """Layers of the sample of that name."""
+    return recording_layers(SAMPLES["box_model"].make())
+
+
+def _navigating_animal() -> Recording:
+    return _told(field(cells=200, frames=FRAMES, junk=20, seed=0), "Navigating animal")
+
+
+def _hard_case() -> Recording:
+    population = arena(
+        place=30,
+        grid=0,
+        direction=30,
+        speed=30,
+        mixed=30,
+        untuned=60,
+        frames=FRAMES,
+        confound=1.0,
+        arousal=1.0,
+        seed=0,
+    )
+    return _told(field(population, seed=0), "Variables that go together")
+
+
+def _box_model() -> Recording:
+    note = "There is no noise in this recording: set λ to 0.1 before training."
+    recording = _told(box(seed=0), "Box model")
+    return replace(recording, notes=(note, *recording.notes))
+
+
+def _told(simulation: Simulation, name: str) -> Recording:
+    """The recording, under a name, with what each cell was made to carry beside it."""
+    carried = [factor for factor in simulation.truth if factor in simulation.factors]
+    carries = [
+        " and ".join(f for f in carried if simulation.truth[f][cell]) or "nothing"
+        for cell in range(simulation.recording.n_cells)
     ]
+    return replace(simulation.recording, source=name, cells={"carries": np.array(carries, np.str_)})
+
+
+SAMPLES = {
+    "navigating_animal": Sample(
+        "Navigating animal, imaged field",
+        "200 cells that carry place, speed, direction or nothing, and 20 ROIs that are no cells.",
+        _navigating_animal,
+    ),
+    "hard_case": Sample(
+        "Hard case: variables that go together",
+        "Speed goes with place and with a state that nobody observed; cells carry two variables.",
+        _hard_case,
+    ),
+    "box_model": Sample(
+        "Box model of the paper (no footprints)",
+        "50 cells without a place in an image: they are drawn on a grid.",
+        _box_model,
+    ),
+}

@@ -23,13 +23,19 @@ class OpenSettings:
         advanced=False,
     )
     rate: float = knob(
-        0.0, "frames per second (0: as the file says)", low=0.0, high=1e5, advanced=False
+        0.0,
+        "frames per second (0: as the file says)",
+        low=0.0,
+        high=1e5,
+        title="Frame rate (Hz)",
+        advanced=False,
     )
     offset: float = knob(
         0.0,
         "seconds to add to the clock of the behaviour to bring it to that of the imaging",
         low=-1e7,
         high=1e7,
+        title="Behaviour offset (s)",
         advanced=False,
     )
     behavior_rate: float = knob(
@@ -37,12 +43,14 @@ class OpenSettings:
         "samples per second of behaviour that comes without times (0: one sample a frame)",
         low=0.0,
         high=1e6,
+        title="Behaviour rate (Hz)",
         advanced=False,
     )
     trigger: str = knob(
         "",
         "column of the behaviour that marks the imaging frames: pulses (their rising edges) or "
         "frame numbers; or a .npy file of the times of the frames, on the clock of the behaviour",
+        title="Frame trigger",
         advanced=False,
     )
     neuropil: float = knob(

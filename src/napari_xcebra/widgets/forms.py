@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar, get_type_hints
 from magicgui.widgets import create_widget
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFormLayout, QLabel, QVBoxLayout, QWidget
-from superqt import QCollapsible
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.knobs import choices_of
+from napari_xcebra.widgets.fold import Fold
 from napari_xcebra.widgets.wheel import spare_from_wheel
 
 Settings = TypeVar("Settings")
@@ -41,7 +41,7 @@ class SettingsForm(QWidget, Generic[Settings]):
         layout.addLayout(self._form([k for k in knobs if not k.metadata["advanced"]]))
         advanced = [knob for knob in knobs if knob.metadata["advanced"]]
         if advanced:
-            folded = QCollapsible("Advanced")
+            folded = Fold("Advanced", "Settings that are seldom changed.")
             inside = QWidget()
             inside.setLayout(self._form(advanced))
             folded.addWidget(inside)

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import numpy as np
 import pandas as pd
+from napari.utils.colormaps import CyclicLabelColormap, label_colormap
 
 from napari_xcebra.footprints import Footprints
 from napari_xcebra.recording import Recording
@@ -23,6 +24,8 @@ KEY = "napari-xcebra"
 VERSION = 1
 Role = Literal["image", "activity", "cells", "scores", "scores over time", "selection"]
 LayerTuple = tuple[Any, dict[str, Any], str]
+REJECTED = (0.5, 0.5, 0.5, 0.35)
+"""Colour of ROIs that do not count as cells."""
 
 IMAGE_NAMES = {
     "mean": "mean image",
@@ -66,6 +69,7 @@ def recording_layers(recording: Recording, name: str = "", token: str = "") -> l
     cells: dict[str, Any] = {
         "name": f"{prefix}cells",
         "opacity": 0.6,
+        "colormap": cell_colormap(recording),
         "features": cell_features(recording),
         "metadata": metadata("cells", recording, token, value=recording),
     }
@@ -83,6 +87,15 @@ def role_of(layer: Any) -> Role | None:
     """What a layer of ours shows; None for any other layer."""
     entry = layer.metadata.get(KEY)
     return entry.get("role") if isinstance(entry, dict) else None
+
+
+def cell_colormap(recording: Recording) -> CyclicLabelColormap:
+    """Accepted cells in various colours, others grey."""
+    distinct = label_colormap(49).colors[1:]
+    colors = np.zeros((recording.n_cells + 1, 4), np.float32)
+    colors[1:] = distinct[np.arange(recording.n_cells) % len(distinct)]
+    colors[1:][~np.asarray(recording.accepted)] = REJECTED
+    return CyclicLabelColormap(colors=colors, background_value=0)
 
 
 def shown_by(layer: Any) -> tuple[Role | None, str]:
@@ -140,6 +153,7 @@ def _activity_layer(
         "contrast_limits": (float(low), float(high) if high > low else float(low) + 1),
         "visible": False,
         "rgb": False,
+        "axis_labels": ("frame", "plane", "y", "x") if labels.ndim == 3 else ("frame", "y", "x"),
         "metadata": metadata("activity", recording, token),
     }
     return CellMovie(traces, labels), shown, "image"

@@ -11,14 +11,15 @@ from qtpy.QtWidgets import QWidget
 
 
 def follow(owner: QWidget, signal: Any, method: Callable[..., object]) -> None:
-    """Call a method at each emission of a session's signal, for as long as its widget exists.
+    """Call a method at each emission of a signal, for as long as its widget exists.
 
-    The signals know nothing of Qt: they would go on calling a widget whose window is gone.
+    The signals of sessions and of napari know nothing of Qt: they would go on calling a widget
+    whose window is gone.
 
     Parameters
     ----------
     owner : QWidget
-    signal : psygnal.SignalInstance
+    signal : psygnal.SignalInstance or napari's EventEmitter
     method : bound method
     """
     signal.connect(method)
@@ -27,7 +28,7 @@ def follow(owner: QWidget, signal: Any, method: Callable[..., object]) -> None:
     def let_go(*_: object) -> None:
         alive = weak()
         if alive is not None:
-            signal.disconnect(alive, missing_ok=True)
+            signal.disconnect(alive)
 
     owner.destroyed.connect(let_go)
 

@@ -25,6 +25,8 @@ from napari_xcebra.sessions import Opened, SavedSession, save_session
 from napari_xcebra.widgets.layers import (
     KEY,
     LayerTuple,
+    cell_colormap,
+    cell_features,
     footprints_of,
     recording_layers,
     role_of,
@@ -204,6 +206,8 @@ class Session:
         for layer in self.layers_of(self._current):
             if role_of(layer) == "cells":
                 layer.metadata[KEY]["value"] = recording
+                layer.features = cell_features(recording)
+                layer.colormap = cell_colormap(recording)
             elif role_of(layer) == "activity":
                 layer.data.values = recording.traces
                 layer.refresh()

@@ -1,0 +1,58 @@
+"""Recordings that are dropped on napari's window, or opened from its File menu.
+
+napari asks the user which reader to take wherever two know a kind of file, before any of them can
+look into it. So the manifest names only kinds of files that extractors write, folders among them;
+plain arrays and tables, which are mostly something else, are opened in the Recording dock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from napari_xcebra.io.discovery import formats_in
+from napari_xcebra.opening import Opening
+from napari_xcebra.widgets.layers import KEY, LayerTuple, recording_layers
+
+Paths = str | PathLike[str] | Sequence[str]
+Reader = Callable[[Paths], list[LayerTuple]]
+
+
+def get_reader(path: Paths) -> Reader | None:
+    """What reads this path; None where nothing says that it is a recording."""
+    single = _single(path)
+    if single is None or not recognised(single):
+        return None
+    return read
+
+
+def read(path: Paths) -> list[LayerTuple]:
+    """Layers of the recording at a path."""
+    single = _single(path)
+    assert single is not None, "get_reader refuses stacks"
+    opening = Opening(single)
+    return layers_to_adopt(opening.open(), opening)
+
+
+def recognised(path: Path) -> bool:
+    """Whether a format other than those for any array or table knows what is at the path."""
+    formats = formats_in("napari_xcebra.io.formats")
+    return any(form.sniff(path) for form in formats if not getattr(form, "GENERIC", False))
+
+
+def layers_to_adopt(recording: Any, opening: Opening | None = None) -> list[LayerTuple]:
+    """Layers of a recording, from which a session learns how it was opened."""
+    layers = recording_layers(recording)
+    for _, arguments, _ in layers:
+        if "value" in arguments["metadata"][KEY]:
+            arguments["metadata"][KEY]["opening"] = opening
+    return layers
+
+
+def _single(path: Paths) -> Path | None:
+    """The one path; None for a stack of several."""
+    if isinstance(path, str | PathLike):
+        return Path(path)
+    return Path(path[0]) if len(path) == 1 else None

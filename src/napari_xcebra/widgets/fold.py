@@ -1,0 +1,45 @@
+"""A part of a dock that can be folded away."""
+
+from __future__ import annotations
+
+from qtpy.QtWidgets import QPushButton, QVBoxLayout, QWidget
+
+
+class Fold(QWidget):
+    """A title to click on, and what it shows or hides."""
+
+    def __init__(self, title: str, help: str = "", *, unfolded: bool = False) -> None:
+        super().__init__()
+        self._title = title
+        self.button = QPushButton()
+        self.button.setStyleSheet("text-align: left; padding: 3px 4px;")
+        self.button.setToolTip(help)
+        self._inside = QWidget()
+        column = QVBoxLayout(self._inside)
+        column.setContentsMargins(0, 0, 0, 0)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.button)
+        layout.addWidget(self._inside)
+        self.button.clicked.connect(self._turn)
+        self.unfolded = unfolded
+
+    def addWidget(self, widget: QWidget) -> None:
+        """Put a widget below those that are inside."""
+        layout = self._inside.layout()
+        assert layout is not None
+        layout.addWidget(widget)
+
+    @property
+    def unfolded(self) -> bool:
+        """Whether the inside is shown."""
+        return not self._inside.isHidden()
+
+    @unfolded.setter
+    def unfolded(self, unfolded: bool) -> None:
+        # arrows as text have the colour of the theme
+        self.button.setText(f"{'▾' if unfolded else '▸'} {self._title}")
+        self._inside.setVisible(unfolded)
+
+    def _turn(self) -> None:
+        self.unfolded = not self.unfolded

@@ -1,0 +1,419 @@
+"""Recording: open one, see what was found, and say what its variables are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from qtpy.QtCore import QSize, Qt
+from qtpy.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QMessageBox,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.kinds import with_kinds
+from napari_xcebra.recording import Recording
+from napari_xcebra.sample_data import SAMPLES
+from napari_xcebra.widgets.background import in_background
+from napari_xcebra.widgets.fact_list import FactList
+from napari_xcebra.widgets.fold import Fold
+from napari_xcebra.widgets.layers import LayerTuple, recording_layers
+from napari_xcebra.widgets.lifetime import end_with_dock, follow
+from napari_xcebra.widgets.notice import Notice
+from napari_xcebra.widgets.open_form import OpenForm
+from napari_xcebra.widgets.overview import Look, facts, look_into
+from napari_xcebra.widgets.path_fields import dropped_paths
+from napari_xcebra.widgets.recent import recent_paths, remember
+from napari_xcebra.widgets.session import Opened, session_of
+from napari_xcebra.widgets.variables_table import VariablesTable
+from napari_xcebra.widgets.wheel import spare_from_wheel
+from napari_xcebra.widgets.workspace import is_there, open_dock
+
+if TYPE_CHECKING:
+    import napari
+
+    from napari_xcebra.opening import Opening
+
+Loaded = tuple[Recording, list[LayerTuple]]
+
+
+class RecordingDock(QWidget):
+    """Everything about opening a recording, top to bottom."""
+
+    def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
+        super().__init__()
+        self.session = session_of(napari_viewer)
+        self._loading: object | None = None
+        self._shown: Opened | None = None
+        self.opened_box = QComboBox()
+        self.opened_box.setToolTip("Recordings that are open; all docks work on this one.")
+        self.close_button = QPushButton("Close")
+        self.close_button.setToolTip("Close this recording and remove its layers.")
+        self.layers_button = QPushButton("Show layers again")
+        self.layers_button.setToolTip("Add the images and cells that were removed from the viewer.")
+        self.form = OpenForm()
+        self.open_button = QPushButton("Open")
+        self.cancel_button = QPushButton("Cancel")
+        self.cancel_button.setToolTip("Stop waiting for the files.")
+        self.sample_button = _sample_button(self.open_sample)
+        self.busy = QProgressBar()
+        self.busy.setRange(0, 0)
+        self.notice = Notice()
+        self.facts = FactList()
+        self.table = VariablesTable()
+        self.notes = QLabel()
+        self.next_text = QLabel()
+        self.next_button = QPushButton("Train ▸")
+        self._lay_out()
+        self._connect()
+        self._show_recording()
+        self._mark_ready()
+        end_with_dock(self)
+
+    # ------------------------------------------------------------ opening
+
+    def open(self) -> None:
+        """Read what is chosen, in the background."""
+        try:
+            opening = self.form.opening
+        except InputError as error:
+            self.notice.say(str(error), "problem")
+            return
+        current = self.session.current
+        if current and current.opening and current.opening.path == opening.path:
+            opening = replace(opening, kinds=current.opening.kinds)
+        remember(str(opening.path))
+        self.form.path.offer(recent_paths())
+        self._load(partial(_read, opening), partial(self._opened, opening), opening.path.name)
+
+    def open_sample(self, key: str) -> None:
+        """Simulate a recording, in the background."""
+        sample = SAMPLES[key]
+        self._load(partial(_simulated, key), partial(self._opened, None), sample.title)
+
+    def cancel(self) -> None:
+        """Stop waiting; what is read by then is thrown away."""
+        self._loading = None
+        self._mark_ready()
+        self.notice.say("Stopped.")
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being read."""
+        return self._loading is not None
+
+    def _load(self, work: Callable[[], Loaded], done: Callable[[Loaded], None], name: str) -> None:
+        self._loading = attempt = object()
+        self.notice.say(f"Reading {name} …")
+        self._mark_ready()
+
+        def if_wanted(then: Callable[..., None], *outcome: Any) -> None:
+            if self._loading is attempt:
+                self._loading = None
+                self._mark_ready()
+                then(*outcome)
+
+        in_background(work, partial(if_wanted, done), partial(if_wanted, self._failed), owner=self)
+
+    def _failed(self, sentence: str, details: str) -> None:
+        self.notice.say(sentence, "problem", details)
+        self.fold.unfolded = True
+
+    def _opened(self, opening: Opening | None, loaded: Loaded) -> None:
+        self.notice.clear()
+        recording, layers = loaded
+        before = self.session.current
+        again = bool(opening and before and before.opening and before.opening.path == opening.path)
+        if again and before is not None and _same_cells(before, recording):
+            before.opening = opening
+            self.session.change_recording(recording)
+            _adjust_contrast(self.session.layers_of(before), layers)
+        else:
+            self.session.show(recording, opening, layers)
+            if again and before is not None and not before.runs:
+                self.session.forget(before)
+        self.fold.unfolded = False
+
+    # ------------------------------------------------------------ changing
+
+    def choose_kind(self, name: str, kind: str) -> None:
+        """Take a variable for another kind."""
+        opened = self.session.current
+        if opened is None or opened.recording.variable(name).kind == kind:
+            return
+        try:
+            changed = with_kinds(opened.recording, {name: kind})  # type: ignore[dict-item]
+        except InputError as error:
+            self.notice.say(str(error), "problem")
+            self._show_recording()
+            return
+        if opened.opening is not None:
+            kinds = {**opened.opening.kinds, name: kind}
+            opened.opening = replace(opened.opening, kinds=kinds)  # type: ignore[arg-type]
+            # an angle that was averaged as a plain number has to be averaged anew
+            self._read_behavior_again(opened, opened.opening)
+        self.session.change_recording(changed)
+
+    def _read_behavior_again(self, opened: Opened, opening: Opening) -> None:
+        def done(recording: Recording) -> None:
+            if self.session.current is opened and opened.opening is opening:
+                now = replace(opened.recording, behavior=recording.behavior)
+                self.session.change_recording(now)
+
+        def failed(sentence: str, details: str) -> None:
+            self.notice.say(sentence, "warning", details)
+
+        in_background(opening.open, done, failed, owner=self)
+
+    def close_recording(self) -> None:
+        """Close the current recording, after asking if runs would be lost."""
+        opened = self.session.current
+        if opened is None:
+            return
+        if opened.runs:
+            answer = QMessageBox.question(
+                self,
+                "Close recording",
+                f"{opened.name} has {len(opened.runs)} trained runs. Close it without them?",
+            )
+            if answer != QMessageBox.StandardButton.Yes:
+                return
+        self.session.forget(opened)
+
+    # ------------------------------------------------------------ showing
+
+    def _show_recording(self) -> None:
+        opened = self.session.current
+        self._list_opened()
+        if opened is not self._shown:
+            self._shown = opened
+            self.fold.unfolded = opened is None
+            if opened and opened.opening:
+                self.form.opening = opened.opening
+        self.found.setVisible(opened is not None)
+        self._mark_layers()
+        self._say_next()
+        self._mark_ready()
+        if opened is not None:
+            self._describe(opened.recording)
+            recording = opened.recording
+            in_background(
+                partial(look_into, recording),
+                partial(self._describe_if_current, recording),
+                lambda sentence, details: self.notice.say(sentence, "warning", details),
+                owner=self,
+            )
+
+    def _describe_if_current(self, recording: Recording, look: Look) -> None:
+        if self.session.recording is recording:
+            self._describe(recording, look)
+
+    def _describe(self, recording: Recording, look: Look | None = None) -> None:
+        self.facts.show_facts(facts(recording, look))
+        self.table.setVisible(bool(recording.behavior))
+        self.table.show_recording(recording, look)
+        self.notes.setText("<br>".join(f"• {escape(note)}" for note in recording.notes))
+        self.how.setVisible(bool(recording.notes))
+
+    def _list_opened(self) -> None:
+        self.opened_box.blockSignals(True)
+        self.opened_box.clear()
+        self.opened_box.addItems([opened.name for opened in self.session.opened])
+        if self.session.current is not None:
+            self.opened_box.setCurrentText(self.session.current.name)
+        self.opened_box.blockSignals(False)
+        self.top.setVisible(bool(self.session.opened))
+
+    def _turn_to(self, number: int) -> None:
+        self.session.current = self.session.opened[number]
+
+    def _mark_layers(self, event: Any = None) -> None:
+        """Offer to add layers that the user has removed."""
+        opened = self.session.current
+        self.layers_button.setVisible(opened is not None and _lacks_layers(self.session, opened))
+
+    def _add_layers(self) -> None:
+        if self.session.current is not None:
+            self.session.add_layers(self.session.current)
+            self._mark_layers()
+
+    def _mark_ready(self) -> None:
+        reason = "A recording is being read." if self.is_busy else self.form.problem()
+        self.open_button.setEnabled(not reason)
+        self.open_button.setToolTip(reason or "Read the files in the background.")
+        self.open_button.setText("Open again" if self._opens_current() else "Open")
+        self.sample_button.setEnabled(not self.is_busy)
+        self.busy.setVisible(self.is_busy)
+        self.cancel_button.setVisible(self.is_busy)
+
+    def _opens_current(self) -> bool:
+        current = self.session.current
+        return bool(current and current.opening and current.opening.path == self.form.path.path)
+
+    def _say_next(self) -> None:
+        recording = self.session.recording
+        if recording is None:
+            text = "Next: choose a recording and press Open, or open a sample."
+        elif not recording.behavior:
+            text = "Next: add a behaviour file above and press Open again."
+        else:
+            text = "Next: choose variables in Train."
+        self.next_text.setText(text)
+        self.next_button.setVisible(recording is not None and is_there("Train"))
+        self.next_button.setEnabled(recording is not None)
+
+    # ------------------------------------------------------------ putting together
+
+    def _connect(self) -> None:
+        self.open_button.clicked.connect(self.open)
+        self.cancel_button.clicked.connect(self.cancel)
+        self.close_button.clicked.connect(self.close_recording)
+        self.layers_button.clicked.connect(self._add_layers)
+        self.next_button.clicked.connect(self._open_train)
+        self.opened_box.activated.connect(self._turn_to)
+        self.form.changed.connect(self._mark_ready)
+        self.table.kind_chosen.connect(self.choose_kind)
+        spare_from_wheel(self.opened_box)
+        layers = self.session.viewer.layers.events
+        follow(self, self.session.recording_changed, self._show_recording)
+        follow(self, layers.inserted, self._mark_layers)
+        follow(self, layers.removed, self._mark_layers)
+        self.setAcceptDrops(True)
+
+    def _open_train(self) -> None:
+        open_dock(self.session.viewer, "Train")
+
+    def _lay_out(self) -> None:
+        self.top = QWidget()
+        row = QHBoxLayout(self.top)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.opened_box, 1)
+        row.addWidget(self.close_button)
+        self.fold = Fold("Open a recording", "Choose files and how to read them.", unfolded=True)
+        self.fold.addWidget(self.form)
+        buttons = QWidget()
+        row = QHBoxLayout(buttons)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.open_button, 1)
+        row.addWidget(self.sample_button)
+        self.fold.addWidget(buttons)
+        waiting = QHBoxLayout()
+        waiting.addWidget(self.busy, 1)
+        waiting.addWidget(self.cancel_button)
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.addWidget(self.top)
+        column.addWidget(self.layers_button)
+        column.addWidget(self.fold)
+        column.addLayout(waiting)
+        column.addWidget(self.notice)
+        column.addWidget(self._found())
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inside)
+        last = QHBoxLayout()
+        last.setContentsMargins(9, 4, 9, 4)
+        self.next_text.setWordWrap(True)
+        self.next_button.setToolTip("Go on to the Train dock.")
+        last.addWidget(self.next_text, 1)
+        last.addWidget(self.next_button)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(area)
+        layout.addLayout(last)
+        self.setMinimumWidth(340)
+
+    def _found(self) -> QWidget:
+        self.found = QWidget()
+        column = QVBoxLayout(self.found)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.facts)
+        column.addWidget(self.table)
+        self.how = Fold(
+            "How it was read", "What was done on the way from the files.", unfolded=True
+        )
+        self.notes.setWordWrap(True)
+        self.notes.setTextFormat(Qt.TextFormat.RichText)
+        self.notes.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.how.addWidget(self.notes)
+        column.addWidget(self.how)
+        return self.found
+
+    def sizeHint(self) -> QSize:
+        """Wide enough for the table of variables."""
+        return QSize(400, 640)
+
+    def dragEnterEvent(self, event: Any) -> None:
+        """Welcome files anywhere on the dock."""
+        if dropped_paths(event):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: Any) -> None:
+        """Put them where they belong."""
+        self.fold.unfolded = True
+        self.form.take(dropped_paths(event))
+
+
+def _read(opening: Opening) -> Loaded:
+    recording = opening.open()
+    return recording, recording_layers(recording)
+
+
+def _simulated(key: str) -> Loaded:
+    recording = SAMPLES[key].make()
+    return recording, recording_layers(recording)
+
+
+def _same_cells(opened: Opened, recording: Recording) -> bool:
+    """Whether a recording can take the place of another under the same layers and runs."""
+    before = opened.recording
+    if before.traces.shape != recording.traces.shape:
+        return False
+    if not np.array_equal(before.cell_ids, recording.cell_ids):  # type: ignore[arg-type]
+        return False
+    return np.array_equal(opened.labels, Opened("", recording, "").labels)
+
+
+def _adjust_contrast(present: list[Any], layers: list[LayerTuple]) -> None:
+    """Give layers in the viewer the contrast of newly made ones: traces have another scale."""
+    for _, arguments, _ in layers:
+        for layer in present:
+            same = layer.name.endswith(arguments["name"])
+            if same and "contrast_limits" in arguments:
+                layer.reset_contrast_limits_range()
+                layer.contrast_limits = arguments["contrast_limits"]
+
+
+def _lacks_layers(session: Any, opened: Opened) -> bool:
+    from napari_xcebra.widgets.layers import role_of
+
+    roles = [role_of(layer) for layer in session.layers_of(opened)]
+    wanted = {"cells", "activity"} | ({"image"} if opened.recording.images else set())
+    return not wanted <= set(roles)
+
+
+def _sample_button(open_sample: Callable[[str], None]) -> QPushButton:
+    button = QPushButton("Open a sample")
+    button.setToolTip("No data at hand? Simulated recordings to try everything with.")
+    menu = QMenu(button)
+    menu.setToolTipsVisible(True)
+    for key, sample in SAMPLES.items():
+        action = menu.addAction(sample.title, partial(open_sample, key))
+        action.setToolTip(sample.help)
+    button.setMenu(menu)
+    return button
