@@ -1,7 +1,11 @@
 """What is said about two clocks that share much, little or no time."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from napari_xcebra.io.clock import on_frames
 from napari_xcebra.io.extraction import Behavior, Series
@@ -109,3 +113,15 @@ def test_samples_and_times_of_different_number_get_a_sentence():
         placed(np.arange(49), np.zeros(50))
     with pytest.raises(InputError, match="no sample with a time"):
         placed(np.full(5, np.nan), np.zeros(5))
+
+
+@given(
+    st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=30),
+    st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=30),
+    st.sampled_from(["speed", "heading_deg", "lick"]),
+)
+def test_any_numbers_are_placed_or_refused(times, values, name):
+    length = min(len(times), len(values))
+    with suppress(InputError):
+        for variable in placed(times[:length], np.array(values[:length]), name).variables:
+            assert np.isfinite(variable.values[variable.known]).all()

@@ -52,6 +52,8 @@ def check_names(behaviors: Sequence[Behavior], settings: OpenSettings) -> None:
     check_labels(behaviors, settings)
 
 
+# a damaged file may hold numbers so large that no sum of them is finite: they end as not known
+@np.errstate(over="ignore", invalid="ignore")
 def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> Placed:
     """Place every series and interval on the frames.
 

@@ -191,7 +191,7 @@ def _column(column: np.ndarray, clock: Clock, kind: Kind, period: float) -> np.n
     found = _averaged(column, clock) if clock.is_fast else _interpolated(column, clock)
     if kind == "circular":
         found = (found - low) % period + low
-    return np.where(clock.known, found, np.nan)
+    return np.where(clock.known & np.isfinite(found), found, np.nan)
 
 
 def _interpolated(column: np.ndarray, clock: Clock) -> np.ndarray:

@@ -78,6 +78,7 @@ def unit_scale(words: list[str]) -> float:
     return next((SECONDS[word] for word in reversed(words) if word in SECONDS), 1.0)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def find_clock(columns: Mapping[str, Any]) -> tuple[Found | None, tuple[str, ...]]:
     """The first column that tells the time, if there is one; and notes on those that do not.
 
@@ -125,6 +126,7 @@ def seconds_of(column: Any, scale: float, name: str) -> Found | None:
     return Found(name, seconds, (note,))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def runs_forward(seconds: np.ndarray) -> bool:
     """Whether times ascend, but for a few samples that were written in the wrong order."""
     seconds = seconds[np.isfinite(seconds)]

@@ -67,6 +67,7 @@ def _numbers(column: Any) -> np.ndarray:
     return np.asarray(column)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def intervals_of(columns: Mapping[str, Any], stem: str, where: str) -> Intervals | None:
     """Trials or epochs, if two columns say when each starts and stops (or how long it is).
 
