@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from napari_xcebra.io.nwb_walk import (
     times_of,
 )
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import InputError
+from napari_xcebra.recording import KINDS, InputError, Variable
 
 SERIES = ("TimeSeries", "SpatialSeries", "PoseEstimationSeries")
 LARGEST = 2**30
@@ -76,6 +77,11 @@ def behavior_in(
                 found.append((item, _series(item, settings)))
         except InputError as error:
             notes.append(f"Left out: {error}")
+    if frames is not None:
+        # on the very clock of the frames, there is nothing to be brought to it
+        found = [
+            (item, replace(s, times=None) if _same(s.times, frames) else s) for item, s in found
+        ]
     known = [series.times for _, series in found if series.times is not None]
     known += [edge for each in intervals for edge in (each.start, each.stop)]
     known += [] if frames is None else [frames]
@@ -94,6 +100,10 @@ def invalid_times(objects: Iterable[Typed], times: np.ndarray) -> np.ndarray:
             for start, stop in zip(intervals.start, intervals.stop, strict=True):
                 invalid |= (times >= start) & (times < stop)
     return invalid
+
+
+def _same(times: np.ndarray | None, frames: np.ndarray) -> bool:
+    return times is not None and np.array_equal(times, frames)
 
 
 def _candidates(objects: Iterable[Typed]) -> list[Typed]:
@@ -131,7 +141,26 @@ def _series(item: Typed, settings: OpenSettings) -> Series:
     series = Series(item.name, values, times, _UNITS.get(unit.lower(), unit[:20]))
     if item.holder == "CompassDirection" and values.ndim == 1:
         series = replace(series, kind="circular")
-    return series
+    return _as_told(item, series)
+
+
+def comment_on(variable: Variable) -> str:
+    """What a series written by this program says about its variable."""
+    period = f" with a period of {variable.period!r}" if variable.kind == "circular" else ""
+    return f"{variable.kind} variable{period}"
+
+
+def _as_told(item: Typed, series: Series) -> Series:
+    """Series with the name, kind and period that `comment_on` and the description tell."""
+    said = re.match(
+        r"(continuous|circular|discrete) variable(?: with a period of ([-+.e\d]{1,30}))?$",
+        str(attribute(item.node, "comments", "")),
+    )
+    if said is None:
+        return series
+    name = str(attribute(item.node, "description", "")) or series.name
+    kind = next(kind for kind in KINDS if kind == said[1])
+    return replace(series, name=name, kind=kind, period=float(said[2]) if said[2] else None)
 
 
 def _likely(item: Typed, values: np.ndarray, least: float) -> np.ndarray:

@@ -73,16 +73,20 @@ def stacked(pictures: Iterable[Picture], shape: tuple[int, ...]) -> dict[str, np
 
 
 def _columns_first(file: h5py.File) -> bool:
-    """Whether neuroconv wrote the file: it stores images as the specification says, x before y."""
+    """Whether images are stored as the specification says, x before y.
+
+    Few programs do so: neuroconv, and this one.
+    """
     script = dataset_at(file, "general/source_script")
-    return script is not None and "neuroconv" in str(read(script)).lower()
+    text = "" if script is None else str(read(script)).lower()
+    return "neuroconv" in text or "napari-xcebra" in text
 
 
 def _name(image: Typed) -> str:
     for name, pattern in _NAMES:
         if re.search(pattern, image.name, re.IGNORECASE):
             return name
-    return image.name
+    return re.sub(r"_plane_?\d+$", "", image.name)
 
 
 def _filled(pixels: np.ndarray) -> np.ndarray | None:

@@ -7,6 +7,7 @@ are turned to fit them: within their bounds if these tell, else onto the brighte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
@@ -15,7 +16,7 @@ import numpy as np
 from scipy.ndimage import uniform_filter
 
 from napari_xcebra.footprints import Footprints
-from napari_xcebra.io.hdf5 import dataset_at, read
+from napari_xcebra.io.hdf5 import attribute, dataset_at, read
 from napari_xcebra.io.hdf5_traces import footprints_of_masks, turned
 from napari_xcebra.recording import InputError
 
@@ -39,11 +40,14 @@ class Masks:
         Whether its shape is that of the field of view, and not just as far as cells reach.
     usual : bool
         Whether writers of such masks usually put the column first.
+    told : bool
+        Whether the file says that they do.
     """
 
     stored: Footprints
     exact: bool
     usual: bool
+    told: bool = False
 
 
 def read_masks(table: h5py.Group, rows: np.ndarray) -> Masks | None:
@@ -64,9 +68,37 @@ def read_masks(table: h5py.Group, rows: np.ndarray) -> Masks | None:
     for name in ("pixel_mask", "voxel_mask"):
         pixels = dataset_at(table, name)
         if pixels is not None:
+            found = _from_pixels(table, name, pixels, rows)
+            if not len(found.cell):
+                return None
+            shape = _told_shape(table)
+            if shape is not None and all(a <= b for a, b in zip(found.shape, shape, strict=False)):
+                return Masks(replace(found, shape=shape), exact=True, usual=True, told=True)
             # suite2p and neuroconv write the row as x
-            return Masks(_from_pixels(table, name, pixels, rows), exact=False, usual=False)
+            return Masks(found, exact=False, usual=False)
     return None
+
+
+def described(shape: tuple[int, ...]) -> str:
+    """What a table written by this program says about its masks: sizes, and what x and y are."""
+    *planes, height, width = shape
+    sizes = f"{width} columns (x), {height} rows (y)"
+    return (
+        f"Field of view: {sizes}, {planes[0]} planes (z)" if planes else f"Field of view: {sizes}"
+    )
+
+
+def _told_shape(table: h5py.Group) -> tuple[int, ...] | None:
+    """Size of the field of view that `described` tells, x before y as the masks have it."""
+    said = re.match(
+        r"Field of view: (\d{1,6}) columns \(x\), (\d{1,6}) rows \(y\)"
+        r"(?:, (\d{1,4}) planes \(z\))?$",
+        str(attribute(table, "description", "")),
+    )
+    if said is None:
+        return None
+    width, height, planes = said.groups()
+    return (*([int(planes)] if planes else []), int(width), int(height))
 
 
 def _from_pixels(
@@ -119,7 +151,9 @@ def placed(
         for turn, candidate in candidates.items()
     }
     certain = True
-    if bool(fitting[False]) != bool(fitting[True]):
+    if masks.told:
+        turn = masks.usual
+    elif bool(fitting[False]) != bool(fitting[True]):
         turn = bool(fitting[True])
     else:
         brightest = _brighter_turned(candidates, fitting)

@@ -16,6 +16,7 @@ from napari_xcebra.io.nwb_walk import Typed, of_type, rate_of, scaling, times_of
 from napari_xcebra.recording import InputError
 
 _SIGNALS: tuple[tuple[Signal | None, str], ...] = (
+    ("traces", r"^traces$"),
     ("fluorescence", r"corrected|subtracted"),
     ("neuropil", r"neuropil|fneu"),
     ("events", r"deconv|spike|spks|event|inferred"),
