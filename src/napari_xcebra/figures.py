@@ -37,6 +37,7 @@ def painted_field(
     attribution: Attribution,
     path: Where = None,
     truth: Mapping[str, np.ndarray] | None = None,
+    threshold: float = 0.0,
 ) -> Figure:
     """Cells coloured by their score, a panel a factor.
 
@@ -52,6 +53,8 @@ def painted_field(
         Where to write the picture; its ending says the format.
     truth : mapping of str to (cells,) bool, optional
         For simulated recordings: the cells that carry a factor, to be marked.
+    threshold : float
+        z above which a cell is outlined as selected.
 
     Returns
     -------
@@ -67,14 +70,14 @@ def painted_field(
     figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08)
     axes = figure.subplots(down, across, squeeze=False).ravel()
     for ax, factor in zip(axes, factors, strict=False):
-        field.paint(ax, attribution, factor)
+        field.paint(ax, attribution, factor, threshold)
         _mark(ax, field, truth.get(factor))
         _title(ax, attribution, factor, truth.get(factor))
     for ax in axes[len(factors) :]:
         ax.set_axis_off()
     marked = any(factor in truth for factor in factors)
     # dark as the panels, so that a white outline is seen here too
-    figure.legend(handles=_key(marked, attribution), loc="outside lower center", ncols=3,
+    figure.legend(handles=_key(marked, attribution, threshold), loc="outside lower center", ncols=3,
                   facecolor="#303030", labelcolor="white", framealpha=1)  # fmt: skip
     return _written(figure, path)
 
@@ -113,7 +116,7 @@ class _Field:
         count[count == 0] = np.nan
         return np.stack([np.bincount(cell, row) / count, np.bincount(cell, column) / count], 1)
 
-    def paint(self, ax: Axes, attribution: Attribution, factor: str) -> None:
+    def paint(self, ax: Axes, attribution: Attribution, factor: str, threshold: float) -> None:
         """Draw the cells over the background, and the colour bar or the warning."""
         score, at_chance = attribution.score(factor), attribution.at_chance(factor)
         colours = colormaps["gray" if at_chance else "viridis"]
@@ -129,7 +132,7 @@ class _Field:
         painted = np.r_[np.zeros((1, 4), np.uint8), look_up][self.labels]
         painted[self._outline_of(np.isnan(score))] = _bytes(NOT_USED)
         if not at_chance:
-            painted[self._outline_of(attribution.selected(factor))] = _bytes(OUTLINE)
+            painted[self._outline_of(attribution.selected(factor, threshold))] = _bytes(OUTLINE)
         shown = ax.imshow(painted, extent=self.extent, cmap=colours, norm=scale)
         self._name_cells(ax)
         if at_chance:
@@ -186,11 +189,12 @@ def _two(number: float) -> str:
     return f"{round(number, 2) + 0:.2f}".replace("-", "−")
 
 
-def _key(marked: bool, attribution: Attribution) -> list[Line2D]:
+def _key(marked: bool, attribution: Attribution, threshold: float) -> list[Line2D]:
     def entry(label: str, face: str, edge: str, size: float = 10) -> Line2D:
         return Line2D([], [], ls="", marker="o", label=label, mfc=face, mec=edge, ms=size)
 
-    key = [entry("selected (z > 0)", to_hex(colormaps["viridis"](0.9)), OUTLINE)]
+    above = f"selected (z > {threshold:.2g})"
+    key = [entry(above, to_hex(colormaps["viridis"](0.9)), OUTLINE)]
     if np.isnan(attribution.latent_scores).any():
         key.append(entry("not used", "none", NOT_USED))
     if marked:

@@ -75,17 +75,18 @@ def score_layer(
     factor: str,
     name: str = "",
     token: str = "",
+    labels: np.ndarray | None = None,
 ) -> Labels:
     """Labels layer of one factor, painted by score, with its features table.
 
     A factor at chance is painted grey and says so in its name: its scores would look like a map
-    and mean nothing.
+    and mean nothing. `labels` saves drawing the label image anew, where there is one already.
     """
     scores = attribution.score(factor)
     chance = attribution.at_chance(factor)
     title = name or f"{factor} · {attribution.method}"
     layer = Labels(
-        footprints_of(recording).label_image(),
+        footprints_of(recording).label_image() if labels is None else labels,
         name=f"{title} (at chance)" if chance else title,
         opacity=0.85,
         features=cell_features(

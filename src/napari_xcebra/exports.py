@@ -1,0 +1,118 @@
+"""Scores as files for other programs; each is written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.files import whole
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.recording import Recording
+
+
+def default_path(recording: Recording, *parts: str, suffix: str) -> Path:
+    """Where to write by default: beside the recording, under a name that says what it is.
+
+    Parameters
+    ----------
+    recording : Recording
+    *parts : str
+        What the file holds, such as the run and the factor.
+    suffix : str
+        Such as ".csv".
+    """
+    source = Path(recording.source) if recording.source else Path()
+    beside = source.parent if recording.source and source.exists() else Path.home()
+    name = source.stem if recording.source and source.exists() else "recording"
+    words = (re.sub(r"[^\w.+-]+", "_", part).strip("_") for part in (name, *parts))
+    return beside / ("-".join(word for word in words if word) + suffix)
+
+
+def write_table(attribution: Attribution, path: Path, threshold: float = 0.0) -> Path:
+    """One row a cell and factor, as CSV."""
+    with _in_a_sentence(path):
+        return attribution.to_csv(path, threshold)
+
+
+def write_scores(attribution: Attribution, path: Path) -> Path:
+    """Scores of every latent with their provenance, as .npz; `Attribution.load` reads it."""
+    with _in_a_sentence(path):
+        return attribution.to_npz(path)
+
+
+def write_picture(
+    recording: Recording, attribution: Attribution, path: Path, threshold: float = 0.0
+) -> Path:
+    """The painted field, a panel a factor; the ending of the path says the format."""
+    if recording.footprints is not None and len(recording.footprints.shape) > 2:
+        raise InputError(
+            "The picture shows one plane but this recording has "
+            f"{recording.footprints.shape[0]}: take a screenshot of each instead."
+        )
+    with _in_a_sentence(path):
+        from napari_xcebra.figures import painted_field
+
+        painted_field(recording, attribution, path, threshold=threshold)
+    return path
+
+
+def write_hue(recording: Recording, scores: np.ndarray, path: Path) -> Path:
+    """Colours for the ROIs in suite2p's window: (ROIs,) float32 between 0 and 1, as .npy.
+
+    In suite2p: Visualizations, "Load custom hue for ROIs". It takes one number a ROI in the
+    order of stat.npy, and knows no NaN: cells that were not used have 0.
+
+    Parameters
+    ----------
+    scores : (cells,) float
+    """
+    with _in_a_sentence(path), whole(path) as file, file.open("wb") as opened:
+        np.save(opened, hue(np.asarray(recording.cell_ids), scores), allow_pickle=False)
+    return path
+
+
+def hue(cell_ids: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Scores from 0 to 1, in the order of the ids if these number the ROIs: (cells,) float32."""
+    scores = np.asarray(scores, np.float64)
+    known = np.isfinite(scores)
+    scaled = np.zeros(len(scores), np.float32)
+    if known.any():
+        low, high = scores[known].min(), scores[known].max()
+        scaled[known] = (scores[known] - low) / ((high - low) or 1.0)
+    if np.array_equal(np.sort(cell_ids), np.arange(len(cell_ids))):
+        return scaled[np.argsort(cell_ids)]
+    return scaled
+
+
+def write_pixels(pixels: np.ndarray, path: Path) -> Path:
+    """A screenshot, (height, width, 3 or 4) uint8, as a picture."""
+    from matplotlib.image import imsave
+
+    with _in_a_sentence(path), whole(path) as file:
+        imsave(file, np.ascontiguousarray(pixels))
+    return path
+
+
+@contextlib.contextmanager
+def _in_a_sentence(path: Path) -> Iterator[None]:
+    """Say in a sentence why a file could not be written."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} could not be written ({error.strerror or error}): choose another folder, or "
+            "make room."
+        ) from error
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        # matplotlib names the formats it knows
+        raise InputError(f"{path} could not be written: {error}.") from error

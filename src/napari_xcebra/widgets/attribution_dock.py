@@ -1,0 +1,285 @@
+"""Attribution: which cells carry a factor, painted, ranked, thresholded and exported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from qtpy.QtCore import Qt, QTimer
+from qtpy.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from napari_xcebra.widgets.camera import bring_into_view
+from napari_xcebra.widgets.cell_table import CellTable
+from napari_xcebra.widgets.color_bar import ColorRow
+from napari_xcebra.widgets.computation import computation_of
+from napari_xcebra.widgets.compute_row import ComputeRow
+from napari_xcebra.widgets.export_menu import ExportButton
+from napari_xcebra.widgets.lifetime import end_with_dock, follow
+from napari_xcebra.widgets.notice import Notice
+from napari_xcebra.widgets.over_time_row import OverTimeRow
+from napari_xcebra.widgets.painting import colors_of
+from napari_xcebra.widgets.plot_style import style_of
+from napari_xcebra.widgets.ranking import Ranking
+from napari_xcebra.widgets.run_list import best_factor
+from napari_xcebra.widgets.score_histogram import ScoreHistogram
+from napari_xcebra.widgets.score_map import ScoreMap, shown_map
+from napari_xcebra.widgets.score_painter import painter_of
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.shown_choice import FactorChoice, ShownChoice
+from napari_xcebra.widgets.side_by_side import SideBySide
+from napari_xcebra.widgets.time_painter import time_painter_of
+from napari_xcebra.widgets.wheel import spare_from_wheel
+
+if TYPE_CHECKING:
+    import napari
+
+
+WIDTH = 350
+"""Least width in pixels, at which nothing is cut off."""
+
+
+class AttributionDock(QWidget):
+    """Everything about the scores, top to bottom."""
+
+    def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
+        super().__init__()
+        self.session = session_of(napari_viewer)
+        self.painter = painter_of(self.session)
+        self.time_painter = time_painter_of(self.session)
+        self.computation = computation_of(self.session)
+        self._map: ScoreMap | None = None
+        self._make_parts()
+        self._lay_out()
+        self._connect_parts()
+        self._follow_session()
+        self._show_theme()
+        self._show_runs()
+
+    def _make_parts(self) -> None:
+        self.empty = QLabel()
+        self.empty.setWordWrap(True)
+        self.choice = ShownChoice()
+        self.verdict = Notice()
+        self.compute = ComputeRow()
+        self.colors = ColorRow()
+        self.histogram = ScoreHistogram()
+        self.table = CellTable()
+        self.over_time = OverTimeRow()
+        self.side_by_side = SideBySide()
+        self.export = ExportButton(self.session)
+        self.notice = Notice()
+
+    def _lay_out(self) -> None:
+        self._scores = QWidget()
+        scores = QVBoxLayout(self._scores)
+        scores.setContentsMargins(0, 0, 0, 0)
+        for part in (self.colors, self.histogram):
+            scores.addWidget(part)
+        scores.addWidget(self.table, 1)
+        for part in (self.over_time, self.side_by_side, self.export):
+            scores.addWidget(part)
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(6, 6, 6, 6)
+        for part in (self.empty, self.choice, self.verdict, self.compute):
+            column.addWidget(part)
+        column.addWidget(self._scores, 1)
+        column.addWidget(self.notice)
+        column.addStretch(0)
+        self._area = area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inside)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(area)
+        self.setMinimumWidth(WIDTH)
+        spare_from_wheel(self)
+
+    def _connect_parts(self) -> None:
+        self.choice.run_chosen.connect(self._choose_run)
+        self.choice.factor_chosen.connect(self._choose_factor)
+        self.choice.method_chosen.connect(lambda method: self._change(method=method))
+        self.compute.asked.connect(self._compute)
+        self.compute.stopped.connect(self.computation.cancel)
+        self.colors.colormap_changed.connect(lambda name: self._change(colormap=name))
+        self.colors.limits_changed.connect(self._set_limits)
+        self.histogram.threshold_changed.connect(lambda z: self._change(threshold=z))
+        self.histogram.dim_changed.connect(lambda dim: self._change(dim=dim))
+        self.histogram.brushed.connect(self.session.select)
+        self.table.marked.connect(self._mark_from_table)
+        self.over_time.toggled.connect(lambda on: self._change(over_time=on))
+        self.over_time.smoothing_changed.connect(lambda s: self._change(smoothing=s))
+        self.side_by_side.chosen.connect(self._compare)
+        self.side_by_side.picked.connect(self.session.select)
+        self.export.said.connect(self.notice.say)
+
+    def _follow_session(self) -> None:
+        session = self.session
+        for signal, method in (
+            (session.recording_changed, self._show_recording),
+            (session.runs_changed, self._show_runs),
+            (session.shown_changed, self._show_shown),
+            (session.selection_changed, self._show_selection),
+            (session.frame_changed, self._show_status),
+            (self.painter.limits_changed, self._show_colors),
+            (self.time_painter.status_changed, self._show_status),
+            (self.computation.changed, self._show_computation),
+            (self.computation.said, self._say),
+            (session.viewer.events.theme, self._show_theme),
+        ):
+            follow(self, signal, method)
+        end_with_dock(self)
+
+    # ------------------------------------------------------------ what the user does
+
+    def _change(self, **what: Any) -> None:
+        self.session.shown = replace(self.session.shown, **what)
+
+    def _choose_run(self, name: str) -> None:
+        run = next((run for run in self.session.runs if run.name == name), None)
+        if run is not None:
+            factor = self.session.shown.factor
+            same = factor in run.fit.factors
+            self._change(run=name, factor=factor if same else best_factor(run), latent=None)
+
+    def _choose_factor(self, choice: FactorChoice) -> None:
+        self._change(factor=choice[0], latent=choice[1])
+
+    def _compute(self) -> None:
+        opened, run = self.session.current, self.session.shown_run
+        if opened is not None and run is not None:
+            self.notice.clear()
+            self.computation.start(opened, run, self.session.shown.method)
+
+    def _set_limits(self, limits: tuple[float, float] | None) -> None:
+        if self.time_painter.limits is not None:
+            self.time_painter.set_limits(limits)
+            self._show_colors()
+        else:
+            self.painter.set_limits(limits)
+
+    def _mark_from_table(self, cells: np.ndarray) -> None:
+        self.session.select(cells)
+        if (cell := self.table.current_cell) is not None and cell in cells:
+            bring_into_view(self.session, cell)
+
+    def _compare(self, beside: tuple[str, str] | None) -> None:
+        self.painter.beside = beside
+        self._show_comparison()
+        if beside is not None:
+            # once the plot has its place
+            QTimer.singleShot(0, self._reveal_comparison)
+
+    def _reveal_comparison(self) -> None:
+        self._area.ensureWidgetVisible(self.side_by_side)
+
+    # ------------------------------------------------------------ what is shown
+
+    def _show_recording(self) -> None:
+        """The cells may have been accepted or rejected."""
+        self._map = None
+        self._show_shown()
+
+    def _show_runs(self) -> None:
+        runs, shown = self.session.runs, self.session.shown
+        # nothing may be painted yet, or what was painted may be gone
+        run = next((run for run in runs if run.name == shown.run), runs[-1] if runs else None)
+        if run is not None and (run.name != shown.run or shown.factor not in run.fit.factors):
+            self._change(run=run.name, factor=best_factor(run), latent=None)
+        self._show_shown()
+
+    def _show_shown(self) -> None:
+        session, shown = self.session, self.session.shown
+        runs, painted = session.runs, shown_map(session)
+        self.empty.setText(self._what_to_do())
+        self.empty.setVisible(bool(self.empty.text()))
+        self.choice.setVisible(bool(runs))
+        self.choice.show_choice(runs, shown)
+        self._show_verdict()
+        self._show_computation()
+        self._scores.setVisible(painted is not None)
+        if painted is None:
+            self._map = None
+            return
+        self._show_map(painted)
+        self._show_colors()
+        self.over_time.show_state(
+            following=shown.over_time, smoothing=shown.smoothing, at_chance=painted.at_chance
+        )
+        self._show_comparison()
+        self._show_selection()
+        self._show_status()
+
+    def _what_to_do(self) -> str:
+        if self.session.current is None:
+            return "No recording yet: open one in the Recording dock."
+        return "" if self.session.runs else "No run yet: train one in the Train dock."
+
+    def _show_verdict(self) -> None:
+        run, shown = self.session.shown_run, self.session.shown
+        goodness = run.fit.goodness.get(shown.factor) if run else None
+        if goodness is None:
+            self.verdict.clear()
+        else:
+            self.verdict.say(goodness.verdict, "good" if goodness.above_chance else "warning")
+
+    def _show_computation(self) -> None:
+        run, shown = self.session.shown_run, self.session.shown
+        missing = run is not None and shown_map(self.session) is None
+        self.compute.setVisible(missing or self.computation.busy)
+        if run is not None:
+            self.compute.show_state(run.name, shown.method, self.computation)
+
+    def _show_map(self, painted: ScoreMap) -> None:
+        shown, recording = self.session.shown, self.session.recording
+        assert recording is not None
+        before, self._map = self._map, painted
+        same = before is not None and (
+            (before.attribution, before.factor, before.latent)
+            == (painted.attribution, painted.factor, painted.latent)
+        )
+        if not same:
+            self.histogram.show_map(painted)
+        self.histogram.show_threshold(shown.threshold, dim=shown.dim)
+        grey = np.full(len(painted.scores), np.nan)
+        colors = colors_of(
+            grey if painted.at_chance else painted.scores, shown.colormap, self.painter.limits
+        )
+        self.table.show_ranking(Ranking.of(recording, painted, shown.threshold), colors[1:])
+
+    def _show_colors(self) -> None:
+        painted, shown = self._map, self.session.shown
+        if painted is None:
+            return
+        moving = self.time_painter.limits
+        chosen = self.time_painter.limits_chosen if moving else self.painter.limits_chosen
+        colormap = "gray" if painted.at_chance else shown.colormap
+        self.colors.setEnabled(not painted.at_chance)
+        self.colors.show_colors(colormap, moving or self.painter.limits, chosen=chosen)
+        self.histogram.show_colors(colormap, self.painter.limits)
+
+    def _show_comparison(self) -> None:
+        shown, beside = self.session.shown, self.painter.beside
+        self.side_by_side.show_choice(self.session.runs, shown, beside)
+        title = f"{beside[1]} · {beside[0]}" if beside else ""
+        self.side_by_side.show_maps(self._map, self.painter.map_beside(), title, shown.threshold)
+        self.side_by_side.mark(self.session.selection)
+
+    def _show_selection(self) -> None:
+        cells = self.session.selection
+        self.table.mark(cells)
+        self.histogram.mark(cells)
+        self.side_by_side.mark(cells)
+
+    def _show_status(self) -> None:
+        self.over_time.show_status(self.time_painter.status)
+
+    def _say(self, sentence: str, tone: Any, details: str) -> None:
+        self.notice.say(sentence, tone, details)
+
+    def _show_theme(self) -> None:
+        ink = style_of(self.session.viewer.theme).ink
+        self.histogram.follow_theme(ink)
+        self.side_by_side.follow_theme(ink)

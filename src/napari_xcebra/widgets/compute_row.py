@@ -1,0 +1,62 @@
+"""Computes the scores that are not there yet, and says how it goes."""
+
+from __future__ import annotations
+
+import math
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
+
+from napari_xcebra.widgets.computation import Computation
+from napari_xcebra.widgets.method_notes import EVERY, is_slow, title_of_method
+
+
+class ComputeRow(QWidget):
+    """Says what is missing, with a button to compute it; then progress, with one to stop."""
+
+    asked = Signal()
+    stopped = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sentence = QLabel()
+        self.sentence.setWordWrap(True)
+        self.start = QPushButton("Compute")
+        self.start.setToolTip("Compute these scores in the background.")
+        self.stop = QPushButton("Cancel")
+        self.stop.setToolTip("Stop computing; nothing is kept.")
+        self.progress = QProgressBar()
+        self.progress.setToolTip("Frames done, and the time left.")
+        row = QHBoxLayout()
+        row.addWidget(self.progress, 1)
+        row.addWidget(self.start, 1)
+        row.addWidget(self.stop)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.sentence)
+        layout.addLayout(row)
+        self.start.clicked.connect(lambda _=False: self.asked.emit())
+        self.stop.clicked.connect(lambda _=False: self.stopped.emit())
+
+    def show_state(self, run: str, method: str, computation: Computation) -> None:
+        """Show what is missing, and what is being computed."""
+        busy, title = computation.busy, title_of_method(method)
+        slow = f" It is slow, and takes every {EVERY}th frame." if is_slow(method) else ""
+        doing = f"Computing {title_of_method(computation.method)} …"
+        self.sentence.setText(doing if busy else f"{run} has no scores by {title} yet.{slow}")
+        self.start.setVisible(not busy)
+        self.stop.setVisible(busy)
+        self.progress.setVisible(busy)
+        if busy:
+            self._show_progress(computation)
+
+    def _show_progress(self, computation: Computation) -> None:
+        at = computation.progress
+        self.progress.setRange(0, at.total if at else 0)
+        self.progress.setValue(at.done if at else 0)
+        if at is None:
+            waiting = "starting" if computation.started else "waiting for its turn"
+            self.sentence.setText(f"{self.sentence.text()} {waiting}")
+        else:
+            left = "" if math.isnan(at.seconds_left) else f", {math.ceil(at.seconds_left)} s left"
+            self.progress.setFormat(f"frame {at.done} of {at.total}{left}")

@@ -1,0 +1,132 @@
+"""Writes what is shown to files that other programs read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QFileDialog, QMenu, QPushButton
+
+from napari_xcebra import exports
+from napari_xcebra.widgets.background import in_background
+from napari_xcebra.widgets.score_map import ScoreMap, shown_map
+from napari_xcebra.widgets.session import Session
+
+Write = Callable[[Path], Path]
+
+
+class ExportButton(QPushButton):
+    """A button with a menu; every entry asks where to, and writes in the background."""
+
+    said = Signal(str, str, str)
+    """A sentence for a notice, its tone, and details."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("Export")
+        self._session = session
+        self.setToolTip("Write the scores or a picture of them to a file.")
+        menu = QMenu(self)
+        menu.setToolTipsVisible(True)
+        for title, tooltip, called in (
+            ("Table of all factors (CSV) …",
+             "Score, z and selected of every cell and factor, by the present threshold.",
+             self.export_table),
+            ("Scores of every latent (npz) …",
+             "For Python: Attribution.load reads it.", self.export_scores),
+            ("Picture of the painted field (PNG) …",
+             "A panel a factor, with the selected cells outlined.", self.export_picture),
+            ("Colours for suite2p (npy) …",
+             "In suite2p: Visualizations, Load custom hue for ROIs.", self.export_hue),
+            ("Screenshot of the canvas (PNG) …",
+             "The image as it is on the screen.", self.export_screenshot),
+        ):  # fmt: skip
+            action = menu.addAction(title)
+            action.setToolTip(tooltip)
+            action.triggered.connect(lambda _=False, call=called: call())
+        self.setMenu(menu)
+
+    def export_table(self, path: str | Path | None = None) -> None:
+        """Write a table of all factors."""
+        painted, threshold = shown_map(self._session), self._session.shown.threshold
+        if painted is not None:
+            attribution = painted.attribution
+            self._export(
+                path,
+                lambda to: exports.write_table(attribution, to, threshold),
+                ("attribution",),
+                ".csv",
+            )
+
+    def export_scores(self, path: str | Path | None = None) -> None:
+        """Write the scores of all latents."""
+        painted = shown_map(self._session)
+        if painted is not None:
+            attribution = painted.attribution
+            self._export(
+                path,
+                lambda to: exports.write_scores(attribution, to),
+                ("attribution", attribution.method),
+                ".npz",
+            )
+
+    def export_picture(self, path: str | Path | None = None) -> None:
+        """Write a picture of the painted field."""
+        painted, recording = shown_map(self._session), self._session.recording
+        threshold = self._session.shown.threshold
+        if painted is not None and recording is not None:
+            attribution = painted.attribution
+            self._export(
+                path,
+                lambda to: exports.write_picture(recording, attribution, to, threshold),
+                ("painted",),
+                ".png",
+            )
+
+    def export_hue(self, path: str | Path | None = None) -> None:
+        """Write colours for suite2p."""
+        painted, recording = shown_map(self._session), self._session.recording
+        if painted is not None and recording is not None:
+            self._export(
+                path,
+                lambda to: exports.write_hue(recording, painted.scores, to),
+                (_title(painted), "hue"),
+                ".npy",
+            )
+
+    def export_screenshot(self, path: str | Path | None = None) -> None:
+        """Write the canvas as it is on the screen."""
+        painted = shown_map(self._session)
+        pixels = self._session.viewer.screenshot(canvas_only=True, flash=False)
+        if painted is not None:
+            self._export(
+                path,
+                lambda to: exports.write_pixels(pixels, to),
+                (_title(painted), "canvas"),
+                ".png",
+            )
+
+    def _export(
+        self, path: str | Path | None, write: Write, words: tuple[str, ...], suffix: str
+    ) -> None:
+        recording, run = self._session.recording, self._session.shown.run
+        if recording is None:
+            return
+        if path is None:
+            start = exports.default_path(recording, run, *words, suffix=suffix)
+            path, _ = QFileDialog.getSaveFileName(self, "Export", str(start), f"*{suffix}")
+        if not path:
+            return
+        target = Path(path)
+        if not target.suffix:
+            target = target.with_suffix(suffix)
+        in_background(
+            lambda: write(target),
+            lambda written: self.said.emit(f"Wrote {written}.", "good", ""),
+            lambda sentence, details: self.said.emit(sentence, "problem", details),
+            self,
+        )
+
+
+def _title(painted: ScoreMap) -> str:
+    return painted.factor if painted.latent is None else f"{painted.factor}-{painted.latent + 1}"

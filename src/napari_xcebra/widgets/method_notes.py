@@ -1,0 +1,48 @@
+"""What a user should know of each method of attribution before choosing it."""
+
+from __future__ import annotations
+
+from napari_xcebra.cli.flags import METHODS
+
+EVERY = 10
+"""Slow methods take every so many frames."""
+
+_SLOW = "Takes many passes through the encoder for each frame"
+_NOTES = {
+    "inverted-neuron-gradient": "The map of the xCEBRA paper: the pseudo-inverse of the Jacobian. "
+    "Takes seconds.",
+    "neuron-gradient": "The Jacobian itself, not inverted. Takes seconds.",
+    "integrated-gradients": f"Gradients along the way from zero to the activity. {_SLOW}.",
+    "feature-ablation": f"What changes when a cell is silenced. {_SLOW}, the more the more cells.",
+    "shapley-zeros": f"Shapley values against silence. {_SLOW}.",
+    "shapley-shuffled": f"Shapley values against shuffled activity. {_SLOW}.",
+}
+
+
+def method_names() -> tuple[str, ...]:
+    """Methods, the default first."""
+    return METHODS
+
+
+def note_on(method: str) -> str:
+    """A sentence or two for a tooltip."""
+    return _NOTES.get(method, "")
+
+
+def is_slow(method: str) -> bool:
+    """Whether it takes many times as long as the gradients."""
+    return _SLOW in note_on(method)
+
+
+def frames_for(method: str) -> slice | None:
+    """Frames to compute it on; None for all."""
+    return slice(None, None, EVERY) if is_slow(method) else None
+
+
+def title_of_method(method: str) -> str:
+    """As it is written in a list.
+
+    >>> title_of_method("shapley-zeros")
+    'shapley zeros'
+    """
+    return method.replace("-", " ")

@@ -1,0 +1,28 @@
+"""Plots that look as if they belonged to napari."""
+
+from __future__ import annotations
+
+import pyqtgraph
+
+ORANGE, BLUE = "#E69F00", "#56B4E9"
+"""Okabe and Ito: told apart with any colour vision."""
+
+
+def plain_plot(
+    view: pyqtgraph.ViewBox | None = None, **axes: pyqtgraph.AxisItem
+) -> pyqtgraph.PlotWidget:
+    """A plot without menus, that does not move under the mouse."""
+    plot = pyqtgraph.PlotWidget(viewBox=view, axisItems=axes or None)
+    plot.setBackground(None)
+    plot.setMenuEnabled(False)
+    plot.hideButtons()
+    plot.setMouseEnabled(x=False, y=False)
+    return plot
+
+
+def draw_axes_in(plot: pyqtgraph.PlotWidget, ink: str) -> None:
+    """Give the axes of a plot a colour."""
+    for side in ("left", "bottom", "top", "right"):
+        axis = plot.getAxis(side)
+        axis.setPen(ink)
+        axis.setTextPen(ink)

@@ -1,0 +1,155 @@
+"""Scores of all cells for one factor, as they are painted, ranked and thresholded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.recording import Recording
+    from napari_xcebra.runs import Run
+    from napari_xcebra.widgets.session import Session
+
+TOP = 99.0
+"""Percentile of the scores at the upper end of the colours: a single cell must not darken all."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMap:
+    """One score a cell.
+
+    Parameters
+    ----------
+    attribution : Attribution
+        Where the scores come from.
+    factor : str
+    latent : int or None
+        One latent of the factor; None for the factor as a whole.
+    """
+
+    attribution: Attribution
+    factor: str
+    latent: int | None = None
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """(cells,) float64, NaN where a cell was not used."""
+        scores = (
+            self.attribution.score(self.factor)
+            if self.latent is None
+            else self.attribution.latent(self.factor, self.latent)
+        )
+        return np.asarray(scores, np.float64)
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """(cells,) bool, where there is a score."""
+        return np.isfinite(self.scores)
+
+    @property
+    def at_chance(self) -> bool:
+        """Whether the map means nothing."""
+        return self.attribution.at_chance(self.factor)
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        """Mean and standard deviation over the cells that have a score."""
+        known = self.scores[self.known]
+        if not len(known):
+            return 0.0, 1.0
+        return float(known.mean()), float(known.std()) or 1.0
+
+    @cached_property
+    def z(self) -> np.ndarray:
+        """(cells,) float64, scores standardised over the cells that have one."""
+        mean, spread = self._moments
+        return (self.scores - mean) / spread
+
+    def z_of(self, score: float) -> float:
+        """Z that a score comes to."""
+        mean, spread = self._moments
+        return (score - mean) / spread
+
+    def score_of(self, z: float) -> float:
+        """Score that a z comes to."""
+        mean, spread = self._moments
+        return mean + z * spread
+
+    def selected(self, threshold: float) -> np.ndarray:
+        """(cells,) bool, cells with z above the threshold."""
+        return self.z > threshold
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """(cells,) int, 1 for the highest score; 0 where a cell was not used."""
+        ranks = np.zeros(len(self.scores), np.int64)
+        order = np.argsort(-self.scores, kind="stable")[: int(self.known.sum())]
+        ranks[order] = np.arange(1, len(order) + 1)
+        return ranks
+
+    @cached_property
+    def span(self) -> tuple[float, float]:
+        """Lowest and highest score; 0 and 1 if no cell has one."""
+        known = self.scores[self.known]
+        return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """Scores at the ends of the colours, if the user does not say otherwise."""
+        low, high = self.span
+        if high > low:
+            high = float(np.percentile(self.scores[self.known], TOP))
+        return (low, high) if high > low else (low, low + 1.0)
+
+    def within(self, low: float, high: float) -> np.ndarray:
+        """Positions of the cells with a score in an interval, highest first."""
+        inside = np.flatnonzero((self.scores >= low) & (self.scores <= high))
+        return inside[np.argsort(-self.scores[inside], kind="stable")]
+
+
+def shown_map(session: Session) -> ScoreMap | None:
+    """What is to be painted; None where it has not been computed."""
+    shown = session.shown
+    attribution = attribution_of(session.shown_run, shown.method, session.recording)
+    if attribution is None or shown.factor not in attribution.factors:
+        return None
+    latents = attribution.part(shown.factor).latents
+    inside = shown.latent is not None and 0 <= shown.latent < latents.stop - latents.start
+    return ScoreMap(attribution, shown.factor, shown.latent if inside else None)
+
+
+def attribution_of(run: Run | None, method: str, recording: Recording | None) -> Attribution | None:
+    """Attribution of a run by a method; None if there is none for the cells of the recording.
+
+    A run that was saved may have scores for the cells that the recording had then.
+    """
+    attribution = run.attributions.get(method) if run else None
+    if attribution is None or recording is None:
+        return None
+    same = np.array_equal(attribution.cell_ids, np.asarray(recording.cell_ids))
+    return attribution if same else None
+
+
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's ρ over the cells that have both scores; NaN for fewer than three.
+
+    >>> round(rank_correlation(np.array([1, 2, 3, np.nan]), np.array([1, 8, 27, 0])), 6)
+    1.0
+    """
+    both = np.isfinite(first) & np.isfinite(second)
+    if both.sum() < 3:
+        return float("nan")
+    ranks = np.stack([_mean_ranks(first[both]), _mean_ranks(second[both])])
+    if (ranks.std(1) == 0).any():
+        return float("nan")
+    return float(np.corrcoef(ranks)[0, 1])
+
+
+def _mean_ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks, equal values sharing theirs."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2)[place]

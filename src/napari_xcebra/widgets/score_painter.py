@@ -1,0 +1,231 @@
+"""The painted layers, kept in step with what the session says is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from napari.layers import Labels
+from psygnal import Signal
+
+from napari_xcebra.widgets.layers import KEY, cell_features, role_of
+from napari_xcebra.widgets.painting import repaint, score_layer
+from napari_xcebra.widgets.per_session import OfSession, one_per_session
+from napari_xcebra.widgets.score_map import ScoreMap, attribution_of, shown_map
+from napari_xcebra.widgets.second_view import SecondView
+
+if TYPE_CHECKING:
+    from napari_xcebra.runs import Run
+    from napari_xcebra.widgets.session import Opened, Session
+
+Limits = tuple[float, float]
+Beside = tuple[str, str]
+"""Run and factor of the map that is shown beside the first."""
+
+
+class ScorePainter(OfSession):
+    """Keeps one Labels layer a run and factor, made when first shown, then repainted in place.
+
+    Layers are found by what they carry, so that the user may rename, move or delete them. Layers
+    of others are never touched.
+
+    Parameters
+    ----------
+    session : Session
+    """
+
+    limits_changed = Signal()
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._limits: dict[tuple[str, ...], Limits] = {}
+        # what each layer's colours and table were made from
+        self._painted: WeakKeyDictionary[Labels, tuple[Any, Any]] = WeakKeyDictionary()
+        self._beside: Beside | None = None
+        self._second = SecondView(session)
+        session.shown_changed.connect(self.update)
+        session.runs_changed.connect(self._follow_runs)
+        session.recording_changed.connect(self._follow_recording)
+        self.update()
+
+    # ------------------------------------------------------------ colours
+
+    @property
+    def limits(self) -> Limits:
+        """Scores at the ends of the colours of the map that is shown."""
+        shown = shown_map(self.session)
+        return self._limits.get(self._key, shown.limits) if shown else (0.0, 1.0)
+
+    @property
+    def limits_chosen(self) -> bool:
+        """Whether the user chose the limits of this map."""
+        return self._key in self._limits
+
+    def set_limits(self, limits: Limits | None) -> None:
+        """Choose the limits of the map that is shown; None for those made from the scores."""
+        if limits is None:
+            self._limits.pop(self._key, None)
+        elif limits[1] > limits[0]:
+            self._limits[self._key] = limits
+        self.update()
+        self.limits_changed.emit()
+
+    @property
+    def _key(self) -> tuple[str, ...]:
+        shown, current = self.session.shown, self.session.current
+        token = current.token if current else ""
+        return (token, shown.run, shown.factor, str(shown.latent), shown.method)
+
+    # ------------------------------------------------------------ layers
+
+    @property
+    def layer(self) -> Labels | None:
+        """The layer of the map that is shown, if it has been made."""
+        run = self.session.shown_run
+        return self._find(run, self.session.shown.factor) if run else None
+
+    @property
+    def beside(self) -> Beside | None:
+        """Run and factor of the map beside."""
+        return self._beside
+
+    @beside.setter
+    def beside(self, beside: Beside | None) -> None:
+        self._beside = beside
+        self.update()
+
+    def map_beside(self) -> ScoreMap | None:
+        """The map beside, by the same method; None if there is none."""
+        opened, shown = self.session.current, self.session.shown
+        run = opened.run(self._beside[0]) if opened and self._beside else None
+        attribution = attribution_of(run, shown.method, self.session.recording)
+        if attribution is None or not self._beside or self._beside[1] not in attribution.factors:
+            return None
+        return ScoreMap(attribution, self._beside[1])
+
+    def update(self) -> None:
+        """Paint what is to be shown, and hide our other score layers."""
+        session, shown = self.session, self.session.shown
+        showing: list[Labels] = []
+        beside: Labels | None = None
+        painted, run = shown_map(session), session.shown_run
+        if self._beside == (shown.run, shown.factor):
+            self._beside = None  # the same map twice says nothing
+        if painted is not None and run is not None:
+            layer = self._painted_layer(run, painted, self.limits)
+            # while scores follow the time slider, another layer shows them
+            if not shown.over_time or painted.at_chance:
+                showing.append(layer)
+            if (other := self.map_beside()) is not None and self._beside is not None:
+                beside_run = session.current.run(self._beside[0]) if session.current else None
+                assert beside_run is not None
+                beside = self._painted_layer(beside_run, other, other.limits)
+                showing.append(beside)
+        for layer in session.viewer.layers:
+            if role_of(layer) == "scores" and layer.visible != (layer in showing):
+                layer.visible = layer in showing
+        self._second.show(beside)
+
+    def _painted_layer(self, run: Run, painted: ScoreMap, limits: Limits) -> Labels:
+        opened, shown = self.session.current, self.session.shown
+        assert opened is not None
+        layer = self._find(run, painted.factor) or self._make(opened, run, painted)
+        above = shown.threshold if shown.dim else None
+        colors = (painted.attribution, painted.latent, shown.colormap, limits, above)
+        table = (painted.attribution, painted.latent, shown.threshold, id(opened.recording))
+        before = self._painted.get(layer, (None, None))
+        if before[0] != colors:
+            grey = np.full(len(painted.scores), np.nan)
+            repaint(
+                layer,
+                grey if painted.at_chance else painted.scores,
+                colormap=shown.colormap,
+                limits=limits,
+                bright=painted.selected(shown.threshold) if shown.dim else None,
+            )
+        if before[1] != table:
+            self._tabulate(layer, opened, painted)
+        self._painted[layer] = (colors, table)
+        return layer
+
+    def _tabulate(self, layer: Labels, opened: Opened, painted: ScoreMap) -> None:
+        """Bring the features table up to date; columns that the user added stay."""
+        columns = cell_features(
+            opened.recording,
+            score=painted.scores.astype(np.float32),
+            z=painted.z.astype(np.float32),
+            selected=painted.selected(self.session.shown.threshold),
+        )
+        if len(layer.features) != len(columns):
+            layer.features = columns
+        else:
+            # assigning the whole table would take ten times as long
+            for name in columns:
+                layer.features[name] = columns[name].to_numpy()
+            layer.events.properties()
+            layer.events.features()
+        layer.metadata[KEY].update(
+            method=painted.attribution.method,
+            latent=painted.latent,
+            threshold=self.session.shown.threshold,
+        )
+
+    def _make(self, opened: Opened, run: Run, painted: ScoreMap) -> Labels:
+        layer = score_layer(
+            opened.recording,
+            painted.attribution,
+            painted.factor,
+            name=f"{painted.factor} · {run.name}",
+            token=opened.token,
+            labels=opened.labels,
+        )
+        layer.metadata[KEY].update(run=run.name, created=run.created)
+        layer.visible = False
+        # the label image is shared: drawing in one layer would change all
+        layer.editable = False
+        layers = self.session.viewer.layers
+        above = [i for i, other in enumerate(layers) if role_of(other) == "selection"]
+        layers.insert(above[0] if above else len(layers), layer)
+        for other in self.session.layers_of(opened):
+            if role_of(other) == "cells":
+                # its random colours would mix with those of the scores
+                other.visible = False
+        return layer
+
+    def _find(self, run: Run, factor: str) -> Labels | None:
+        opened = self.session.current
+        for layer in self.session.layers_of(opened) if opened else ():
+            entry = layer.metadata[KEY]
+            same_run = (entry.get("run"), entry.get("created")) == (run.name, run.created)
+            if role_of(layer) == "scores" and same_run and entry.get("factor") == factor:
+                return layer
+        return None
+
+    # ------------------------------------------------------------ what happens elsewhere
+
+    def _follow_runs(self) -> None:
+        """Keep the layers of a run that was renamed, then paint."""
+        session = self.session
+        names = {run.name for run in session.runs}
+        for layer in session.layers_of(session.current) if session.current else ():
+            entry = layer.metadata[KEY]
+            if role_of(layer) != "scores" or entry.get("run") in names:
+                continue
+            runs = [run for run in session.runs if run.created == entry.get("created")]
+            if len(runs) == 1:
+                ours = f"{entry['factor']} · {entry['run']}"
+                if layer.name.startswith(ours):
+                    new = f"{entry['factor']} · {runs[0].name}"
+                    layer.name = new + layer.name.removeprefix(ours)
+                entry["run"] = runs[0].name
+        self.update()
+
+    def _follow_recording(self) -> None:
+        if self._beside is not None and self.map_beside() is None:
+            self._beside = None
+        self.update()
+
+
+painter_of = one_per_session(ScorePainter)
+"""The painter of a session; made, and painting, when first asked for."""

@@ -1,0 +1,93 @@
+"""Which run, factor and method are painted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QComboBox, QFormLayout, QSizePolicy, QWidget
+
+from napari_xcebra.runs import Run
+from napari_xcebra.widgets.method_notes import method_names, note_on, title_of_method
+from napari_xcebra.widgets.session import Shown
+
+FactorChoice = tuple[str, int | None]
+"""Factor, and one of its latents or None."""
+
+
+class ShownChoice(QWidget):
+    """Three boxes; each says what the user chose."""
+
+    run_chosen = Signal(str)
+    factor_chosen = Signal(object)
+    method_chosen = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run = choice_box("Training run whose scores are painted.")
+        self.factor = choice_box("What the cells are scored for, or one latent of it.")
+        self.method = choice_box("How the scores are computed from the trained encoder.")
+        form = QFormLayout(self)
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for title, box in (("Run", self.run), ("Factor", self.factor), ("Method", self.method)):
+            form.addRow(title, box)
+        self.run.activated.connect(lambda i: self.run_chosen.emit(self.run.itemData(i)))
+        self.factor.activated.connect(lambda i: self.factor_chosen.emit(self.factor.itemData(i)))
+        self.method.activated.connect(lambda i: self.method_chosen.emit(self.method.itemData(i)))
+
+    def show_choice(self, runs: list[Run], shown: Shown) -> None:
+        """Show what there is to choose from, and what is chosen."""
+        fill(self.run, [(f"{run.name} · {run.verdict}", run.name) for run in runs], shown.run)
+        run = next((run for run in runs if run.name == shown.run), None)
+        fill(self.factor, factor_choices(run), (shown.factor, shown.latent))
+        fill(self.method, method_choices(run), shown.method)
+        for row, method in enumerate(method_names()):
+            self.method.setItemData(row, note_on(method), Qt.ItemDataRole.ToolTipRole)
+
+
+def factor_choices(run: Run | None) -> list[tuple[str, FactorChoice]]:
+    """Factors of a run, each followed by its latents if it has several."""
+    choices: list[tuple[str, FactorChoice]] = []
+    for part in run.fit.parts if run else ():
+        goodness = run.fit.goodness.get(part.name) if run else None
+        chance = goodness is not None and not goodness.above_chance
+        choices.append((f"{part.name} (at chance)" if chance else part.name, (part.name, None)))
+        latents = part.stop - part.start
+        if latents > 1:
+            titles = [f"{part.name}, latent {i + 1} of {latents}" for i in range(latents)]
+            choices += [(f"    {title}", (part.name, i)) for i, title in enumerate(titles)]
+    return choices
+
+
+def method_choices(run: Run | None) -> list[tuple[str, str]]:
+    """Methods; those that have not been computed for the run say so."""
+    done = run.attributions if run else {}
+    return [
+        (title_of_method(name) + ("" if name in done else " (not computed yet)"), name)
+        for name in method_names()
+    ]
+
+
+def choice_box(tooltip: str) -> QComboBox:
+    """Box whose width does not depend on what is in it."""
+    box = QComboBox()
+    box.setToolTip(tooltip)
+    # a long verdict must not widen the dock
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    box.setMinimumContentsLength(12)
+    box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+    return box
+
+
+def fill(box: QComboBox, choices: list[tuple[str, Any]], chosen: Any) -> None:
+    """Put (text, value) pairs into a box and mark one value, without saying that it changed."""
+    box.blockSignals(True)
+    if [(box.itemText(i), box.itemData(i)) for i in range(box.count())] != choices:
+        box.clear()
+        for text, value in choices:
+            box.addItem(text, value)
+            box.setItemData(box.count() - 1, text.strip(), Qt.ItemDataRole.ToolTipRole)
+    values = [value for _, value in choices]
+    box.setCurrentIndex(values.index(chosen) if chosen in values else -1)
+    box.blockSignals(False)
