@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,9 @@ from napari_xcebra.traces import in_blocks
 
 IN_MEMORY = 512 * 2**20
 """Traces up to this many bytes are read at once and checked; larger ones stay on disk."""
+
+PAUSE = 5.0
+"""Usual steps of the frame clock after which the imaging counts as interrupted."""
 
 
 def assemble(
@@ -43,9 +47,12 @@ def assemble(
             whole[:, cells] = block
         traces, accepted, excluded, more = _finite(whole, accepted, excluded)
         notes += more
-    variables, starts = {}, [np.asarray(found.starts if found.starts is not None else [], int)]
+    variables, starts = {}, [_interruptions(times)]
+    if found.starts is not None:
+        starts.append(np.asarray(found.starts, np.int64))
     for source in behavior:
-        placed = on_frames(source, times, settings)
+        own = source is found.behavior
+        placed = on_frames(source, times, _same_clock(settings) if own else settings)
         variables.update({v.name: v for v in placed.variables})
         starts.append(placed.starts)
         excluded = excluded | placed.excluded
@@ -84,6 +91,19 @@ def _frame_clock(found: Extraction, settings: OpenSettings, path: Path) -> tuple
     if found.times is None or settings.rate:
         return float(rate), np.arange(found.n_frames) / rate
     return float(rate), np.asarray(found.times, np.float64)
+
+
+def _interruptions(times: np.ndarray) -> np.ndarray:
+    """Frames before which the imaging paused: sessions that were put one after the other."""
+    steps = np.diff(times)
+    if len(steps) == 0:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(steps > PAUSE * np.median(steps)) + 1
+
+
+def _same_clock(settings: OpenSettings) -> OpenSettings:
+    """Settings for behaviour in the recording's own file, which shares its clock."""
+    return replace(settings, offset=0.0, trigger="")
 
 
 def _finite(
