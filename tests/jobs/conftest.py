@@ -13,6 +13,19 @@ def worker():
         yield worker
 
 
+@pytest.fixture
+def no_torch(tmp_path, monkeypatch):
+    """Children find no torch, and so start quickly: for tests that end them."""
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch in this test')")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.fixture
+def light_worker(no_torch):
+    with Worker() as worker:
+        yield worker
+
+
 @pytest.fixture(scope="session")
 def simulation():
     return box(frames=2500, cells=(12, 12))

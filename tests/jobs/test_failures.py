@@ -52,3 +52,11 @@ def test_a_kill_points_to_memory_and_a_crash_to_its_signal():
     assert killed.details == "last words"
     assert "SIGSEGV" in failures.from_exit(-signal.SIGSEGV, *TASK, output="").sentence
     assert "exit code 3" in failures.from_exit(3, *TASK, output="").sentence
+
+
+def test_a_process_that_does_not_come_up_says_whether_it_was_killed_or_is_not_installed():
+    refused = failures.from_start(OSError(2, "No such file"), FitTask.sparing).sentence
+    assert "could not be started" in refused
+    assert "No such file" in refused
+    assert "exit code 1" in failures.from_start(1, FitTask.sparing).sentence
+    assert "memory" in failures.from_start(-9, FitTask.sparing).sentence

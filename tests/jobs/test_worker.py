@@ -207,15 +207,15 @@ def test_an_interrupt_from_the_terminal_does_not_reach_the_child(worker, simulat
     outcome(job)
 
 
-def test_jobs_queue_and_one_that_waits_is_cancelled_at_once(worker, recording):
-    deaf = worker.submit(odd_tasks.Deaf())
+def test_jobs_queue_and_one_that_waits_is_cancelled_at_once(light_worker, recording):
+    deaf = light_worker.submit(odd_tasks.Deaf())
     wait_for_report(deaf)
-    waiting = worker.submit(odd_tasks.Look(recording))
-    after = worker.submit(odd_tasks.Look(recording))
+    waiting = light_worker.submit(odd_tasks.Look(recording))
+    after = light_worker.submit(odd_tasks.Look(recording))
     waiting.cancel()
     assert list(waiting.events()) == [Cancelled()]
     assert deaf.outcome is None
-    pid = worker.pid
+    pid = light_worker.pid
     asked = time.monotonic()
     deaf.cancel()
     assert outcome(deaf, Cancelled) == Cancelled()
@@ -225,11 +225,11 @@ def test_jobs_queue_and_one_that_waits_is_cancelled_at_once(worker, recording):
 
 
 @signals
-def test_a_killed_child_is_one_failure_and_the_next_job_works(worker, recording):
-    deaf = worker.submit(odd_tasks.Deaf())
-    after = worker.submit(odd_tasks.Look(recording))
+def test_a_killed_child_is_one_failure_and_the_next_job_works(light_worker, recording):
+    deaf = light_worker.submit(odd_tasks.Deaf())
+    after = light_worker.submit(odd_tasks.Look(recording))
     wait_for_report(deaf)
-    pid = worker.pid
+    pid = light_worker.pid
     os.kill(pid, signal.SIGKILL)
     failed = [event for event in deaf.events() if isinstance(event, Failed)]
     assert [failure.sentence for failure in failed] == [
@@ -243,17 +243,22 @@ def test_a_killed_child_is_one_failure_and_the_next_job_works(worker, recording)
 
 
 @signals
-def test_a_crash_says_how_and_where(worker):
-    failed = outcome(worker.submit(odd_tasks.Crash()), Failed)
+def test_a_crash_says_how_and_where(light_worker):
+    failed = outcome(light_worker.submit(odd_tasks.Crash()), Failed)
     assert "SIGABRT" in failed.sentence
     assert "odd_tasks.py" in failed.details
 
 
-def test_a_child_that_holds_much_memory_is_replaced(recording):
+def test_a_child_that_holds_much_memory_is_replaced(no_torch, recording):
     with Worker(memory_limit=1) as worker:
         pid, *_ = outcome(worker.submit(odd_tasks.Look(recording))).result
         until(lambda: worker.pid not in (None, pid))
         until(lambda: is_gone(pid))
+
+
+def test_a_child_without_torch_says_so(light_worker, simulation):
+    failed = outcome(light_worker.submit(FitTask(simulation.recording, simulation.factors)), Failed)
+    assert "no torch in this test" in failed.sentence
 
 
 def test_closing_ends_everything_at_once(tmp_path, monkeypatch):

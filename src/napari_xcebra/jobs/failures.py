@@ -62,7 +62,7 @@ def from_exit(code: int | None, doing: str, sparing: str, output: str) -> Failed
             f"out of memory: close other programs, {sparing}."
         )
     else:
-        sentence = f"{doing} crashed ({ending(code)}): try again, and report it if it recurs."
+        sentence = f"{doing} crashed ({_ending(code)}): try again, and report it if it recurs."
     return Failed(sentence, output)
 
 
@@ -74,17 +74,25 @@ def from_disk(error: OSError) -> Failed:
     )
 
 
-def from_start(reason: object, output: str = "") -> Failed:
-    """Failure to bring up a process at all."""
+def from_start(reason: OSError | int | None, sparing: str, output: str = "") -> Failed:
+    """Failure to bring up a process at all.
+
+    Parameters
+    ----------
+    reason : OSError, int or None
+        Why the system refused, or the exit code of a process that ended before it was ready.
+    """
+    if isinstance(reason, int) and reason < 0:
+        return from_exit(reason, "The background process", sparing, output)
+    why = reason if isinstance(reason, OSError) else _ending(reason)
     return Failed(
-        f"The background process could not be started ({reason}): check that napari-xcebra and "
-        "torch are installed in the Python that runs napari.",
+        f"The background process could not be started ({why}): check that napari-xcebra is "
+        "installed in the Python that runs napari.",
         output,
     )
 
 
-def ending(code: int | None) -> str:
-    """How a process ended."""
+def _ending(code: int | None) -> str:
     if code is not None and code < 0:
         try:
             return f"signal {-code}, {signal.Signals(-code).name}"

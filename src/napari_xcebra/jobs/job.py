@@ -72,9 +72,11 @@ class Job:
         process.ask_to_stop(grace)
         if not self._ended.wait(max(0.0, deadline - time.monotonic())):
             with self._lock:  # the process is not given to another job meanwhile
-                if not self._ended.is_set():
-                    process.end(patience=0.1)
-                    self._add(Cancelled())
+                if self._ended.is_set():
+                    return
+                process.dismiss()
+                self._add(Cancelled())
+            process.end(patience=0.1)
 
     # what follows is for the worker
 

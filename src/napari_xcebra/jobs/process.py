@@ -103,15 +103,21 @@ class ChildProcess:
                 self._channel.send(STOP)
             self._sending.release()
 
-    def end(self, patience: float) -> None:
-        """End it from any thread: by closing its input, and after so many seconds by force."""
+    def dismiss(self) -> None:
+        """Ask it to leave, by closing its input; from now on it takes no task. Returns at once."""
         self._leaving = True
         if self._sending.acquire(blocking=False):
             with contextlib.suppress(OSError):
                 self._channel.sink.close()
             self._sending.release()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._popen.wait(patience)
+        else:  # a task is on its way in: there is nothing to clean up yet
+            self._popen.kill()
+
+    def end(self, patience: float) -> None:
+        """Ask it to leave, and after so many seconds end it by force; from any thread."""
+        self.dismiss()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(patience)
         self._popen.kill()
         self._popen.wait()
 

@@ -138,9 +138,14 @@ class _Dispatcher:
     def _renew(self) -> None:
         """Put a fresh process in the place of the present one."""
         self._bury()
+        if self._closed:
+            return
+        process = ChildProcess()
         with self._lock:
             if not self._closed:
-                self._process = ChildProcess()
+                self._process = process
+                return
+        process.bury()
 
     def _bury(self) -> int | None:
         """Exit code of the present process, which is ended if it has not."""
@@ -157,13 +162,12 @@ class _Dispatcher:
             if self._process is None or not self._process.alive:
                 self._renew()
         except OSError as error:
-            job.tell(failures.from_start(error))
+            job.tell(failures.from_start(error, job.task.sparing))
         process = self._process
         if process is None:
             return
         if not process.wait_until_idle():
-            code = self._bury()
-            job.tell(failures.from_start(failures.ending(code), process.output()))
+            job.tell(failures.from_start(self._bury(), job.task.sparing, process.output()))
         elif job.begin(process):
             self._watch(job, process)
 
