@@ -67,8 +67,10 @@ def sentence_on_failure(path: Path) -> Iterator[None]:
     """Whatever another library raises about a damaged file, as an `InputError`."""
     try:
         yield
-    except InputError:
-        raise
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from error
     except OSError as error:
         if error.strerror:
             raise InputError(f"{path} cannot be read: {error.strerror}.") from error

@@ -34,6 +34,9 @@ from napari_xcebra.traces import CorrectedTraces, LazyTraces
 
 NAME = "CaImAn results (.hdf5 from CNMF.save)"
 
+LARGEST = 2**30
+"""Bytes of traces that are read for the mean image; components add little to the background."""
+
 _SIGNALS: dict[Signal, str] = {"dff": "F_dff", "denoised": "C", "events": "S"}
 _QUALITY = {"snr": "SNR_comp", "r": "r_values", "cnn": "cnn_preds"}
 
@@ -221,7 +224,7 @@ def _mean_image(estimates: h5py.Group, weights: Any) -> np.ndarray | None:
     else:
         return None
     denoised = dataset_at(estimates, "C")
-    if denoised is None:
+    if denoised is None or denoised.size * denoised.dtype.itemsize > LARGEST:
         return background
     return background + weights @ read(denoised).mean(axis=1)
 
