@@ -34,7 +34,7 @@ class Interrupted(Exception):
 
 def info(arguments: argparse.Namespace) -> None:
     """Show what a recording holds."""
-    from napari_xcebra.cli.report import recording_tables
+    from napari_xcebra.cli.recording_report import recording_tables
 
     print(recording_tables(_recording(arguments)))
 

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from napari_xcebra.recording import Recording
-from napari_xcebra.traces import in_blocks
-
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.learn import Fit, Goodness
@@ -59,48 +56,3 @@ def _goodness_words(goodness: Goodness) -> list[str]:
     digits = ".2f" if abs(goodness.goodness) < 1e4 else ".1e"
     nats = f"{goodness.goodness:{digits}} ± {goodness.error:{digits}}"
     return [nats, "–" if np.isnan(goodness.r2) else f"{goodness.r2:.2f}", verdict]
-
-
-def recording_tables(recording: Recording) -> str:
-    """What a recording holds, and its variables."""
-    accepted, excluded = np.asarray(recording.accepted), np.asarray(recording.excluded)
-    constant = sum(int((np.ptp(t, axis=0) == 0).sum()) for _, t in in_blocks(recording.traces))
-    where = recording.footprints
-    facts = [
-        ("source", recording.source or "–"),
-        ("frames", f"{recording.n_frames}"),
-        ("frames per second", f"{recording.rate:g}"),
-        ("duration", f"{recording.n_frames / recording.rate:.0f} s"),
-        ("trials or sessions", f"{len(np.asarray(recording.starts))}"),
-        ("excluded frames", f"{int(excluded.sum())}"),
-        ("cells", f"{recording.n_cells} ({int(accepted.sum())} accepted, {constant} constant)"),
-        (
-            "footprints",
-            "none" if where is None else " × ".join(map(str, where.shape)) + " pixels",
-        ),
-        ("images", ", ".join(recording.images) or "none"),
-    ]
-    width = max(len(name) for name, _ in facts)
-    lines = [f"{name.ljust(width)}  {value}" for name, value in facts]
-    lines += ["", _variable_table(recording)]
-    return "\n".join([*lines, *([""] if recording.notes else []), *recording.notes])
-
-
-def _variable_table(recording: Recording) -> str:
-    if not recording.behavior:
-        return "No behaviour: give --behavior FILE."
-    rows = []
-    for name, variable in recording.behavior.items():
-        known = variable.values[variable.known]
-        spread = f"{known.min():.4g} to {known.max():.4g}" if len(known) else "–"
-        rows.append(
-            [
-                name,
-                variable.kind,
-                variable.unit or "–",
-                str(variable.values.shape[1]),
-                spread,
-                f"{variable.known.mean():.0%}",
-            ]
-        )
-    return table(["variable", "kind", "unit", "columns", "range", "known"], rows)
