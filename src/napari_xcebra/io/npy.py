@@ -158,4 +158,7 @@ def _write_blocks(file: IO[bytes], traces: LazyTraces) -> None:
     about = {"descr": "<f4", "fortran_order": True, "shape": traces.shape}
     np.lib.format.write_array_header_1_0(file, about)
     for cells in traces.cell_blocks():
-        file.write(np.ascontiguousarray(traces[:, cells].T, "<f4").data)
+        block = traces.block(slice(0, traces.shape[0]), cells)
+        if not np.isfinite(block).all():
+            block = traces[:, cells]  # raises the sentence that says where
+        file.write(np.ascontiguousarray(block.T, "<f4").data)
