@@ -80,7 +80,7 @@ class FitSettings:
         0.1, "share of the steps with λ = 0, while InfoNCE settles", low=0.0, high=1.0
     )
     warm_up: float = knob(
-        0.0,
+        10.0,
         "weight of a regression on the labels while InfoNCE settles, which keeps a factor from "
         "folding over or collapsing (0: none)",
         low=0.0,

@@ -1,0 +1,127 @@
+"""Does the window stay alive while a run is trained? Measured in a real window.
+
+A timer that should fire every 5 ms measures by how much it is late while the session trains,
+scores and paints: 99 % below 50 ms and none above 200 ms is the aim. Then: how long cancelling
+takes, and what is left of the child process after it is killed and after the window closes.
+
+    xvfb-run -a -s "-screen 0 1600x1000x24" python benchmarks/responsiveness.py [--steps 600]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import napari
+import numpy as np
+import psutil
+from qtpy.QtCore import QTimer
+from qtpy.QtWidgets import QApplication
+from report import header, row
+
+from napari_xcebra.simulate import field
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.workspace import open_workspace
+
+INTERVAL = 0.005
+
+
+class Lag:
+    """Lateness of a timer of the event loop, in seconds."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+        self._last = time.perf_counter()
+        self._timer = QTimer()
+        self._timer.setInterval(int(1000 * INTERVAL))
+        self._timer.timeout.connect(self._tick)
+
+    def _tick(self) -> None:
+        now = time.perf_counter()
+        self.values.append(max(0.0, now - self._last - INTERVAL))
+        self._last = now
+
+    def measure(self, until: Callable[[], object], timeout: float) -> np.ndarray:
+        """Run the event loop until something is true."""
+        self.values, self._last = [], time.perf_counter()
+        self._timer.start()
+        end = time.perf_counter() + timeout
+        application = QApplication.instance()
+        while not until() and time.perf_counter() < end:
+            application.processEvents()
+            time.sleep(0.0005)
+        self._timer.stop()
+        return np.array(self.values)
+
+
+def main() -> None:
+    """Drive a window and print how late it was."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--cells", type=int, default=200)
+    parser.add_argument("--frames", type=int, default=20_000)
+    given = parser.parse_args()
+    recording = field(cells=given.cells, frames=given.frames, seed=0).recording
+    viewer = napari.Viewer()
+    session, lag = session_of(viewer), Lag()
+    lines = [
+        row("while", "samples", "median (ms)", "99 % (ms)", "largest (ms)", ""),
+        row(*["---"] * 6),
+    ]
+
+    def note(doing: str, lags: np.ndarray) -> None:
+        median, most, largest = (1e3 * np.percentile(lags, q) for q in (50, 99, 100))
+        met = "met" if most < 50 and largest < 200 else "**not met**"
+        cells = [f"{value:.1f}" for value in (median, most, largest)]
+        lines.append(row(doing, len(lags), *cells, met))
+
+    session.show(recording)
+    docks = open_workspace(viewer)
+    train = docks["Train"]
+    lag.measure(lambda: False, 3.0)
+    note("nothing happens", lag.measure(lambda: False, 3.0))
+    train.form.value = replace(train.form.value, steps=given.steps)
+    train.train()
+    note("training, scoring and painting", lag.measure(lambda: not train.busy, 600))
+    train.train()
+    frames = iter(range(0, 100_000))
+
+    def play() -> bool:
+        session.frame = next(frames)
+        return not train.busy
+
+    note("training, the time slider moving", lag.measure(play, 15))
+    began = time.perf_counter()
+    train.cancel()
+    lag.measure(lambda: not train.busy, 30)
+    cancelling = time.perf_counter() - began
+    lag.measure(lambda: False, 2.0)
+    train.train()
+    lag.measure(lambda: train.progress.value() > 20, 60)
+    me = psutil.Process()
+    for child in me.children(recursive=True):
+        os.kill(child.pid, signal.SIGKILL)
+    lag.measure(lambda: not train.busy, 30)
+    said = train.notice.text
+    train.train()
+    lag.measure(lambda: train.progress.value() > 20, 60)
+    usable = train.busy
+    session.close()
+    viewer.close()
+    lag.measure(lambda: not me.children(recursive=True), 5)
+    left = len(me.children(recursive=True))
+    print(header("Responsiveness of the window"))
+    print(f"{given.cells} cells, {given.frames:,} frames, {given.steps} steps; software GL.\n")
+    print("\n".join(lines))
+    print(f"\nCancelling took {cancelling:.2f} s (aim: below 1 s).")
+    print(f"After the child was killed, the dock said: “{said}”")
+    print(f"Training again afterwards: {'works' if usable else '**does not work**'}.")
+    print(f"Processes left after the window was closed: {left}.\n")
+
+
+if __name__ == "__main__":
+    main()
