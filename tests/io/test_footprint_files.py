@@ -13,9 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from roifile import ROI_OPTIONS, ROI_TYPE, ImagejRoi
 
+from napari_xcebra.io import open_recording
 from napari_xcebra.io.footprint_files import read_footprints, read_regions
-from napari_xcebra.recording import InputError
+from napari_xcebra.recording import InputError, Recording
 
+RNG = np.random.default_rng(0)
 LABELS = np.zeros((12, 20), np.uint16)
 LABELS[1:4, 1:5] = 2
 LABELS[6:9, 3:8] = 5
@@ -203,6 +205,15 @@ def test_rois_reaching_over_the_edge_are_cut(tmp_path):
         roi_set(tmp_path / "RoiSet.zip", [box(ROI_TYPE.RECT, -3, -2, 4, 5)]), 1
     )
     assert footprints.shape == (4, 5)
+
+
+def test_rois_lie_in_the_field_of_view_if_it_is_known(tmp_path):
+    path = roi_set(tmp_path / "RoiSet.zip", [polygon(SQUARE)])
+    assert read_footprints(path, 1, (30, 40)).shape == (30, 40)
+    assert read_footprints(path, 1, (3, 4)).shape == (9, 7)
+    recording = Recording(RNG.random((5, 1)), 1.0, images={"mean": np.zeros((30, 40))})
+    opened = open_recording(recording.save(tmp_path / "r.npz"), footprints=path)
+    assert opened.footprints.shape == (30, 40)
 
 
 def test_a_name_that_leads_elsewhere_leads_nowhere(tmp_path):

@@ -66,13 +66,15 @@ def open_recording(
     path = Path(path)
     form = format_of(path, "napari_xcebra.io.formats", "recording")
     found = form.load(path, settings)
+    if footprints is not None:
+        field = next((np.shape(image) for image in found.images.values()), None)
+        given = read_footprints(footprints, found.n_cells, field)
+        found = replace(found, footprints=given)
     # kinds matter before behaviour is brought to the frames: angles are not averaged as numbers are
     sources = [told(source, kinds or {}) for source in _behaviors(behavior, settings)]
     if isinstance(found, Extraction):
         found = replace(found, behavior=told(found.behavior, kinds or {}))
         check_names([found.behavior, *sources], settings)
-        if footprints is not None:
-            found = replace(found, footprints=read_footprints(footprints, found.n_cells))
         note = f"Opened {path.name} as {form.NAME}."
         found = replace(found, notes=(note, *found.notes))
         recording = assemble(found, [found.behavior, *sources], settings, path)

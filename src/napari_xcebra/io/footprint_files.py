@@ -25,7 +25,7 @@ _MOST_BESIDE, _LARGEST_BESIDE = 8, 256 * 2**20
 """Files that are looked into unasked, and the bytes each may have."""
 
 
-def read_footprints(given: Any, n_cells: int) -> Footprints:
+def read_footprints(given: Any, n_cells: int, field: tuple[int, ...] | None = None) -> Footprints:
     """Footprints from a path, an array or a napari Labels layer.
 
     Parameters
@@ -37,13 +37,19 @@ def read_footprints(given: Any, n_cells: int) -> Footprints:
     n_cells : int
         How many cells the traces have. Labels in ascending order are the cells in order; there
         may be fewer of them than cells if they are the numbers of the cells, from 1 on.
+    field : (height, width), optional
+        Field of view if known, since ROIs do not say how far it reaches beyond them.
 
     Returns
     -------
     Footprints
     """
     if isinstance(given, str | PathLike):
-        return read_regions(Path(given)).of_cells(n_cells)
+        regions = read_regions(Path(given))
+        found = regions.of_cells(n_cells)
+        if isinstance(regions.content, Rois) and field is not None and len(field) == 2:
+            return _within(found, field)
+        return found
     name = "The label image"
     if not isinstance(given, np.ndarray) and hasattr(given, "data"):
         name, given = str(getattr(given, "name", name)), given.data
@@ -191,6 +197,12 @@ class Regions:
             f"{self.name} has {found} cells{others} but the traces have {n_cells}: one region a "
             "cell is needed (if the traces lie the other way round, set layout)."
         )
+
+
+def _within(footprints: Footprints, field: tuple[int, ...]) -> Footprints:
+    """Footprints in a larger field of view, if it is."""
+    larger = all(size >= drawn for size, drawn in zip(field, footprints.shape, strict=True))
+    return replace(footprints, shape=tuple(field)) if larger else footprints
 
 
 def _are_masks(stack: np.ndarray) -> bool:
