@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +43,19 @@ def main(folder: str) -> None:
     faulthandler.enable()
     # torch makes a folder for compiled code, which we have none of, when it is imported
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", folder)
-    child = Child(_channel(), Path(folder))
+    code = 1
     try:
-        child.serve()
+        Child(_channel(), Path(folder)).serve()
+        code = 0
     except BrokenPipeError:
         pass  # the window is gone
+    except Exception:
+        traceback.print_exc()
+        sys.stderr.flush()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         # nothing is left to be done, and torch takes its time
-        os._exit(0)
+        os._exit(code)
 
 
 class Child:
