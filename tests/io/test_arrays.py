@@ -282,6 +282,13 @@ def test_a_position_beside_an_array_without_a_usual_name_is_behaviour(tmp_path):
     assert list(recording.behavior) == ["where"]
 
 
+def test_footprints_of_the_file_can_be_turned(tmp_path):
+    labels = np.arange(4).reshape(1, 4)
+    np.savez(tmp_path / "a.npz", traces=TRACES, labels=labels)
+    recording = open_recording(tmp_path / "a.npz", rate=1.0, swap_axes=True)
+    np.testing.assert_array_equal(recording.footprints.label_image(), labels.T)
+
+
 def test_words_are_categories_or_names(tmp_path):
     words = np.array(["go", "stop", "go"] * 10)
     np.savez(tmp_path / "a.npz", traces=TRACES, cue=words, area=np.array(["V1", "V1", "LM"]))

@@ -87,7 +87,10 @@ def regions_beside(path: Path) -> list[Regions]:
     passed over.
     """
     home = path.parent.resolve()
-    named = [p for p in path.parent.iterdir() if _BESIDE.fullmatch(p.name) and p != path]
+    try:
+        named = [p for p in path.parent.iterdir() if _BESIDE.fullmatch(p.name) and p != path]
+    except OSError:  # a folder may be closed to those who know a file in it
+        return []
     named.sort(key=lambda p: (-_same_start(p.name, path.name), p.name))
     found = []
     for candidate in named[:_MOST_BESIDE]:

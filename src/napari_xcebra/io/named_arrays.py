@@ -13,6 +13,7 @@ from napari_xcebra.footprints import Footprints
 from napari_xcebra.io.array_names import Roles, image_name, is_per_cell, roles_of, short
 from napari_xcebra.io.extraction import Behavior, Extraction, Series
 from napari_xcebra.io.footprint_files import Regions
+from napari_xcebra.io.hdf5_traces import turned
 from napari_xcebra.io.layout import layout_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.timestamps import scale_of
@@ -65,6 +66,8 @@ def extraction_of(
         s: oriented(n, layout.cells_first == (arrays[n].shape == shape)) for s, n in alike.items()
     }
     footprints, notes = _footprints(known, rest.n_cells)
+    if footprints is not None and settings.swap_axes:
+        footprints = turned(footprints)
     images = rest.images(footprints)
     left_out = [n for n in roles.signals.values() if n not in alike.values()]
     left_out += [n for n in rest.unused() if n not in images]

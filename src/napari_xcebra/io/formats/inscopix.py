@@ -34,6 +34,7 @@ FURTHEST = 2**14
 _HEAD = 2**23
 _CORNER = re.compile(r"time.*cell status", re.IGNORECASE)
 _PROPERTIES = re.compile(r"(.*[-_ ])?prop(ertie)?s\.csv", re.IGNORECASE)
+_BESIDE = re.compile(rf".*\.tiff?|{_PROPERTIES.pattern}", re.IGNORECASE)
 
 
 def sniff(path: Path) -> bool:
@@ -104,10 +105,11 @@ def _check(path: Path, names: list[str], statuses: list[str], table: pd.DataFram
 def _footprints(path: Path, names: Sequence[str]) -> tuple[Footprints | None, list[str]]:
     """Footprints from what lies beside the traces, if anything does."""
     home = path.parent.resolve()
-    files = [f for f in sorted(path.parent.iterdir()) if f.resolve().parent == home]
     try:
+        beside = [f for f in sorted(path.parent.iterdir()) if _BESIDE.fullmatch(f.name)]
+        files = [f for f in beside if f.resolve().parent == home]
         return _from_images(files, names) or _from_properties(files, names) or (None, [])
-    except InputError as error:
+    except (InputError, OSError) as error:
         return None, [f"No footprints were used: {error}"]
 
 
