@@ -245,7 +245,8 @@ class Session:
             self.current = opened
 
     def _register(self, recording: Recording, token: str, opening: Opening | None) -> Opened:
-        name = free_name(name_of(recording.source), [opened.name for opened in self.opened])
+        wanted = name_of(str(opening.path) if opening else recording.source)
+        name = free_name(wanted, [opened.name for opened in self.opened])
         opened = Opened(name, recording, token, opening)
         self.opened.append(opened)
         return opened

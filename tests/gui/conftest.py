@@ -1,0 +1,57 @@
+"""A window for each test, and a small recording to show in it."""
+
+import gc
+from functools import partial
+
+import pytest
+from qtpy.QtCore import QSettings
+from qtpy.QtWidgets import QApplication
+
+from napari_xcebra.recording import Recording
+from napari_xcebra.simulate import field
+from napari_xcebra.widgets import recent
+from napari_xcebra.widgets.session import Session, session_of
+
+
+@pytest.fixture(autouse=True)
+def recent_paths_of_this_test(tmp_path, monkeypatch):
+    """Paths are remembered in a file of the test, not in the settings of whoever runs it."""
+    file = str(tmp_path / "recent.ini")
+    monkeypatch.setattr(recent, "_store", lambda: QSettings(file, QSettings.Format.IniFormat))
+
+
+@pytest.fixture
+def no_widget_of_ours_is_left():
+    """Docks end with their window."""
+    yield
+    QApplication.processEvents()
+    gc.collect()
+    left = [w for w in QApplication.topLevelWidgets() if type(w).__module__.startswith("napari_x")]
+    assert left == []
+
+
+@pytest.fixture
+def make_napari_viewer(no_widget_of_ours_is_left, make_napari_viewer):
+    """As napari's, which also fails where a viewer outlives its test.
+
+    It would look for widgets that are left, but find those that pyqtgraph leaves.
+    """
+    return partial(make_napari_viewer, strict_qt=False)
+
+
+@pytest.fixture
+def viewer(make_napari_viewer):
+    viewer = make_napari_viewer()
+    yield viewer
+    session_of(viewer).close()
+
+
+@pytest.fixture
+def session(viewer) -> Session:
+    return session_of(viewer)
+
+
+@pytest.fixture(scope="session")
+def small_field() -> Recording:
+    """30 cells and 3 ROIs that are none, 96 × 96 pixels, 600 frames at 10 per second."""
+    return field(cells=30, frames=600, shape=(96, 96), junk=3, seed=0).recording

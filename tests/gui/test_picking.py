@@ -1,0 +1,200 @@
+"""A click selects the cell under it, whatever layer is active, and is told from a drag."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from napari.utils._proxies import ReadOnlyWrapper
+from napari.utils.interactions import (
+    mouse_move_callbacks,
+    mouse_press_callbacks,
+    mouse_release_callbacks,
+)
+
+from napari_xcebra.attribution import Attribution
+from napari_xcebra.learn.parts import Part
+from napari_xcebra.runs import Run
+from napari_xcebra.simulate import field
+from napari_xcebra.widgets.layers import role_of
+from napari_xcebra.widgets.painting import score_layer
+from napari_xcebra.widgets.session import Shown
+
+pytestmark = pytest.mark.gui
+
+
+@pytest.fixture
+def opened(session, small_field):
+    return session.show(small_field)
+
+
+def inside(opened, cell):
+    """Place of a pixel of a cell, with a frame before it."""
+    places = np.argwhere(opened.labels == cell + 1)
+    return (0.0, *places[len(places) // 2].astype(float))
+
+
+def background(opened):
+    return (0.0, *np.argwhere(opened.labels == 0)[0].astype(float))
+
+
+def event(kind, position, pos, modifiers, button=1):
+    return ReadOnlyWrapper(
+        SimpleNamespace(
+            type=kind,
+            position=position,
+            pos=np.array(pos),
+            modifiers=modifiers,
+            button=button,
+            view_direction=None,
+            handled=False,
+            is_dragging=kind == "mouse_move",
+        )
+    )
+
+
+def press_and_release(viewer, position, *, moved=0, modifiers=(), button=1):
+    """What napari does between pressing and letting go of the mouse over the canvas."""
+    mouse_press_callbacks(viewer, event("mouse_press", position, (50, 50), modifiers, button))
+    if moved:
+        where = (50 + moved, 50)
+        mouse_move_callbacks(viewer, event("mouse_move", position, where, modifiers, button))
+    end = event("mouse_release", position, (50 + moved, 50), modifiers, button)
+    mouse_release_callbacks(viewer, end)
+
+
+def outlined(session, opened):
+    (layer,) = (x for x in session.layers_of(opened) if role_of(x) == "selection")
+    return set(np.unique(layer.data)) - {0}
+
+
+@pytest.mark.parametrize("active", ["mean image", "cells", "activity"])
+def test_a_click_selects_whatever_layer_is_active(session, opened, active):
+    viewer = session.viewer
+    viewer.layers.selection.active = viewer.layers[active]
+    press_and_release(viewer, inside(opened, 4))
+    assert session.selection.tolist() == [4]
+    assert viewer.layers.selection.active.name == active
+    assert outlined(session, opened) == {5}
+
+
+def test_clicks_with_shift_or_control_add_and_take_away_and_the_background_clears(session, opened):
+    viewer = session.viewer
+    press_and_release(viewer, inside(opened, 4))
+    press_and_release(viewer, inside(opened, 7), modifiers=("Shift",))
+    press_and_release(viewer, inside(opened, 9), modifiers=("Control",))
+    assert session.selection.tolist() == [4, 7, 9]
+    press_and_release(viewer, inside(opened, 7), modifiers=("Control",))
+    assert session.selection.tolist() == [4, 9]
+    assert outlined(session, opened) == {5, 10}
+    press_and_release(viewer, background(opened), modifiers=("Shift",))
+    assert session.selection.tolist() == [4, 9]
+    press_and_release(viewer, background(opened))
+    assert session.selection.tolist() == []
+    assert outlined(session, opened) == set()
+
+
+def test_a_drag_a_right_click_and_a_stroke_of_the_brush_select_nothing(session, opened):
+    viewer = session.viewer
+    press_and_release(viewer, inside(opened, 4), moved=30)
+    press_and_release(viewer, inside(opened, 4), button=2)
+    cells = viewer.layers["cells"]
+    viewer.layers.selection.active = cells
+    cells.mode = "paint"
+    press_and_release(viewer, inside(opened, 4))
+    assert session.selection.tolist() == []
+    cells.mode = "pan_zoom"
+    press_and_release(viewer, inside(opened, 4), moved=2)
+    assert session.selection.tolist() == [4]
+
+
+def test_the_outline_lies_around_the_cell_and_on_top_of_everything(session, opened):
+    session.select([4])
+    session.viewer.add_image(np.zeros((96, 96)))
+    (layer,) = (x for x in session.layers_of(opened) if role_of(x) == "selection")
+    assert session.viewer.layers[-1] is layer
+    ring = layer.data == 5
+    assert ring.any()
+    assert not (ring & (opened.labels == 5)).any()
+    assert not layer.editable
+
+
+def test_cells_are_found_where_the_user_moved_them_and_when_they_are_hidden(session, opened):
+    cells = session.viewer.layers["cells"]
+    cells.visible = False
+    for layer in session.layers_of(opened):
+        layer.scale = [1.0] * (layer.ndim - 2) + [2.0, 2.0]
+    frame, row, column = inside(opened, 4)
+    press_and_release(session.viewer, (frame, 2 * row, 2 * column))
+    assert session.selection.tolist() == [4]
+    for layer in session.layers_of(opened):
+        layer.visible = False
+    press_and_release(session.viewer, (frame, 2 * row, 2 * column))
+    assert session.selection.tolist() == []
+
+
+def test_selecting_elsewhere_outlines_too_and_another_recording_begins_afresh(session, opened):
+    session.select([1, 2])
+    assert outlined(session, opened) == {2, 3}
+    other = session.show(field(cells=12, frames=300, shape=(96, 96), seed=1).recording)
+    assert session.selection.tolist() == []
+    assert outlined(session, opened) == set()
+    press_and_release(session.viewer, inside(other, 3))
+    assert session.selection.tolist() == [3]
+    assert outlined(session, other) == {4}
+
+
+def status_at(session, position):
+    viewer = session.viewer
+    viewer.mouse_over_canvas = True
+    viewer.cursor.position = position
+    # as napari's own thread does after the pointer moved
+    viewer.status = viewer._calc_status_from_cursor()[0]
+    return viewer.status["coordinates"]
+
+
+def with_scores(session, opened):
+    """Put scores on the session as a run would."""
+    n = opened.recording.n_cells
+    attribution = Attribution(
+        "inverted-neuron-gradient",
+        "mean",
+        (Part("place", ("position",), 0, 1, "euclidean", 1.0),),
+        np.asarray(opened.recording.cell_ids),
+        np.linspace(0, 1, n, dtype=np.float32)[None],
+        600,
+        {"place": True},
+        {"place": "clear"},
+    )
+    run = Run("run 1", "2026-11-16T09:30:00", {}, None, {attribution.method: attribution})
+    opened.runs.append(run)
+    session.shown = Shown(run="run 1", factor="place")
+    return attribution
+
+
+def test_the_status_bar_names_the_cell_and_its_score_on_any_layer(session, opened, small_field):
+    viewer = session.viewer
+    viewer.layers.selection.active = viewer.layers["mean image"]
+    assert "cell 4, accepted" in status_at(session, inside(opened, 4))
+    assert "cell 31, not accepted" in status_at(session, inside(opened, 31))
+    assert "cell" not in status_at(session, background(opened))
+    attribution = with_scores(session, opened)
+    assert "cell 4, accepted, place 0.125 (z -1.3)" in status_at(session, inside(opened, 4))
+    viewer.layers.selection.active = viewer.layers["cells"]
+    text = status_at(session, inside(opened, 4))
+    assert "cell: 4" in text
+    assert "place 0.125" in text
+    layer = viewer.add_layer(score_layer(small_field, attribution, "place", token=opened.token))
+    viewer.layers.selection.active = layer
+    text = status_at(session, inside(opened, 4))
+    assert "score: 0.125" in text
+    assert text.count("0.125") == 1
+
+
+def test_the_tooltip_names_the_cell_too(session, opened):
+    viewer = session.viewer
+    viewer.layers.selection.active = viewer.layers["mean image"]
+    viewer.mouse_over_canvas = True
+    viewer.tooltip.visible = True
+    viewer.cursor.position = inside(opened, 4)
+    viewer.tooltip.text = " "
+    assert "cell 4, accepted" in viewer.tooltip.text

@@ -1,0 +1,316 @@
+"""The Recording dock opens in the background and says what it found."""
+
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
+from qtpy.QtGui import QDropEvent, QWheelEvent
+from qtpy.QtWidgets import QApplication, QMessageBox
+
+from napari_xcebra.io import save_recording
+from napari_xcebra.widgets import recording_dock
+from napari_xcebra.widgets.layers import role_of
+from napari_xcebra.widgets.recent import recent_paths
+from napari_xcebra.widgets.recording_dock import RecordingDock
+from napari_xcebra.widgets.variables_table import KNOWN, RANGE
+
+pytestmark = pytest.mark.gui
+
+
+@pytest.fixture
+def dock(viewer) -> RecordingDock:
+    dock = RecordingDock(viewer)
+    viewer.window.add_dock_widget(dock, name="Recording")
+    return dock
+
+
+@pytest.fixture
+def saved(small_field, tmp_path):
+    return save_recording(small_field, tmp_path / "mouse 7.npz")
+
+
+@pytest.fixture
+def arrays(tmp_path):
+    """Traces and a behaviour table at 20 samples per second, heading as a plain number."""
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "traces.npz", traces=rng.random((300, 8)), rate=10.0)
+    times = np.arange(600) / 20
+    pd.DataFrame({"time": times, "way": (40 * times) % 360, "speed_cm_s": rng.random(600)}).to_csv(
+        tmp_path / "behaviour.csv", index=False
+    )
+    return tmp_path
+
+
+def wait_until_read(dock, qtbot):
+    qtbot.waitUntil(lambda: not dock.is_busy, timeout=20_000)
+
+
+def open_path(dock, qtbot, path, *behavior):
+    dock.form.path.path = path
+    dock.form.behavior.paths = behavior
+    dock.open()
+    wait_until_read(dock, qtbot)
+
+
+def drop(widget, *paths):
+    """What Qt does when files are let go over a widget."""
+    files = QMimeData()
+    files.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    event = QDropEvent(
+        QPointF(5, 5),
+        Qt.DropAction.CopyAction,
+        files,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    widget.dropEvent(event)
+
+
+def test_at_first_it_says_what_to_do_and_why_open_is_off(dock):
+    assert "choose a recording" in dock.next_text.text()
+    assert not dock.open_button.isEnabled()
+    assert dock.open_button.toolTip() == "Choose a recording first."
+    assert dock.fold.unfolded
+    assert dock.found.isHidden()
+    assert dock.next_button.isHidden()
+
+
+def test_opening_shows_layers_facts_variables_and_the_next_step(dock, qtbot, saved):
+    open_path(dock, qtbot, saved)
+    roles = {role_of(layer) for layer in dock.session.viewer.layers}
+    assert roles == {"image", "activity", "cells"}
+    assert dock.session.current.opening.path == saved
+    assert dock.facts.facts["Cells"].startswith("30 accepted of 33")
+    assert dock.facts.facts["Duration"] == "1 min 0 s"
+    assert dock.table.rowCount() == 3
+    assert "• Imaged as ΔF/F" in dock.notes.text()
+    assert not dock.fold.unfolded
+    assert dock.next_text.text() == "Next: choose variables in Train."
+    assert not dock.next_button.isHidden()
+    qtbot.waitUntil(lambda: dock.table.item(0, KNOWN) is not None, timeout=10_000)
+    assert dock.table.item(0, KNOWN).text() == "100 %"
+    assert dock.table.item(1, RANGE).text() == "0.01 … 6.26 rad"
+
+
+def test_reading_does_not_hold_up_the_window(dock, qtbot, saved, monkeypatch):
+    go, seen = threading.Event(), []
+    read = recording_dock._read
+
+    def slow(opening):
+        seen.append(threading.current_thread() is threading.main_thread())
+        assert go.wait(20)
+        return read(opening)
+
+    monkeypatch.setattr(recording_dock, "_read", slow)
+    dock.form.path.path = saved
+    dock.open()
+    assert dock.is_busy
+    assert not dock.busy.isHidden()
+    assert not dock.open_button.isEnabled()
+    go.set()
+    wait_until_read(dock, qtbot)
+    assert seen == [False]
+    assert dock.session.recording is not None
+    assert dock.busy.isHidden()
+
+
+def test_what_is_read_after_cancelling_is_thrown_away(dock, qtbot, saved, monkeypatch):
+    go, done = threading.Event(), threading.Event()
+    read = recording_dock._read
+
+    def slow(opening):
+        assert go.wait(20)
+        done.set()
+        return read(opening)
+
+    monkeypatch.setattr(recording_dock, "_read", slow)
+    dock.form.path.path = saved
+    dock.open()
+    qtbot.mouseClick(dock.cancel_button, Qt.MouseButton.LeftButton)
+    assert not dock.is_busy
+    assert dock.open_button.isEnabled()
+    go.set()
+    qtbot.waitUntil(done.is_set, timeout=20_000)
+    qtbot.wait(100)
+    assert dock.session.opened == []
+
+
+def test_a_file_that_cannot_be_used_gives_its_sentence_and_nothing_else(dock, qtbot, tmp_path):
+    (tmp_path / "damaged.npz").write_bytes(b"PK\x03\x04 not an archive")
+    open_path(dock, qtbot, tmp_path / "damaged.npz")
+    assert "damaged.npz" in dock.notice.text
+    assert "Traceback" not in dock.notice.text
+    assert dock.session.opened == []
+    assert dock.fold.unfolded
+
+
+def test_a_path_that_is_not_there_is_told(dock, qtbot, tmp_path):
+    open_path(dock, qtbot, tmp_path / "nowhere")
+    assert "There is no recording" in dock.notice.text
+
+
+def test_a_recording_without_behaviour_asks_for_it_and_takes_it_in_place(dock, qtbot, arrays):
+    open_path(dock, qtbot, arrays / "traces.npz")
+    first = dock.session.current
+    assert "add a behaviour file" in dock.next_text.text()
+    assert dock.open_button.text() == "Open again"
+    open_path(dock, qtbot, arrays / "traces.npz", arrays / "behaviour.csv")
+    assert dock.session.opened == [first]
+    assert set(first.recording.behavior) == {"way", "speed_cm_s"}
+    assert "Train" in dock.next_text.text()
+    assert len([x for x in dock.session.viewer.layers if role_of(x) == "cells"]) == 1
+
+
+def test_another_kind_of_traces_takes_the_place_of_the_first_with_its_own_contrast(
+    dock, qtbot, arrays
+):
+    open_path(dock, qtbot, arrays / "traces.npz")
+    (activity,) = (x for x in dock.session.viewer.layers if role_of(x) == "activity")
+    dock.form.settings.value = dock.form.settings.value.__class__(traces="zscored")
+    open_path(dock, qtbot, arrays / "traces.npz")
+    assert len(dock.session.opened) == 1
+    assert activity.contrast_limits[1] > 1.3
+    np.testing.assert_allclose(np.asarray(dock.session.recording.traces).std(0), 1, atol=1e-3)
+
+
+def test_choosing_a_kind_changes_the_recording_and_reads_angles_anew(dock, qtbot, arrays):
+    open_path(dock, qtbot, arrays / "traces.npz", arrays / "behaviour.csv")
+    assert dock.session.recording.behavior["way"].kind == "continuous"
+    changes = []
+    dock.session.recording_changed.connect(lambda: changes.append(1))
+    dock.table.kind_box("way").textActivated.emit("circular")
+    assert dock.session.recording.behavior["way"].kind == "circular"
+    assert dock.session.current.opening.kinds == {"way": "circular"}
+    assert changes
+    # the mean of 358° and 2° is 0°, not 180°
+    qtbot.waitUntil(lambda: len(changes) == 2, timeout=20_000)
+    way = np.deg2rad(dock.session.recording.behavior["way"].values[:, 0])
+    turns = np.rad2deg(np.angle(np.exp(1j * np.diff(way))))
+    assert np.nanmax(np.abs(turns - 4)) < 1
+    assert dock.table.kind_box("way").currentText() == "circular"
+
+
+def test_recordings_are_switched_and_only_one_is_in_view(dock, qtbot, saved, arrays):
+    open_path(dock, qtbot, saved)
+    open_path(dock, qtbot, arrays / "traces.npz")
+    assert [dock.opened_box.itemText(i) for i in range(2)] == ["mouse 7.npz", "traces.npz"]
+    first, second = dock.session.opened
+    assert not any(layer.visible for layer in dock.session.layers_of(first))
+    dock.opened_box.activated.emit(0)
+    assert dock.session.current is first
+    in_view = [layer.name for layer in dock.session.layers_of(first) if layer.visible]
+    assert in_view == ["mean image", "cells"]
+    assert not any(layer.visible for layer in dock.session.layers_of(second))
+    assert dock.form.path.path == saved
+
+
+def test_closing_asks_only_if_runs_would_be_lost(dock, qtbot, session, small_field, monkeypatch):
+    asked = []
+
+    def question(*_):
+        asked.append(1)
+        return QMessageBox.StandardButton.No
+
+    monkeypatch.setattr(QMessageBox, "question", question)
+    forgotten = []
+    monkeypatch.setattr(session, "forget", forgotten.append)
+    opened = session.show(small_field)
+    dock.close_recording()
+    assert forgotten == [opened]
+    assert not asked
+    opened.runs.append(object())
+    dock.close_recording()
+    assert asked
+    assert forgotten == [opened]
+
+
+def test_layers_that_were_removed_can_be_shown_again(dock, session, small_field):
+    opened = session.show(small_field)
+    assert dock.layers_button.isHidden()
+    (cells,) = (x for x in session.viewer.layers if role_of(x) == "cells")
+    session.viewer.layers.remove(cells)
+    assert not dock.layers_button.isHidden()
+    dock.layers_button.click()
+    assert dock.layers_button.isHidden()
+    names = [layer.name for layer in session.layers_of(opened)]
+    assert sorted(names) == ["activity", "cells", "maximum projection", "mean image"]
+
+
+def test_a_sample_opens_without_any_file(dock, qtbot, small_field, monkeypatch):
+    sample = recording_dock.SAMPLES["navigating_animal"]
+    quick = sample.__class__(sample.title, sample.help, lambda: small_field)
+    monkeypatch.setitem(recording_dock.SAMPLES, "navigating_animal", quick)
+    dock.sample_button.menu().actions()[0].trigger()
+    wait_until_read(dock, qtbot)
+    assert dock.session.recording is small_field
+
+
+def test_what_was_opened_last_is_offered_first(dock, qtbot, viewer, saved, arrays):
+    open_path(dock, qtbot, arrays / "traces.npz")
+    open_path(dock, qtbot, saved)
+    assert recent_paths() == [str(saved), str(arrays / "traces.npz")]
+    another = RecordingDock(viewer)
+    viewer.window.add_dock_widget(another, name="Another")
+    assert another.form.path.box.itemText(0) == str(saved)
+
+
+def test_dropped_files_find_their_place(dock, saved, arrays):
+    drop(dock, saved, arrays / "behaviour.csv")
+    assert dock.form.path.path == saved
+    assert dock.form.behavior.paths == (arrays / "behaviour.csv",)
+    drop(dock.form.path, arrays / "traces.npz")
+    assert dock.form.path.path == arrays / "traces.npz"
+
+
+def test_scrolling_over_a_box_does_not_change_it(dock, qtbot):
+    box = dock.form.settings.widget("traces")
+    turn = QWheelEvent(
+        QPointF(5, 5),
+        QPointF(5, 5),
+        dock.pos(),
+        dock.pos().__class__(0, -120),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(box, turn)
+    assert dock.form.settings.value.traces == "auto"
+
+
+def test_a_closed_dock_is_not_called_any_more(dock, qtbot, viewer, session, small_field):
+    calls = []
+    dock._show_recording = lambda: calls.append(1)
+    gone = []
+    dock.destroyed.connect(lambda: gone.append(1))
+    viewer.window.remove_dock_widget(dock)
+    qtbot.waitUntil(lambda: bool(gone), timeout=5000)
+    session.show(small_field)
+    assert calls == []
+
+
+def test_closing_the_dock_while_it_reads_drops_what_is_read(
+    dock, qtbot, viewer, session, saved, monkeypatch
+):
+    go, done = threading.Event(), threading.Event()
+    read = recording_dock._read
+
+    def slow(opening):
+        assert go.wait(20)
+        loaded = read(opening)
+        done.set()
+        return loaded
+
+    monkeypatch.setattr(recording_dock, "_read", slow)
+    dock.form.path.path = saved
+    dock.open()
+    gone = []
+    dock.destroyed.connect(lambda: gone.append(1))
+    viewer.window.remove_dock_widget(dock)
+    qtbot.waitUntil(lambda: bool(gone), timeout=5000)
+    go.set()
+    qtbot.waitUntil(done.is_set, timeout=20_000)
+    qtbot.wait(100)
+    assert session.opened == []

@@ -1,0 +1,67 @@
+"""One entry of the menu opens all docks where they belong."""
+
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QMainWindow
+
+from napari_xcebra.widgets import workspace
+from napari_xcebra.widgets.workspace import (
+    DOCKS,
+    Dock,
+    Workspace,
+    docked_widget,
+    is_there,
+    open_dock,
+    open_workspace,
+)
+
+pytestmark = pytest.mark.gui
+
+
+def area(dock):
+    window = dock.parent()
+    assert isinstance(window, QMainWindow)
+    return window.dockWidgetArea(dock)
+
+
+def test_all_docks_open_as_tabs_on_the_right_and_the_cells_at_the_bottom(viewer):
+    open_workspace(viewer)
+    docks = {name: docked_widget(viewer, name) for name in DOCKS if is_there(name)}
+    assert "Recording" in docks
+    for name, dock in docks.items():
+        wanted = Qt.DockWidgetArea.RightDockWidgetArea
+        if name == "Cells":
+            wanted = Qt.DockWidgetArea.BottomDockWidgetArea
+        assert area(dock) == wanted
+        assert dock.windowTitle() == name
+    window = docks["Recording"].parent()
+    beside = set(window.tabifiedDockWidgets(docks["Recording"]))
+    assert beside == {d for n, d in docks.items() if n not in ("Recording", "Cells")}
+
+
+def test_opening_again_brings_forward_what_is_there(viewer):
+    first = open_dock(viewer, "Recording")
+    assert open_dock(viewer, "Recording") is first
+    first.close()
+    assert open_dock(viewer, "Recording") is first
+    assert not first.isHidden()
+
+
+def test_a_dock_that_this_version_does_not_have_is_left_out(viewer, monkeypatch):
+    monkeypatch.setitem(DOCKS, "Later", Dock("later_dock:LaterDock", "right"))
+    open_workspace(viewer)
+    assert docked_widget(viewer, "Later") is None
+
+
+def test_the_entry_of_the_menu_opens_the_docks_and_goes(viewer, qtbot):
+    viewer.window.add_dock_widget(Workspace(viewer), name=workspace.full_name("Workspace"))
+    qtbot.waitUntil(lambda: docked_widget(viewer, "Recording") is not None, timeout=10_000)
+    assert workspace.full_name("Workspace") not in viewer.window.dock_widgets
+
+
+def test_napari_finds_the_docks_under_the_names_of_its_menu(viewer):
+    from npe2 import PluginManager
+
+    manifest = PluginManager.instance().get_manifest("napari-xcebra")
+    shown = {widget.display_name for widget in manifest.contributions.widgets}
+    assert shown == {"Workspace", *(name for name in DOCKS if is_there(name))}
