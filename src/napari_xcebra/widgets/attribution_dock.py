@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from qtpy.QtCore import Qt, QTimer
-from qtpy.QtWidgets import QLabel, QScrollArea, QVBoxLayout, QWidget
+from qtpy.QtCore import QTimer
+from qtpy.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from napari_xcebra.widgets.camera import bring_into_view
 from napari_xcebra.widgets.cell_table import CellTable
@@ -29,14 +29,11 @@ from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.shown_choice import FactorChoice, ShownChoice
 from napari_xcebra.widgets.side_by_side import SideBySide
 from napari_xcebra.widgets.time_painter import time_painter_of
+from napari_xcebra.widgets.vertical_scroll import VerticalScroll
 from napari_xcebra.widgets.wheel import spare_from_wheel
 
 if TYPE_CHECKING:
     import napari
-
-
-WIDTH = 350
-"""Least width in pixels, at which nothing is cut off."""
 
 
 class AttributionDock(QWidget):
@@ -87,14 +84,10 @@ class AttributionDock(QWidget):
         column.addWidget(self._scores, 1)
         column.addWidget(self.notice)
         column.addStretch(0)
-        self._area = area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(inside)
+        self._area = VerticalScroll(inside)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(area)
-        self.setMinimumWidth(WIDTH)
+        layout.addWidget(self._area)
         spare_from_wheel(self)
 
     def _connect_parts(self) -> None:

@@ -27,7 +27,8 @@ def bring_into_view(session: Session, cell: int) -> None:
         viewer.dims.set_point(axis, place)
     low, high = layer.corner_pixels[:, -2:]
     if not ((low <= center[-2:]).all() and (center[-2:] <= high).all()):
-        viewer.camera.center = (0.0, *world[-2:])
+        camera = viewer.scene.camera if hasattr(viewer, "scene") else viewer.camera  # napari < 0.9
+        camera.center = (0.0, *world[-2:])
 
 
 def center_of(opened: Opened, cell: int) -> np.ndarray | None:

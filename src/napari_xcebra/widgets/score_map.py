@@ -101,7 +101,7 @@ class ScoreMap:
     def limits(self) -> tuple[float, float]:
         """Scores at the ends of the colours, if the user does not say otherwise."""
         low, high = self.span
-        if high > low:
+        if high > low and self.known.any():
             high = float(np.percentile(self.scores[self.known], TOP))
         return (low, high) if high > low else (low, low + 1.0)
 

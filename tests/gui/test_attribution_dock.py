@@ -1,0 +1,317 @@
+"""Scores are painted, ranked, thresholded, compared and written from the dock."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from qtpy.QtCore import QItemSelectionModel, Qt
+from qtpy.QtWidgets import (
+    QAbstractButton,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QProgressBar,
+    QTableView,
+)
+
+from napari_xcebra.attribution import attribute
+from napari_xcebra.learn import Factor, FitSettings, fit
+from napari_xcebra.runs import Run
+from napari_xcebra.simulate import field
+from napari_xcebra.widgets.attribution_dock import AttributionDock
+from napari_xcebra.widgets.layers import role_of
+from napari_xcebra.widgets.score_map import shown_map
+
+pytestmark = pytest.mark.gui
+
+SECONDS = 1000
+FACTORS = {"place": ["position"], "speed": ["speed"]}
+SETTINGS = FitSettings(steps=60, batch_size=128, penalty_batch=16, smoothing=0)
+
+
+@pytest.fixture(scope="module")
+def recording():
+    return field(cells=30, frames=1500, shape=(96, 96), junk=3, seed=0).recording
+
+
+@pytest.fixture(scope="module")
+def trained(recording):
+    """A short but real run; speed is taken to be at chance."""
+    fitted = fit(recording, FACTORS, SETTINGS)
+    goodness = {
+        name: replace(g, above_chance=name != "speed") for name, g in fitted.goodness.items()
+    }
+    fitted = replace(fitted, goodness=goodness)
+    factors = {name: Factor(variables) for name, variables in FACTORS.items()}
+    run = Run("run 1", "2026-11-16T09:30:00", factors, fitted)
+    return run.with_attribution(attribute(fitted, recording))
+
+
+@pytest.fixture
+def dock(viewer, qtbot):
+    dock = AttributionDock(viewer)
+    viewer.window.add_dock_widget(dock, name="Attribution")
+    return dock
+
+
+@pytest.fixture
+def painted(dock, session, recording, trained):
+    """The dock with a run in it."""
+    session.show(recording)
+    session.add_run(trained)
+    return dock
+
+
+def choose(box: QComboBox, text: str) -> None:
+    """Choose an entry as a user does."""
+    box.setCurrentIndex(next(i for i in range(box.count()) if text in box.itemText(i)))
+    box.activated.emit(box.currentIndex())
+
+
+def score_layers(viewer):
+    return {layer.name: layer for layer in viewer.layers if role_of(layer) == "scores"}
+
+
+def test_an_empty_dock_says_what_to_do(dock, session, recording):
+    assert "open one in the Recording dock" in dock.empty.text()
+    assert dock.choice.isHidden() and dock._scores.isHidden()
+    session.show(recording)
+    assert dock.empty.text() == "No run yet: train one in the Train dock."
+
+
+def test_a_new_run_is_painted_at_once(painted, session, viewer):
+    assert session.shown.run == "run 1" and session.shown.factor == "place"
+    assert painted.empty.isHidden()
+    assert score_layers(viewer)["place · run 1"].visible
+    assert "place" in painted.verdict.text
+    assert "run 1 · place" in painted.choice.run.currentText()
+
+
+def test_factors_and_their_latents_can_be_chosen(painted, session):
+    texts = [
+        painted.choice.factor.itemText(i).strip() for i in range(painted.choice.factor.count())
+    ]
+    assert texts == [
+        "place",
+        "place, latent 1 of 2",
+        "place, latent 2 of 2",
+        "speed (at chance)",
+        "time",
+    ]
+    choose(painted.choice.factor, "latent 2")
+    assert (session.shown.factor, session.shown.latent) == ("place", 1)
+    choose(painted.choice.factor, "time")
+    assert (session.shown.factor, session.shown.latent) == ("time", None)
+
+
+def test_a_factor_at_chance_is_marked_in_words(painted, viewer):
+    choose(painted.choice.factor, "at chance")
+    assert "(at chance)" in painted.choice.factor.currentText()
+    assert "speed · run 1 (at chance)" in score_layers(viewer)
+    assert not painted.colors.isEnabled()
+    assert not painted.over_time.follow.isEnabled()
+
+
+def test_the_threshold_changes_count_table_and_features(painted, session, viewer, qtbot):
+    scores = shown_map(session)
+    painted.histogram.line.setValue(scores.score_of(1.0))
+    painted.histogram.line.sigDragged.emit(painted.histogram.line)
+    qtbot.waitUntil(lambda: session.shown.threshold == pytest.approx(1.0), timeout=SECONDS)
+    count = int(scores.selected(1.0).sum())
+    assert painted.histogram.count.text() == f"{count} of 30 cells selected"
+    assert painted.histogram.z.value() == pytest.approx(1.0)
+    assert painted.histogram.score.value() == pytest.approx(scores.score_of(1.0), rel=1e-2)
+    selected = score_layers(viewer)["place · run 1"].features["selected"].to_numpy()[1:]
+    assert selected.sum() == count
+    painted.table.selected_only.setChecked(True)
+    assert painted.table.model.rowCount() == count
+    # it can be typed as a score, and reset
+    painted.histogram.score.setValue(scores.score_of(0.5))
+    assert session.shown.threshold == pytest.approx(0.5, abs=0.05)
+    painted.histogram.reset.click()
+    assert session.shown.threshold == 0
+    assert not painted.histogram.reset.isEnabled()
+
+
+def test_brushing_the_histogram_selects_those_cells(painted, session):
+    scores = shown_map(session)
+    low, high = scores.score_of(0.2), scores.score_of(1.5)
+    painted.histogram._view.brushed.emit(low, high)
+    np.testing.assert_array_equal(session.selection, scores.within(low, high))
+    assert painted.histogram.region.isVisible()
+    painted.histogram._view.brushed.emit(low, low)
+    assert len(session.selection) == 0
+    assert not painted.histogram.region.isVisible()
+
+
+def test_a_click_in_the_table_selects_the_cell_and_brings_it_into_view(painted, session, viewer):
+    camera = viewer.scene.camera
+    camera.zoom *= 6
+    camera.center = (0, 0, 0)
+    viewer.window._qt_viewer.canvas.on_draw(None)
+    cell = int(painted.table.model.cells[4])
+    row = painted.table.model.index(4, 0)
+    flags = QItemSelectionModel.SelectionFlag
+    painted.table.view.selectionModel().setCurrentIndex(row, flags.ClearAndSelect | flags.Rows)
+    assert list(session.selection) == [cell]
+    pixels = np.argwhere(session.current.labels == cell + 1)
+    np.testing.assert_allclose(camera.center[-2:], np.median(pixels, axis=0))
+
+
+def test_a_selection_elsewhere_is_marked_in_the_table(painted, session):
+    last = int(painted.table.model.cells[-1])
+    session.select([last])
+    assert list(painted.table.view.marked_cells()) == [last]
+    # and stays so when the rows are arranged anew
+    painted.table.view.sortByColumn(1, Qt.SortOrder.DescendingOrder)
+    assert list(painted.table.view.marked_cells()) == [last]
+    assert list(session.selection) == [last]
+
+
+def test_the_table_is_sorted_by_its_titles_searched_and_copied(painted, session, recording):
+    table = painted.table
+    titles = table.model.ranking.titles
+    table.view.sortByColumn(titles.index("cell"), Qt.SortOrder.DescendingOrder)
+    assert table.model.data(table.model.index(0, 1)) == "29"  # ROIs that were not used come last
+    table.accepted_only.setChecked(True)
+    assert table.model.rowCount() == int(np.sum(recording.accepted))
+    table.search.setText("17")
+    assert [table.model.data(table.model.index(0, 1))] == ["17"]
+    assert table.model.rowCount() == 1
+    table.search.setText("")
+    session.select([3, 7])
+    table.copy()
+    lines = QApplication.clipboard().text().strip().splitlines()
+    assert len(lines) == 3
+    assert {line.split("\t")[1] for line in lines[1:]} == {"3", "7"}
+
+
+def test_colours_and_limits_can_be_chosen_and_taken_back(painted, session, viewer):
+    layer = score_layers(viewer)["place · run 1"]
+    before = np.array(layer.colormap.colors)
+    painted.colors.colormap.setCurrentText("magma")
+    assert session.shown.colormap == "magma"
+    assert not np.allclose(layer.colormap.colors, before)
+    high = painted.colors.high.value()
+    painted.colors.high.setValue(10 * high)
+    assert painted.painter.limits[1] == pytest.approx(10 * high)
+    painted.colors.automatic.click()
+    assert painted.colors.high.value() == pytest.approx(high)
+    assert not painted.colors.automatic.isEnabled()
+
+
+def test_two_maps_are_compared_in_two_views_and_a_plot(painted, session, viewer):
+    choose(painted.side_by_side.other, "time")
+    assert viewer.canvas.grid.enabled
+    assert "Rank correlation" in painted.side_by_side.agreement.text()
+    assert len(painted.side_by_side.points.getData()[0]) == 30
+    point = painted.side_by_side.points.points()[0]
+    painted.side_by_side.points.sigClicked.emit(painted.side_by_side.points, [point], None)
+    assert list(session.selection) == [point.data()]
+    choose(painted.side_by_side.other, "nothing")
+    assert not viewer.canvas.grid.enabled
+
+
+def test_scores_are_computed_in_the_background_and_follow_the_slider(
+    painted, session, viewer, qtbot, recording, trained
+):
+    choose(painted.choice.method, "neuron gradient (not computed yet)")
+    assert "run 1 has no scores by neuron gradient yet" in painted.compute.sentence.text()
+    assert painted._scores.isHidden()
+    painted.compute.start.click()
+    assert painted.computation.busy and not painted.compute.stop.isHidden()
+    qtbot.waitUntil(lambda: not painted.computation.busy, timeout=90 * SECONDS)
+    assert painted.compute.isHidden()
+    expected = attribute(trained.fit, recording, "neuron-gradient").score("place")
+    np.testing.assert_allclose(session.scores, expected, rtol=1e-3)
+    assert score_layers(viewer)["place · run 1"].visible
+
+    session.frame = 700
+    painted.over_time.seconds.setValue(0)
+    painted.over_time.follow.setChecked(True)
+    assert "Waiting" in painted.over_time.status.text()
+    qtbot.waitUntil(lambda: painted.time_painter.status == "", timeout=90 * SECONDS)
+    layer = painted.time_painter.layer
+    assert layer.visible and not score_layers(viewer)["place · run 1"].visible
+    local = session.attribution.over_time("place", frames=slice(700, 701))[0]
+    labels, shown = session.current.labels, np.array(layer.data.frame(700))
+    for cell in (0, 11):
+        np.testing.assert_allclose(shown[labels == cell + 1], local[cell], rtol=1e-3)
+    assert np.isnan(shown[labels == 0]).all()
+    painted.over_time.follow.setChecked(False)
+    assert not layer.visible and score_layers(viewer)["place · run 1"].visible
+
+
+def test_computing_can_be_stopped(painted, qtbot, session):
+    choose(painted.choice.method, "feature ablation")
+    painted.compute.start.click()
+    painted.compute.stop.click()
+    qtbot.waitUntil(lambda: not painted.computation.busy, timeout=90 * SECONDS)
+    assert "Stopped" in painted.notice.text
+    assert not painted.compute.start.isHidden()
+    assert session.attribution is None
+
+
+def test_every_export_writes_a_file_and_says_where(painted, session, tmp_path, qtbot):
+    session.shown = replace(session.shown, threshold=1.0)
+    export = painted.export
+    for write, name in (
+        (export.export_table, "scores.csv"),
+        (export.export_scores, "scores.npz"),
+        (export.export_picture, "field.png"),
+        (export.export_hue, "hue.npy"),
+        (export.export_screenshot, "canvas.png"),
+    ):
+        painted.notice.clear()
+        write(tmp_path / name)
+        qtbot.waitUntil(lambda: painted.notice.text != "", timeout=90 * SECONDS)
+        assert painted.notice.text == f"Wrote {tmp_path / name}."
+        assert (tmp_path / name).stat().st_size > 100
+    table = pd.read_csv(tmp_path / "scores.csv")
+    place = table[table.factor == "place"]
+    assert place.selected.sum() == shown_map(session).selected(1.0).sum()
+
+
+def test_a_file_that_cannot_be_written_is_a_sentence(painted, tmp_path, qtbot):
+    (tmp_path / "file").write_text("")
+    painted.export.export_table(tmp_path / "file" / "scores.csv")
+    qtbot.waitUntil(lambda: painted.notice.text != "", timeout=30 * SECONDS)
+    assert "could not be written" in painted.notice.text
+
+
+def test_a_closed_dock_gets_no_calls_and_the_painting_goes_on(
+    painted, session, viewer, qtbot, trained
+):
+    with qtbot.waitSignal(painted.destroyed, timeout=5 * SECONDS):
+        viewer.window.remove_dock_widget(painted)
+    session.shown = replace(session.shown, factor="time", threshold=0.3)
+    session.select([1, 2])
+    session.frame = 5
+    viewer.theme = "light"
+    session.remove_run("run 1")
+    session.add_run(trained)
+    session.shown = replace(session.shown, run="run 1", factor="place")
+    assert score_layers(viewer)["place · run 1"].visible
+
+
+def test_a_dock_opened_later_shows_what_is_painted(painted, session, viewer):
+    session.shown = replace(session.shown, factor="time", threshold=0.4)
+    other = AttributionDock(viewer)
+    viewer.window.add_dock_widget(other, name="Attribution again")
+    assert other.choice.factor.currentText() == "time"
+    assert other.histogram.z.value() == pytest.approx(0.4)
+
+
+def test_every_control_fits_and_says_what_it_does(painted, viewer, qtbot):
+    viewer.window._qt_window.resize(1280, 800)
+    viewer.window.show()
+    inside = painted._area.widget()
+    qtbot.waitUntil(lambda: inside.width() <= painted._area.viewport().width(), timeout=5 * SECONDS)
+    assert painted.minimumSizeHint().width() < 380
+    kinds = (QAbstractButton, QComboBox, QAbstractSpinBox, QLineEdit, QProgressBar, QTableView)
+    for kind in kinds:
+        for control in inside.findChildren(kind):
+            inner = isinstance(control.parent(), (QAbstractSpinBox, QLineEdit, QTableView))
+            assert inner or control.toolTip(), (kind, control.parent())

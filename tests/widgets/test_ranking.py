@@ -1,0 +1,77 @@
+"""The table of cells: order, filter, and text."""
+
+import numpy as np
+import pytest
+from scored import CELLS, METHOD, UNUSED, scored_recording, scored_run
+
+from napari_xcebra.widgets.ranking import Ranking, RowFilter
+from napari_xcebra.widgets.score_map import ScoreMap
+
+ALL = RowFilter()
+NAMES = np.array([f"soma-{chr(97 + i)}" for i in range(CELLS)], object)
+
+
+@pytest.fixture
+def painted():
+    return ScoreMap(scored_run().attributions[METHOD], "place")
+
+
+@pytest.fixture
+def ranking(painted):
+    return Ranking.of(scored_recording(cells={"name": NAMES}), painted, 0.5)
+
+
+def test_rows_come_by_rank_with_unused_cells_last(ranking, painted):
+    rows = ranking.rows("rank", descending=False, shown=ALL)
+    assert rows[0] == np.nanargmax(painted.scores)
+    assert rows[-1] == UNUSED
+    assert len(rows) == CELLS
+
+
+@pytest.mark.parametrize("column", ["rank", "cell", "name", "score", "z", "selected", "accepted"])
+@pytest.mark.parametrize("descending", [False, True])
+def test_any_column_orders_the_rows_and_loses_none(ranking, column, descending):
+    rows = ranking.rows(column, descending=descending, shown=ALL)
+    values = list(ranking.columns[column][rows[:-1]])
+    assert values == sorted(values, reverse=descending)
+    assert sorted(rows) == list(range(CELLS))
+
+
+def test_filters_keep_what_they_say(ranking, painted):
+    accepted = ranking.rows("rank", descending=False, shown=RowFilter(accepted_only=True))
+    assert UNUSED not in accepted and len(accepted) == CELLS - 1
+    selected = ranking.rows("rank", descending=False, shown=RowFilter(selected_only=True))
+    assert set(selected) == set(np.flatnonzero(painted.selected(0.5)))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("103", {3}),
+        ("10", set(range(10))),
+        ("103, 111", {3, 11}),
+        ("A-C", {2}),
+        ("nobody", set()),
+        ("  ", set(range(CELLS))),
+    ],
+)
+def test_cells_are_found_by_the_beginning_of_an_id_or_a_part_of_a_name(ranking, text, found):
+    rows = ranking.rows("rank", descending=False, shown=RowFilter(text))
+    assert set(rows) == found
+
+
+def test_a_table_without_names_is_searched_by_id(painted):
+    ranking = Ranking.of(scored_recording(), painted, 0.0)
+    assert "name" not in ranking.titles
+    assert set(ranking.rows("rank", descending=False, shown=RowFilter("104"))) == {4}
+
+
+def test_copied_rows_can_be_pasted_into_a_spreadsheet(ranking):
+    lines = ranking.as_tsv([2, UNUSED]).splitlines()
+    assert lines[0].split("\t") == list(ranking.titles)
+    first = dict(zip(ranking.titles, lines[1].split("\t"), strict=True))
+    assert first["cell"] == "102" and first["name"] == "soma-c"
+    assert float(first["score"]) == pytest.approx(ranking.columns["score"][2], rel=1e-3)
+    unused = dict(zip(ranking.titles, lines[2].split("\t"), strict=True))
+    assert (unused["rank"], unused["score"], unused["z"]) == ("", "", "")
+    assert (unused["selected"], unused["accepted"]) == ("no", "no")

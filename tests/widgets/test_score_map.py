@@ -1,0 +1,97 @@
+"""Scores of one factor: ranked, standardised, thresholded."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from scored import CELLS, METHOD, UNUSED, scored_recording, scored_run
+
+from napari_xcebra.widgets.score_map import ScoreMap, attribution_of, rank_correlation
+
+
+@pytest.fixture
+def attribution():
+    return scored_run().attributions[METHOD]
+
+
+@pytest.fixture
+def place(attribution):
+    return ScoreMap(attribution, "place")
+
+
+def test_a_map_has_the_scores_and_selection_of_its_attribution(place, attribution):
+    np.testing.assert_array_equal(place.scores, attribution.score("place").astype(float))
+    np.testing.assert_allclose(place.z, attribution.z("place"), rtol=1e-5)
+    for threshold in (-1.0, 0.0, 0.8):
+        np.testing.assert_array_equal(
+            place.selected(threshold), attribution.selected("place", threshold)
+        )
+
+
+def test_a_latent_is_standardised_by_itself(attribution):
+    latent = ScoreMap(attribution, "place", 1)
+    known = latent.scores[latent.known]
+    np.testing.assert_array_equal(latent.scores, attribution.latent("place", 1).astype(float))
+    assert latent.z[latent.known].mean() == pytest.approx(0, abs=1e-9)
+    assert latent.z_of(known.mean() + known.std()) == pytest.approx(1)
+
+
+def test_z_and_score_are_two_names_of_a_threshold(place):
+    assert place.z_of(place.score_of(1.7)) == pytest.approx(1.7)
+
+
+def test_a_cell_that_was_not_used_has_no_rank_and_is_never_selected(place):
+    assert place.ranks[UNUSED] == 0
+    assert not place.selected(-100)[UNUSED]
+    assert sorted(place.ranks) == list(range(CELLS))
+    assert place.ranks[np.nanargmax(place.scores)] == 1
+
+
+def test_one_cell_far_above_all_does_not_take_the_colours_from_the_others(attribution):
+    scores = np.repeat(np.linspace(0, 1, 200)[None], 4, 0).astype(np.float32)
+    scores[:, -1] = 1000
+    wide = ScoreMap(_with_scores(attribution, scores), "place")
+    assert wide.limits[1] < 2
+    assert wide.span == (0, 1000)
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, np.nan])
+def test_scores_that_are_all_the_same_have_limits_that_can_be_drawn(attribution, value):
+    same = ScoreMap(_with_scores(attribution, np.full((4, 9), value, np.float32)), "place")
+    low, high = same.limits
+    assert high > low
+    assert same.selected(0).sum() == 0
+    assert np.isfinite(same.score_of(2.0))
+
+
+def test_cells_within_a_range_come_highest_first(place):
+    inside = place.within(0.2, 0.7)
+    scores = place.scores[inside]
+    assert ((scores >= 0.2) & (scores <= 0.7)).all()
+    assert (np.diff(scores) <= 0).all()
+    assert len(inside) == np.sum((place.scores >= 0.2) & (place.scores <= 0.7))
+
+
+def test_scores_for_other_cells_are_no_scores():
+    run = scored_run()
+    assert attribution_of(run, METHOD, scored_recording()) is run.attributions[METHOD]
+    others = scored_recording(cell_ids=np.arange(CELLS))
+    assert attribution_of(run, METHOD, others) is None
+    assert attribution_of(run, "shapley-zeros", scored_recording()) is None
+    assert attribution_of(None, METHOD, scored_recording()) is None
+
+
+def test_the_rank_correlation_is_spearmans_with_ties_and_gaps():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 8, 50).astype(float), rng.integers(0, 8, 50).astype(float)
+    second += first
+    expected = spearmanr(first[3:], second[3:]).statistic
+    first[:3] = np.nan
+    assert rank_correlation(first, second) == pytest.approx(expected)
+    assert np.isnan(rank_correlation(first[:4], second[:4]))
+    assert np.isnan(rank_correlation(np.ones(9), np.arange(9.0)))
+
+
+def _with_scores(attribution, scores):
+    return replace(attribution, latent_scores=scores, cell_ids=np.arange(scores.shape[1]))

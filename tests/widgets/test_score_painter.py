@@ -1,0 +1,249 @@
+"""Painted layers follow what is shown, and leave the user's own alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from napari.components import ViewerModel
+from scored import AT_CHANCE, CELLS, METHOD, UNUSED, scored_recording, scored_run
+
+from napari_xcebra.widgets.layers import KEY, role_of
+from napari_xcebra.widgets.painting import UNUSED as GREY
+from napari_xcebra.widgets.score_map import shown_map
+from napari_xcebra.widgets.score_painter import painter_of
+from napari_xcebra.widgets.session import session_of
+
+
+@pytest.fixture
+def viewer():
+    """A viewer without a window: layers can be removed from it."""
+    return ViewerModel()
+
+
+@pytest.fixture
+def session(viewer):
+    session = session_of(viewer)
+    session.show(scored_recording())
+    painter_of(session)
+    session.add_run(scored_run("run 1"))
+    session.add_run(scored_run("run 2", seed=1, created="2026-11-16T10:00:00"))
+    return session
+
+
+def show(session, **what):
+    session.shown = replace(session.shown, **what)
+
+
+def visible_scores(viewer):
+    return [layer.name for layer in viewer.layers if role_of(layer) == "scores" and layer.visible]
+
+
+def colors(layer):
+    """Of the cells, without the background."""
+    return np.asarray(layer.colormap.colors)[1:]
+
+
+def test_a_layer_is_made_when_a_factor_is_first_shown(session, viewer):
+    assert visible_scores(viewer) == []
+    show(session, run="run 1", factor="place")
+    assert visible_scores(viewer) == ["place · run 1"]
+    layer = painter_of(session).layer
+    brightest = np.nanargmax(shown_map(session).scores)
+    np.testing.assert_allclose(colors(layer)[UNUSED], GREY, atol=1e-6)
+    assert colors(layer)[brightest] == pytest.approx((0.993, 0.906, 0.144, 1), abs=0.01)
+    assert not layer.editable
+
+
+def test_switching_hides_our_other_maps_and_never_the_users_layers(session, viewer):
+    own = viewer.add_labels(np.ones((10, 72), int), name="my labels")
+    hidden = viewer.add_image(np.ones((10, 72)), name="mine, hidden", visible=False)
+    show(session, run="run 1", factor="place")
+    show(session, factor="time")
+    assert visible_scores(viewer) == ["time · run 1"]
+    show(session, run="run 2")
+    assert visible_scores(viewer) == ["time · run 2"]
+    assert own.visible and not hidden.visible
+
+
+def test_coming_back_to_a_factor_makes_no_second_layer(session, viewer):
+    show(session, run="run 1", factor="place")
+    first, count = painter_of(session).layer, len(viewer.layers)
+    show(session, factor="time")
+    show(session, factor="place")
+    assert painter_of(session).layer is first
+    assert len(viewer.layers) == count + 1
+
+
+def test_random_colours_of_the_cells_do_not_shine_through(session, viewer):
+    show(session, run="run 1", factor="place")
+    assert not any(layer.visible for layer in viewer.layers if role_of(layer) == "cells")
+
+
+def test_a_renamed_layer_is_found_again_and_keeps_its_name(session, viewer):
+    show(session, run="run 1", factor="place")
+    painter_of(session).layer.name = "figure 3b"
+    show(session, factor="time")
+    show(session, factor="place")
+    assert visible_scores(viewer) == ["figure 3b"]
+
+
+def test_a_deleted_layer_is_made_again(session, viewer):
+    show(session, run="run 1", factor="place")
+    viewer.layers.remove(painter_of(session).layer)
+    show(session, factor="time")
+    show(session, factor="place")
+    assert visible_scores(viewer) == ["place · run 1"]
+
+
+def test_a_factor_at_chance_is_painted_grey_and_says_so(session):
+    show(session, run="run 1", factor=AT_CHANCE)
+    layer = painter_of(session).layer
+    np.testing.assert_allclose(colors(layer), np.tile(GREY, (CELLS, 1)), atol=1e-6)
+    assert "at chance" in layer.name
+    # not by a threshold or other colours, either
+    show(session, dim=True, threshold=0.5, colormap="magma")
+    np.testing.assert_allclose(colors(layer), np.tile(GREY, (CELLS, 1)), atol=1e-6)
+
+
+def test_the_threshold_dims_the_others_and_is_in_the_features_table(session):
+    show(session, run="run 1", factor="place", threshold=0.5, dim=True)
+    layer, selected = painter_of(session).layer, shown_map(session).selected(0.5)
+    np.testing.assert_array_equal(layer.features["selected"].to_numpy()[1:], selected)
+    used = np.arange(CELLS) != UNUSED
+    assert (colors(layer)[used & selected, 3] == 1).all()
+    assert (colors(layer)[used & ~selected, 3] < 0.5).all()
+    show(session, dim=False)
+    assert (colors(layer)[used, 3] == 1).all()
+
+
+def test_the_features_table_follows_latent_and_method_and_keeps_the_users_columns(session):
+    show(session, run="run 1", factor="place")
+    layer = painter_of(session).layer
+    layer.features["note"] = ["seen"] * (CELLS + 1)
+    show(session, latent=1)
+    scores = shown_map(session).scores
+    np.testing.assert_allclose(layer.features["score"].to_numpy()[1:], scores, rtol=1e-6)
+    assert list(layer.features["note"]) == ["seen"] * (CELLS + 1)
+    assert layer.metadata[KEY]["latent"] == 1
+
+
+def test_the_features_table_knows_which_cells_are_accepted_now(session):
+    show(session, run="run 1", factor="place")
+    accepted = np.arange(CELLS) > 3
+    session.change_recording(replace(session.recording, accepted=accepted))
+    layer = painter_of(session).layer
+    np.testing.assert_array_equal(layer.features["accepted"].to_numpy()[1:], accepted)
+
+
+def test_limits_are_remembered_for_each_map(session):
+    painter = painter_of(session)
+    show(session, run="run 1", factor="place")
+    automatic, layer = painter.limits, painter.layer
+    before = colors(layer).copy()
+    painter.set_limits((0.0, 100.0))
+    assert not np.allclose(colors(layer), before)
+    show(session, factor="time")
+    assert not painter.limits_chosen
+    show(session, factor="place")
+    assert painter.limits == (0.0, 100.0)
+    painter.set_limits(None)
+    assert painter.limits == automatic
+    np.testing.assert_allclose(colors(layer), before)
+
+
+def test_what_is_not_computed_is_not_painted(session, viewer):
+    show(session, run="run 1", factor="place")
+    show(session, method="shapley-zeros")
+    assert visible_scores(viewer) == []
+
+
+def test_scores_that_arrive_later_are_painted(session, viewer):
+    run = session.runs[0]
+    show(session, run="run 1", factor="place", method="neuron-gradient")
+    assert visible_scores(viewer) == []
+    other = replace(run.attributions[METHOD], method="neuron-gradient")
+    session.replace_run("run 1", run.with_attribution(other))
+    assert visible_scores(viewer) == ["place · run 1"]
+
+
+def test_a_renamed_run_keeps_its_layers(session, viewer):
+    show(session, run="run 1", factor="place")
+    layer, run = painter_of(session).layer, session.shown_run
+    session.replace_run("run 1", replace(run, name="final"))
+    assert painter_of(session).layer is layer
+    assert visible_scores(viewer) == ["place · final"]
+
+
+def test_removing_a_run_hides_its_map(session, viewer):
+    show(session, run="run 1", factor="place")
+    session.remove_run("run 1")
+    assert visible_scores(viewer) == []
+
+
+def test_each_recording_has_its_own_maps(session, viewer):
+    show(session, run="run 1", factor="place")
+    first = session.current
+    session.show(scored_recording())
+    assert visible_scores(viewer) == []
+    session.add_run(scored_run("run 1", seed=3))
+    show(session, run="run 1", factor="place")
+    assert len(visible_scores(viewer)) == 1
+    other = painter_of(session).layer
+    session.current = first
+    show(session, run="run 1", factor="place")
+    assert painter_of(session).layer is not other
+    assert not other.visible
+
+
+def test_a_second_map_gets_a_view_of_its_own(session, viewer):
+    grid = viewer.canvas.grid
+    painter = painter_of(session)
+    show(session, run="run 1", factor="place")
+    painter.beside = ("run 2", "place")
+    assert sorted(visible_scores(viewer)) == ["place · run 1", "place · run 2"]
+    assert grid.enabled
+    names = [layer.name for layer in viewer.layers]
+    right = [names[i] for i in grid.contents_at((0, 1), viewer.layers)]
+    left = [names[i] for i in grid.contents_at((0, 0), viewer.layers)]
+    assert right == ["background of the second view", "place · run 2"]
+    assert {"mean image", "place · run 1"} <= set(left)
+    painter.beside = None
+    assert not grid.enabled
+    assert visible_scores(viewer) == ["place · run 1"]
+
+
+def test_the_second_view_stays_in_order_when_layers_come_and_go(session, viewer):
+    painter, grid = painter_of(session), viewer.canvas.grid
+    show(session, run="run 1", factor="place")
+    painter.beside = ("run 2", "place")
+    own = viewer.add_image(np.ones((10, 72)), name="mine")
+    session.select([2])
+    show(session, factor="time")
+    viewer.layers.remove(own)
+    names = [layer.name for layer in viewer.layers]
+    right = [names[i] for i in grid.contents_at((0, 1), viewer.layers)]
+    assert right == ["background of the second view", "place · run 2"]
+
+
+def test_the_same_map_twice_is_no_comparison(session, viewer):
+    painter = painter_of(session)
+    show(session, run="run 1", factor="place")
+    painter.beside = ("run 1", "time")
+    show(session, factor="time")
+    assert painter.beside is None
+    assert not viewer.canvas.grid.enabled
+
+
+def test_a_recording_in_planes_is_painted(viewer):
+    flat = scored_recording()
+    footprints = replace(
+        flat.footprints,
+        shape=(2, *flat.footprints.shape),
+        plane=(flat.footprints.cell % 2).astype(int),
+    )
+    session = session_of(viewer)
+    session.show(replace(flat, footprints=footprints, images={}))
+    painter_of(session)
+    session.add_run(scored_run())
+    show(session, run="run 1", factor="place")
+    assert painter_of(session).layer.data.shape == (2, 10, 72)
