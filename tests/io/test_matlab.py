@@ -55,6 +55,23 @@ def test_numbers_and_fields_of_structs_are_found_and_nothing_else(v5):
     assert arrays["neuron.deeper.rate"] == 30
 
 
+@pytest.mark.parametrize("compressed", [False, True])
+def test_every_type_of_numbers_is_read_as_scipy_does(tmp_path, compressed):
+    kinds = ["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"]
+    arrays = {f"x_{kind.strip('?')}": (100 * TRACES).astype(kind) for kind in kinds}
+    arrays |= {"cube": RNG.random((2, 3, 4)), "none": np.zeros((0, 5)), "one": np.array([[7.0]])}
+    arrays |= {"S": scipy.sparse.csc_array(TRACES * (TRACES > 0.8))}
+    path = tmp_path / "x.mat"
+    scipy.io.savemat(path, arrays, do_compression=compressed)
+    found, expected = read_mat(path), scipy.io.loadmat(path, mat_dtype=True)
+    assert set(found) == set(arrays)
+    for name, array in found.items():
+        if name == "S":
+            expected["S"] = expected["S"].toarray()
+        np.testing.assert_array_equal(array, expected[name])
+        assert array.dtype == arrays[name].dtype
+
+
 def test_version_73_lies_the_same_way_round_as_version_5(v73):
     arrays = read_mat(v73)
     np.testing.assert_array_equal(arrays["traces"], TRACES)
@@ -125,12 +142,14 @@ def test_the_crafted_file_is_as_matlab_writes_it(tmp_path):
         np.testing.assert_array_equal(read_mat(path)["x"], np.arange(6.0).reshape(3, 2).T)
 
 
-def deep(levels):
+FIELD = element(5, struct.pack("<i", 32)), element(1, b"field".ljust(32, b"\0"))
+
+
+def deep(levels, kind):
     inside = matrix(6, (2, 3), NUMBERS, name=b"")
     for _ in range(levels):
-        inside = matrix(1, (1, 1), inside, name=b"")
-    names = [element(5, struct.pack("<i", 32)), element(1, b"field".ljust(32, b"\0"))]
-    return matrix(2, (1, 1), *names, inside)
+        inside = matrix(kind, (1, 1), *(FIELD if kind == 2 else ()), inside, name=b"")
+    return matrix(2, (1, 1), *FIELD, inside)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -140,25 +159,46 @@ def deep(levels):
         pytest.param(matrix(6, (10**6, 10**6), NUMBERS), id="numbers"),
         pytest.param(matrix(6, (-2, 3), NUMBERS), id="negative"),
         pytest.param(matrix(5, (10**9, 10**9), NUMBERS), id="sparse"),
-        pytest.param(
-            matrix(2, (1, 1), element(5, struct.pack("<i", 32)), element(1, b"f".ljust(32, b"\0")),
-                   matrix(1, (60_000, 60_000), name=b"")), id="cells in a struct",
-        ),
-        pytest.param(deep(10_000), id="ten thousand deep"),
         pytest.param(matrix(6, (2, 3), NUMBERS)[:-16], id="cut"),
         pytest.param(element(99, b"12345678"), id="unknown"),
+        pytest.param(matrix(6, (2, 3), element(200, bytes(48))), id="unknown numbers"),
+        pytest.param(matrix(2, (1, 1), *FIELD), id="a struct without its field"),
+        pytest.param(matrix(2, (1, 1), *FIELD, NUMBERS), id="a field that is no array"),
     ],
-)  # fmt: skip
+)
 def test_impossible_claims_are_refused_before_memory_is_taken(tmp_path, variable, packed):
     path = crafted(tmp_path / "x.mat", variable, packed=packed)
     with pytest.raises(InputError, match=r"x\.mat cannot be read"):
         read_mat(path)
 
 
+@pytest.mark.parametrize(
+    "variable",
+    [
+        pytest.param(matrix(2, (1, 1), *FIELD, matrix(1, (60_000, 60_000))), id="huge cells"),
+        pytest.param(matrix(2, (60_000, 60_000), *FIELD), id="many structs"),
+        pytest.param(deep(10_000, 1), id="cells ten thousand deep"),
+        pytest.param(deep(10_000, 2), id="structs ten thousand deep"),
+        pytest.param(matrix(6 | 0x800, (10**6, 10**6)), id="complex"),
+        pytest.param(matrix(127, (2, 3)), id="unknown"),
+    ],
+)
+def test_what_is_of_no_use_is_not_looked_into(tmp_path, variable):
+    numbers = matrix(6, (2, 3), NUMBERS, name=b"numbers")
+    assert list(read_mat(crafted(tmp_path / "x.mat", variable + numbers))) == ["numbers"]
+
+
 def test_a_compressed_claim_beyond_what_compression_can_do_is_refused(tmp_path):
     variable = struct.pack("<II", 14, 2**31) + bytes(1000)
     with pytest.raises(InputError, match="claims 2,147,483,648 bytes"):
         read_mat(crafted(tmp_path / "x.mat", variable, packed=True))
+
+
+def test_a_sparse_matrix_with_indices_outside_is_refused(tmp_path):
+    rows, ends = (element(5, np.array(n, np.int32).tobytes()) for n in ([0, 10**9], [0, 1, 2]))
+    variable = matrix(5, (2, 2), rows, ends, element(9, np.ones(2).tobytes()))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_mat(crafted(tmp_path / "x.mat", variable))
 
 
 def test_structs_that_contain_each_other_end(tmp_path):

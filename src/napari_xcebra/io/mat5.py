@@ -1,8 +1,9 @@
-"""Whether a MATLAB 5 file (``save -v6``, ``-v7``) can be what it claims, before it is read.
+"""Numbers in files of MATLAB 5 (``save -v6``, ``-v7``).
 
-scipy reads these files by what their headers say: a damaged one can make it set aside any amount
-of memory, and structs in structs in structs end the interpreter. So every header is looked at
-first: each part must fit into its whole, and each array into the bytes it has.
+scipy reads these files as well, but by what their headers say: a damaged one can make it set aside
+any amount of memory, or end the interpreter. Here nothing is believed before it is checked: each
+part must fit into its whole, and each array have exactly the bytes of its values. Text, cells,
+objects and functions are passed over without being looked into.
 """
 
 from __future__ import annotations
@@ -12,56 +13,76 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+
+from napari_xcebra.io.sparse import from_columns
 
 HEADER = 128
-MATRIX, COMPRESSED = 14, 15
-CELL, STRUCT, OBJECT, SPARSE, OPAQUE = 1, 2, 3, 5, 17
-NESTED = (CELL, STRUCT, OBJECT, 16, OPAQUE)
-DEEPEST = 32
 PEEK = 4096
-"""Bytes that hold the header of any variable that is no struct."""
+"""Bytes that hold the names of the fields of a struct."""
 DENSEST, SMALL = 1100, 64 * 2**20
 """How many bytes one compressed byte may stand for; and bytes that any variable may have."""
 
+MATRIX, COMPRESSED = 14, 15
+TYPES = {
+    1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"
+}  # fmt: skip
+"""Types of parts that hold numbers."""
+STRUCT, SPARSE = 2, 5
+CLASSES = {
+    6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"
+}  # fmt: skip
+"""Classes of arrays of numbers; MATLAB may store them in a smaller type."""
+COMPLEX, LOGICAL = 0x0800, 0x0200
 
-class Element(NamedTuple):
-    """A part of the file: its type, its content, and where the next one begins."""
+
+class Part(NamedTuple):
+    """A part of an array: its type and its content."""
 
     type: int
     content: memoryview
-    end: int
 
 
 def byte_order(header: bytes) -> str | None:
     """'<' or '>' if these are the first bytes of a MATLAB 5 file, else None."""
-    if len(header) < HEADER or 0 in header[:4]:
+    if len(header) < HEADER:
         return None
     return {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}.get(header[124:128])
 
 
-def check_mat5(path: Path) -> None:
-    """Raise ValueError unless every part of the file fits into its whole."""
+def read_mat5(path: Path, depth: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Arrays of numbers, by name; fields of structs as ``struct.field``.
+
+    Parameters
+    ----------
+    path : Path
+    depth : int
+        How many structs may lie in each other.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or incomplete.
+    """
     with path.open("rb") as file:
         order = byte_order(file.read(HEADER))
         if order is None:
             raise ValueError("its header is not that of MATLAB 5")
         size = path.stat().st_size
         while file.tell() < size:
-            tag = file.read(8)
-            if len(tag) < 8:
-                raise ValueError("it ends within a header")
-            kind, length = struct.unpack(order + "II", tag)
-            start = file.tell()
-            if start + length > size:
-                raise ValueError(f"a variable of {length:,} bytes has only {size - start:,}")
+            kind, length = _tag(file.read(8), order)
+            if file.tell() + length > size:
+                raise ValueError(f"a variable of {length:,} bytes has only {size - file.tell():,}")
             if kind == COMPRESSED:
-                _check_compressed(file, length, order)
+                body = _unpacked(file.read(length), order)
             elif kind == MATRIX:
-                _check_variable(file.read(min(length, PEEK)), file, start, length, order)
+                body = file.read(length)
             else:
                 raise ValueError(f"a variable has the unknown type {kind}")
-            file.seek(start + length)
+            parts = _parts(memoryview(body), order)
+            yield from _arrays(parts, order, _name(body, order), depth)
 
 
 def struct_fields(path: Path) -> dict[str, list[str]]:
@@ -71,98 +92,126 @@ def struct_fields(path: Path) -> dict[str, list[str]]:
         with path.open("rb") as file:
             order = byte_order(file.read(HEADER))
             while order and len(tag := file.read(8)) == 8:
-                kind, length = struct.unpack(order + "II", tag)
+                kind, length = _tag(tag, order)
                 end = file.tell() + length
                 peek = file.read(min(length, PEEK))
                 if kind == COMPRESSED:
                     peek = zlib.decompressobj().decompress(peek, PEEK)[8:]
-                _add_fields(found, memoryview(peek), order)
+                parts = _parts(memoryview(peek), order)
+                if peek and _flags(_take(parts), order) & 0xFF == STRUCT:
+                    _take(parts), _take(parts)
+                    found[_name(peek, order)] = _field_names(parts, order)
                 file.seek(end)
     except (OSError, ValueError, struct.error, zlib.error):
         pass
     return found
 
 
-def _add_fields(found: dict[str, list[str]], body: memoryview, order: str) -> None:
-    parts = _elements(body, order)
-    if not len(body) or _class(body, order) != STRUCT:
+def _tag(tag: bytes, order: str) -> tuple[int, int]:
+    if len(tag) < 8:
+        raise ValueError("it ends within a header")
+    kind, length = struct.unpack(order + "II", tag)
+    return kind, length
+
+
+def _unpacked(packed: bytes, order: str) -> bytes:
+    """Content of a compressed variable."""
+    unpacking = zlib.decompressobj()
+    kind, size = _tag(unpacking.decompress(packed, 8), order)
+    if kind != MATRIX or size > SMALL + DENSEST * len(packed):
+        raise ValueError(f"a compressed variable claims {size:,} bytes in {len(packed):,}")
+    body = unpacking.decompress(unpacking.unconsumed_tail, size) if size else b""
+    if len(body) < size:
+        raise ValueError("a compressed variable is incomplete")
+    # reading on to the end makes zlib compare its checksum
+    if unpacking.decompress(unpacking.unconsumed_tail, 1) or not unpacking.eof:
+        raise ValueError("a compressed variable is longer than it says, or incomplete")
+    return body
+
+
+def _arrays(
+    parts: Iterator[Part], order: str, name: str, depth: int
+) -> Iterator[tuple[str, np.ndarray]]:
+    """The array that parts make up, or those in its fields."""
+    first = next(parts, None)
+    if first is None:
         return
-    _, _, name, length, names = (_take(parts) for _ in range(5))
-    (each,) = struct.unpack(order + "i", length[:4])
-    if each > 0:
-        whole = bytes(names)
-        fields = (whole[at : at + each] for at in range(0, len(whole), each))
-        found[bytes(name).decode("ascii", "replace")] = [
-            field.split(b"\0")[0].decode("ascii", "replace") for field in fields
-        ]
-
-
-def _check_variable(peek: bytes, file: IO[bytes], start: int, length: int, order: str) -> None:
-    if length and _class(memoryview(peek), order) in NESTED:
-        file.seek(start)
-        peek = file.read(length)
-    _check_matrix(memoryview(peek), length, order)
-
-
-def _check_compressed(file: IO[bytes], length: int, order: str) -> None:
-    packed = file.read(length)
-    peek = zlib.decompressobj().decompress(packed, PEEK + 8)
-    if len(peek) < 8:
-        raise ValueError("a compressed variable is empty")
-    kind, size = struct.unpack(order + "II", peek[:8])
-    if kind != MATRIX or size > SMALL + DENSEST * length:
-        raise ValueError(f"a compressed variable claims {size:,} bytes in {length:,}")
-    body = peek[8 : 8 + size]
-    if size and _class(memoryview(body), order) in NESTED:
-        body = zlib.decompressobj().decompress(packed, size + 8)[8:]
-    _check_matrix(memoryview(body), size, order)
-
-
-def _check_matrix(body: memoryview, size: int, order: str, depth: int = 0) -> None:
-    """One array, and all that is in it; `body` may be its beginning if it is of numbers."""
-    if not size:
-        return
-    if depth > DEEPEST:
-        raise ValueError("structs or cells lie too deep in each other")
-    kind = _class(body, order)
-    if kind in NESTED and len(body) < size:
-        raise ValueError("a struct or cell is incomplete")
-    if kind != OPAQUE and _least_bytes(body, kind, order) > size:
-        raise ValueError(f"an array claims more values than its {size:,} bytes can hold")
-    if kind in NESTED:
-        for part in _elements(body, order):
-            if part.type == MATRIX:
-                _check_matrix(part.content, len(part.content), order, depth + 1)
-
-
-def _least_bytes(body: memoryview, kind: int, order: str) -> int:
-    """Bytes that as many values as the array claims take at least."""
-    parts = _elements(body, order)
-    _take(parts)
-    dims = _take(parts)
-    shape = struct.unpack(f"{order}{len(dims) // 4}i", dims[: len(dims) // 4 * 4])
-    if any(n < 0 for n in shape):
-        raise ValueError(f"an array has the shape {shape}")
-    if kind == SPARSE:
-        return 4 * (shape[-1] + 1)
-    each = 8 if kind in (CELL, OBJECT, STRUCT) else 1
-    if kind in (STRUCT, OBJECT):
+    flags = _flags(first, order)
+    kind = flags & 0xFF
+    if kind == STRUCT and depth > 0:
+        yield from _fields(parts, order, name, depth)
+    elif kind in (SPARSE, *CLASSES) and not flags & COMPLEX:
+        shape = _shape(_take(parts), order)
         _take(parts)
-        if kind == OBJECT:
-            _take(parts)
-        (length,) = struct.unpack(order + "i", _take(parts)[:4])
-        if length <= 0:
-            raise ValueError(f"the names of fields have a length of {length}")
-        each *= max(1, len(_take(parts)) // length)
-    return math.prod(shape) * each
+        array = _sparse(parts, order, shape) if kind == SPARSE else _dense(parts, order, shape)
+        if array is not None:
+            dtype = "?" if flags & LOGICAL else CLASSES.get(kind, array.dtype)
+            yield name, array.astype(dtype, copy=False)
 
 
-def _class(body: memoryview, order: str) -> int:
-    flags = _take(_elements(body, order))
-    return int(struct.unpack(order + "I", flags[:4])[0]) & 0xFF
+def _fields(
+    parts: Iterator[Part], order: str, name: str, depth: int
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Arrays in the fields of a single struct; lists of structs are passed over."""
+    if math.prod(_shape(_take(parts), order)) != 1:
+        return
+    _take(parts)
+    for field in _field_names(parts, order):
+        inner = _take(parts)
+        if inner.type != MATRIX:
+            raise ValueError(f"field {field} of a struct is no array")
+        yield from _arrays(_parts(inner.content, order), order, f"{name}.{field}", depth - 1)
 
 
-def _elements(body: memoryview, order: str) -> Iterator[Element]:
+def _dense(parts: Iterator[Part], order: str, shape: tuple[int, ...]) -> np.ndarray:
+    values = _numbers(_take(parts), order)
+    if len(values) != math.prod(shape):
+        raise ValueError(f"an array of the shape {shape} has {len(values)} values")
+    return values.reshape(shape, order="F")
+
+
+def _sparse(parts: Iterator[Part], order: str, shape: tuple[int, ...]) -> np.ndarray | None:
+    row, ends, value = (_numbers(_take(parts), order) for _ in range(3))
+    return from_columns(value, row, ends, shape).dense()
+
+
+def _numbers(part: Part, order: str) -> np.ndarray:
+    if part.type not in TYPES:
+        raise ValueError(f"numbers are of the unknown type {part.type}")
+    values = np.frombuffer(part.content, order + TYPES[part.type])
+    return values.astype(values.dtype.newbyteorder("="))
+
+
+def _flags(part: Part, order: str) -> int:
+    return int(struct.unpack(order + "I", part.content[:4])[0])
+
+
+def _shape(part: Part, order: str) -> tuple[int, ...]:
+    shape = tuple(_numbers(part, order).tolist())
+    if not 2 <= len(shape) <= 32 or any(n < 0 for n in shape):
+        raise ValueError(f"an array has the shape {shape}")
+    return shape
+
+
+def _name(body: bytes, order: str) -> str:
+    """Name of a variable."""
+    parts = _parts(memoryview(body), order)
+    if not body:
+        return ""
+    _take(parts), _take(parts)
+    return bytes(_take(parts).content).decode("ascii", "replace")
+
+
+def _field_names(parts: Iterator[Part], order: str) -> list[str]:
+    (length,) = struct.unpack(order + "i", _take(parts).content[:4])
+    names = bytes(_take(parts).content)
+    if length <= 0:
+        raise ValueError(f"the names of fields have a length of {length}")
+    each = (names[at : at + length] for at in range(0, len(names), length))
+    return [name.split(b"\0")[0].decode("ascii", "replace") for name in each]
+
+
+def _parts(body: memoryview, order: str) -> Iterator[Part]:
     """The parts that follow each other in an array; one that does not fit is an error."""
     at = 0
     while at + 8 <= len(body):
@@ -174,13 +223,13 @@ def _elements(body: memoryview, order: str) -> Iterator[Element]:
             kind, start, end = first, at + 8, at + 8 + size + -size % 8
         if start + size > len(body) or (first >> 16 and size > 4):
             raise ValueError("a part does not fit into its whole")
-        yield Element(kind, body[start : start + size], end)
+        yield Part(kind, body[start : start + size])
         at = end
 
 
-def _take(parts: Iterator[Element]) -> memoryview:
-    """Content of the next part."""
+def _take(parts: Iterator[Part]) -> Part:
+    """The next part."""
     part = next(parts, None)
     if part is None:
         raise ValueError("a part is missing")
-    return part.content
+    return part

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
-import scipy.io
-import scipy.sparse
 
 from napari_xcebra.io.hdf5 import (
     address,
@@ -22,13 +18,12 @@ from napari_xcebra.io.hdf5 import (
     read,
     sentence_on_failure,
 )
-from napari_xcebra.io.mat5 import HEADER, byte_order, check_mat5
+from napari_xcebra.io.mat5 import HEADER, byte_order, read_mat5
+from napari_xcebra.io.sparse import from_columns
 from napari_xcebra.recording import InputError
 
 DEPTH = 3
 """Structs in structs up to this many."""
-LARGEST_DENSE = 2**28
-"""Values a sparse matrix may have with its zeros."""
 MOST = 8 * 2**30
 """Bytes of all arrays of a file together."""
 
@@ -65,7 +60,7 @@ def read_mat(path: Path, depth: int = DEPTH) -> dict[str, np.ndarray]:
         with path.open("rb") as file:
             header = file.read(HEADER)
         if byte_order(header):
-            return dict(_from_mat5(path, depth))
+            return dict(_limited(path, read_mat5(path, depth)))
         if is_mat(path):
             with open_hdf5(path) as file:
                 return dict(_limited(path, _from_group(file, "", depth, set())))
@@ -73,33 +68,6 @@ def read_mat(path: Path, depth: int = DEPTH) -> dict[str, np.ndarray]:
         f"{path} is not a .mat file of MATLAB 5 or later, or its first bytes are damaged: in "
         "MATLAB, save it with -v7 or -v7.3."
     )
-
-
-def _from_mat5(path: Path, depth: int) -> Iterator[tuple[str, np.ndarray]]:
-    check_mat5(path)
-    with warnings.catch_warnings():
-        # of two variables with one name the last counts, as in MATLAB
-        warnings.simplefilter("ignore")
-        listed = scipy.io.whosmat(path, appendmat=False)
-        left_out = ("cell", "object", "char", "function", "opaque", "unknown")
-        names = [name for name, _, kind in listed if kind not in left_out]
-        found = scipy.io.loadmat(path, appendmat=False, variable_names=names) if names else {}
-    for name in names:
-        if name in found:
-            yield from _from_value(name, found[name], depth)
-
-
-def _from_value(name: str, value: Any, depth: int) -> Iterator[tuple[str, np.ndarray]]:
-    if scipy.sparse.issparse(value) and np.prod(value.shape, dtype=float) <= LARGEST_DENSE:
-        value = value.toarray()
-    # objects and functions come as subclasses
-    if type(value) is not np.ndarray:
-        return
-    if value.dtype.kind in "biuf":
-        yield name, value
-    elif value.dtype.names and value.size == 1 and depth > 0:
-        for field in value.dtype.names:
-            yield from _from_value(f"{name}.{field}", value.reshape(-1)[0][field], depth - 1)
 
 
 def _from_group(
@@ -143,13 +111,7 @@ def _sparse(group: h5py.Group) -> np.ndarray | None:
     rows = int(attribute(group, "MATLAB_sparse"))
     # without any value, MATLAB writes neither data nor rows
     data, row, ends = (np.zeros(0, int) if part is None else read(part) for part in parts)
-    shape = rows, len(ends) - 1
-    if rows < 0 or shape[1] < 0 or np.prod(shape, dtype=float) > LARGEST_DENSE:
-        return None
-    ends = np.asarray(ends, np.int64)
-    matrix = scipy.sparse.csc_array((data, np.asarray(row, np.int64), ends), shape)
-    matrix.check_format(full_check=True)
-    return matrix.toarray()
+    return from_columns(data, row, ends, (rows, len(ends) - 1)).dense()
 
 
 def _limited(

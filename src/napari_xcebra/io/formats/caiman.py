@@ -18,17 +18,17 @@ None is written as the text ``NoneType``.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
-import scipy.sparse
 
 from napari_xcebra.io.extraction import Extraction, Signal
 from napari_xcebra.io.hdf5 import child, dataset_at, group_at, has_signature, open_hdf5, read
 from napari_xcebra.io.hdf5_traces import Hdf5Traces
 from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.io.sparse import Sparse, from_columns
 from napari_xcebra.recording import Footprints, InputError
 from napari_xcebra.traces import CorrectedTraces, LazyTraces
 
@@ -63,7 +63,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
         n_cells = next(iter(signals.values())).shape[1]
         dims = _dims(estimates, file, path)
         weights = _matrix(estimates, "A")
-        if weights is None or weights.shape != (np.prod(dims), n_cells):
+        if weights is None or weights.shape != (math.prod(dims), n_cells):
             found = "no footprints" if weights is None else f"footprints of {weights.shape}"
             raise InputError(
                 f"{path} has {found} for {n_cells} components in a field of view of "
@@ -130,31 +130,31 @@ def _numbers(group: h5py.Group, name: str) -> np.ndarray | None:
     return np.asarray(read(dataset))
 
 
-def _matrix(group: h5py.Group, name: str) -> Any:
-    """A sparse or plain matrix as CSC, or None."""
+def _matrix(group: h5py.Group, name: str) -> Sparse | None:
+    """A matrix that is stored as sparse or as it is, or None."""
     parts = group_at(group, name)
     if parts is None:
         plain = _numbers(group, name)
-        return None if plain is None or plain.ndim != 2 else scipy.sparse.csc_array(plain)
+        if plain is None or plain.ndim != 2:
+            return None
+        row, column = np.nonzero(plain)
+        return Sparse((len(plain), plain.shape[1]), row, column, plain[row, column])
     values = [_numbers(parts, part) for part in ("data", "indices", "indptr", "shape")]
     if any(part is None for part in values):
         raise InputError(f"{group.file.filename}: estimates/{name} is incomplete.")
     data, rows, ends, shape = values
-    matrix = scipy.sparse.csc_array((data, rows, ends), tuple(np.asarray(shape).tolist()))
-    matrix.check_format(full_check=True)
-    return matrix
+    return from_columns(data, rows, ends, shape)
 
 
-def _footprints(weights: Any, dims: tuple[int, ...]) -> Footprints:
-    weights = weights.tocoo()
-    inside = weights.data > 0
+def _footprints(weights: Sparse, dims: tuple[int, ...]) -> Footprints:
+    inside = weights.value > 0
     row, column, *plane = np.unravel_index(weights.row[inside], dims, order="F")
     return Footprints(
         (*dims[2:], *dims[:2]),
-        weights.col[inside].astype(np.int32),
+        weights.column[inside].astype(np.int32),
         row.astype(np.int32),
         column.astype(np.int32),
-        weights.data[inside].astype(np.float32),
+        weights.value[inside].astype(np.float32),
         plane[0].astype(np.int32) if plane else None,
     )
 
@@ -193,7 +193,7 @@ def _rate(file: h5py.File) -> float | None:
 
 
 def _images(
-    estimates: h5py.Group, weights: Any, dims: tuple[int, ...], notes: list[str]
+    estimates: h5py.Group, weights: Sparse, dims: tuple[int, ...], notes: list[str]
 ) -> dict[str, np.ndarray]:
     images = {}
     mean = _mean_image(estimates, weights)
@@ -211,14 +211,14 @@ def _images(
     return images
 
 
-def _mean_image(estimates: h5py.Group, weights: Any) -> np.ndarray | None:
+def _mean_image(estimates: h5py.Group, weights: Sparse) -> np.ndarray | None:
     """(pixels,), or None where the model has no background that is known."""
     flat = _numbers(estimates, "b0")
     space, time = _matrix(estimates, "b"), _numbers(estimates, "f")
     if space is not None and time is not None and time.ndim == 2:
         if space.shape != (weights.shape[0], time.shape[0]) or not time.size:
             return None
-        background = space @ time.mean(axis=1)
+        background = space.times(time.mean(axis=1))
     elif flat is not None and flat.size == weights.shape[0]:
         background = flat.reshape(-1)
     else:
@@ -226,7 +226,7 @@ def _mean_image(estimates: h5py.Group, weights: Any) -> np.ndarray | None:
     denoised = dataset_at(estimates, "C")
     if denoised is None or denoised.size * denoised.dtype.itemsize > LARGEST:
         return background
-    return background + weights @ read(denoised).mean(axis=1)
+    return background + weights.times(read(denoised).mean(axis=1))
 
 
 def _planes_first(image: np.ndarray) -> np.ndarray:
