@@ -1,17 +1,70 @@
-"""The sample opens in napari as what it claims to be."""
+"""The samples open in napari as what they claim to be, ready to train on."""
 
 import numpy as np
+import pytest
 from napari.layers import Image, Labels, Layer
 
-from napari_xcebra.sample_data import CELLS, imaged_field
+from napari_xcebra import sample_data
+from napari_xcebra.sample_data import SAMPLES
+from napari_xcebra.widgets.layers import KEY
 
 
-def test_the_sample_is_a_mean_image_with_every_cell_labelled_on_top_of_it():
-    image, cells = (Layer.create(*layer) for layer in imaged_field())
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """What is claimed here does not take as many frames as training does."""
+    monkeypatch.setattr(sample_data, "FRAMES", 300)
 
-    assert isinstance(image, Image)
+
+@pytest.fixture(params=SAMPLES)
+def layers(request):
+    return [Layer.create(*layer) for layer in getattr(sample_data, request.param)()]
+
+
+def test_every_sample_has_cells_on_top_and_behaviour_to_train_on(layers):
+    cells = layers[-1]
+    recording = cells.metadata[KEY]["value"]
+
     assert isinstance(cells, Labels)
-    assert image.data.shape == cells.data.shape
-    assert np.isfinite(image.data).all()
-    assert np.ptp(image.data) > 0
-    np.testing.assert_array_equal(np.unique(cells.data), np.arange(CELLS + 1))
+    np.testing.assert_array_equal(np.unique(cells.data), np.arange(recording.n_cells + 1))
+    assert recording.behavior
+    assert all(variable.known.all() for variable in recording.behavior.values())
+    for image in layers[:-1]:
+        assert isinstance(image, Image)
+        assert image.data.shape[-2:] == cells.data.shape
+
+
+def test_pointing_at_a_cell_tells_what_it_was_made_to_carry(layers):
+    carries = layers[-1].features["carries"]
+
+    assert carries[0] == ""
+    assert set(carries[1:]) > {"nothing"}
+
+
+def test_the_animal_has_rois_that_are_no_cells_and_they_are_drawn_grey():
+    cells = Layer.create(*sample_data.navigating_animal()[-1])
+    accepted = np.asarray(cells.metadata[KEY]["value"].accepted)
+
+    assert accepted.sum() == 200
+    assert (~accepted).sum() == 20
+    colors = np.asarray(cells.colormap.colors)[1:]
+    assert (np.ptp(colors[~accepted, :3], axis=1) == 0).all()
+    assert (colors[~accepted, 3] < colors[accepted, 3].min()).all()
+
+
+def test_variables_of_the_hard_case_go_together():
+    recording = sample_data.SAMPLES["hard_case"].make()
+    position = recording.behavior["position"].values
+    from_wall = np.minimum(position, 1 - position).min(axis=1)
+
+    assert np.corrcoef(from_wall, recording.behavior["speed"].values[:, 0])[0, 1] > 0.4
+
+
+def test_the_menus_and_the_dock_call_the_samples_the_same():
+    from pathlib import Path
+
+    from npe2 import PluginManifest
+
+    manifest = PluginManifest.from_file(Path(sample_data.__file__).with_name("napari.yaml"))
+    named = {sample.key: sample.display_name for sample in manifest.contributions.sample_data}
+
+    assert named == {key: sample.title for key, sample in SAMPLES.items()}

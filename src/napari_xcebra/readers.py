@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.discovery import formats_in
 from napari_xcebra.opening import Opening
 from napari_xcebra.widgets.layers import KEY, LayerTuple, recording_layers
@@ -33,7 +34,11 @@ def read(path: Paths) -> list[LayerTuple]:
     single = _single(path)
     assert single is not None, "get_reader refuses stacks"
     opening = Opening(single)
-    return layers_to_adopt(opening.open(), opening)
+    try:
+        return layers_to_adopt(opening.open(), opening)
+    except InputError as error:
+        _ask_in_dock(opening, str(error))
+        raise
 
 
 def recognised(path: Path) -> bool:
@@ -49,6 +54,23 @@ def layers_to_adopt(recording: Any, opening: Opening | None = None) -> list[Laye
         if "value" in arguments["metadata"][KEY]:
             arguments["metadata"][KEY]["opening"] = opening
     return layers
+
+
+def _ask_in_dock(opening: Opening, sentence: str) -> None:
+    """Show what is missing (a frame rate, say) where it can be given.
+
+    napari's own message does not say what was wrong.
+    """
+    import napari
+
+    viewer = napari.current_viewer()
+    window = getattr(viewer, "window", None)
+    if viewer is None or window is None or not window._qt_window.isVisible():
+        return
+    from napari_xcebra.widgets.workspace import open_dock
+
+    dock: Any = open_dock(viewer, "Recording").widget()
+    dock.ask(opening, sentence)
 
 
 def _single(path: Paths) -> Path | None:

@@ -3,10 +3,13 @@
 import gc
 from functools import partial
 
+import numpy as np
 import pytest
 from qtpy.QtCore import QSettings
 from qtpy.QtWidgets import QApplication
 
+from napari_xcebra.attribution import Attribution
+from napari_xcebra.learn.parts import Part
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets import recent
@@ -55,3 +58,30 @@ def session(viewer) -> Session:
 def small_field() -> Recording:
     """30 cells and 3 ROIs that are none, 96 × 96 pixels, 600 frames at 10 per second."""
     return field(cells=30, frames=600, shape=(96, 96), junk=3, seed=0).recording
+
+
+@pytest.fixture
+def made_up_scores():
+    """Attribution of a recording without training: place rises from cell to cell, speed is at
+    chance, and cells that are not accepted have no score."""
+
+    def make(recording: Recording) -> Attribution:
+        rising = np.linspace(0, 1, recording.n_cells, dtype=np.float32)
+        scores = np.stack([rising, rising[::-1]])
+        scores[:, ~np.asarray(recording.accepted)] = np.nan
+        return Attribution(
+            method="inverted-neuron-gradient",
+            aggregate="mean",
+            parts=(
+                Part("place", ("position",), 0, 1, "euclidean", 1.0),
+                Part("speed", ("speed",), 1, 2, "euclidean", 1.0),
+            ),
+            cell_ids=np.asarray(recording.cell_ids),
+            latent_scores=scores,
+            n_frames=recording.n_frames,
+            above_chance={"place": True, "speed": False},
+            verdicts={"place": "Place is in these cells.", "speed": "Speed is not."},
+            source=recording.source,
+        )
+
+    return make

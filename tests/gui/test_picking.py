@@ -11,9 +11,7 @@ from napari.utils.interactions import (
     mouse_release_callbacks,
 )
 
-from napari_xcebra.attribution import Attribution
-from napari_xcebra.learn.parts import Part
-from napari_xcebra.runs import Run
+from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.painting import score_layer
@@ -152,33 +150,18 @@ def status_at(session, position):
     return viewer.status["coordinates"]
 
 
-def with_scores(session, opened):
-    """Put scores on the session as a run would."""
-    n = opened.recording.n_cells
-    attribution = Attribution(
-        "inverted-neuron-gradient",
-        "mean",
-        (Part("place", ("position",), 0, 1, "euclidean", 1.0),),
-        np.asarray(opened.recording.cell_ids),
-        np.linspace(0, 1, n, dtype=np.float32)[None],
-        600,
-        {"place": True},
-        {"place": "clear"},
-    )
-    run = Run("run 1", "2026-11-16T09:30:00", {}, None, {attribution.method: attribution})
-    opened.runs.append(run)
-    session.shown = Shown(run="run 1", factor="place")
-    return attribution
-
-
-def test_the_status_bar_names_the_cell_and_its_score_on_any_layer(session, opened, small_field):
+def test_the_status_bar_names_the_cell_and_its_score_on_any_layer(
+    session, opened, small_field, made_up_scores
+):
     viewer = session.viewer
     viewer.layers.selection.active = viewer.layers["mean image"]
     assert "cell 4, accepted" in status_at(session, inside(opened, 4))
     assert "cell 31, not accepted" in status_at(session, inside(opened, 31))
     assert "cell" not in status_at(session, background(opened))
-    attribution = with_scores(session, opened)
-    assert "cell 4, accepted, place 0.125 (z -1.3)" in status_at(session, inside(opened, 4))
+    attribution = made_up_scores(small_field)
+    opened.runs.append(Run("run 1", now(), {}, None, {attribution.method: attribution}))
+    session.shown = Shown(run="run 1", factor="place")
+    assert "cell 4, accepted, place 0.125 (z -1.2)" in status_at(session, inside(opened, 4))
     viewer.layers.selection.active = viewer.layers["cells"]
     text = status_at(session, inside(opened, 4))
     assert "cell: 4" in text

@@ -99,6 +99,11 @@ class RecordingDock(QWidget):
         self.form.path.offer(recent_paths())
         self._load(partial(_read, opening), partial(self._opened, opening), opening.path.name)
 
+    def ask(self, opening: Opening, sentence: str) -> None:
+        """Show what could not be opened and why, so that what is missing can be filled in."""
+        self.form.opening = opening
+        self._failed(sentence, "")
+
     def open_sample(self, key: str) -> None:
         """Simulate a recording, in the background."""
         sample = SAMPLES[key]

@@ -46,6 +46,8 @@ def is_there(name: str) -> bool:
 
 def open_dock(viewer: napari.Viewer, name: str) -> QDockWidget:
     """Open a dock, or bring the one that is open to the front."""
+    # napari hands plugins a proxy, which lets no widget through as it is
+    viewer = getattr(viewer, "__wrapped__", viewer)
     docked = docked_widget(viewer, name)
     if docked is None:
         docked = _add(viewer, name)
@@ -88,6 +90,7 @@ class Workspace(QWidget):
 
     def _make_way(self) -> None:
         viewer = self._viewer
+        viewer = getattr(viewer, "__wrapped__", viewer)
         viewer.window.remove_dock_widget(self)
         self.deleteLater()
         open_workspace(viewer)

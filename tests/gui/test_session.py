@@ -1,0 +1,145 @@
+"""One session a viewer: what comes into the viewer is taken up, and all docks agree on it."""
+
+from dataclasses import replace
+
+import numpy as np
+import psutil
+import pytest
+from napari.layers import Layer
+from napari.utils._proxies import PublicOnlyProxy
+
+from napari_xcebra.io import save_recording
+from napari_xcebra.simulate import field
+from napari_xcebra.widgets.layers import recording_layers, role_of
+from napari_xcebra.widgets.session import Shown, session_of
+
+pytestmark = pytest.mark.gui
+
+
+@pytest.fixture(scope="module")
+def other_field():
+    return field(cells=12, frames=300, shape=(96, 96), seed=1).recording
+
+
+def add_as_napari_does(viewer, layers):
+    for layer in layers:
+        viewer.add_layer(Layer.create(*layer))
+
+
+def test_a_path_that_napari_opens_becomes_the_current_recording(viewer, small_field, tmp_path):
+    session = session_of(viewer)
+    told = []
+    session.recording_changed.connect(lambda: told.append(session.current.name))
+    path = save_recording(small_field, tmp_path / "mouse 7.npz")
+    viewer.open(str(path), plugin="napari-xcebra")
+    assert session.current.opening.path == path
+    assert session.recording.n_cells == small_field.n_cells
+    assert told == ["mouse 7.npz"]
+    assert len(session.layers_of(session.current)) == 4
+
+
+def test_a_sample_becomes_the_current_recording_also_of_docks_that_open_later(viewer):
+    viewer.open_sample("napari-xcebra", "box_model")
+    session = session_of(viewer)
+    assert session.current.name == "Box model"
+    assert session.current.opening is None
+
+
+def test_a_second_recording_is_named_before_its_layers_and_hides_the_first(
+    viewer, small_field, other_field
+):
+    session = session_of(viewer)
+    add_as_napari_does(viewer, recording_layers(small_field))
+    add_as_napari_does(viewer, recording_layers(other_field))
+    first, second = session.opened
+    assert session.current is second
+    names = [layer.name for layer in session.layers_of(second)]
+    assert names == [f"{second.name} · {x.name}" for x in session.layers_of(first)]
+    assert not any(layer.visible for layer in session.layers_of(first))
+
+
+def test_layers_are_known_by_what_they_carry_not_by_their_name(session, small_field):
+    opened = session.show(small_field)
+    session.viewer.layers["cells"].name = "my cells"
+    assert "my cells" in [layer.name for layer in session.layers_of(opened)]
+    session.viewer.add_labels(np.zeros((96, 96), int), name="cells")
+    assert len(session.layers_of(opened)) == 4
+
+
+def test_showing_a_recording_again_adds_nothing(session, small_field):
+    opened = session.show(small_field)
+    assert session.show(small_field) is opened
+    assert len(session.opened) == 1
+    assert len(session.viewer.layers) == 4
+
+
+def test_a_changed_recording_shows_in_the_layers_that_are_there(session, small_field):
+    session.show(small_field)
+    accepted = np.asarray(small_field.accepted).copy()
+    accepted[3] = False
+    session.viewer.layers["activity"].visible = True
+    changed = replace(small_field, traces=-np.asarray(small_field.traces), accepted=accepted)
+    session.change_recording(changed)
+    row, column = np.argwhere(session.current.labels == 1)[0]
+    shown = session.viewer.layers["activity"].data[5, row, column]
+    assert shown == -small_field.traces[5, 0]
+    cells = session.viewer.layers["cells"]
+    assert not cells.features["accepted"][4]
+    assert np.ptp(np.asarray(cells.colormap.colors)[4, :3]) == 0
+
+
+def test_the_time_slider_and_the_session_follow_each_other(session, small_field):
+    session.show(small_field)
+    seen = []
+    session.frame_changed.connect(seen.append)
+    session.viewer.dims.set_current_step(0, 42)
+    assert (session.frame, seen) == (42, [42])
+    session.frame = 77
+    assert session.viewer.dims.current_step[0] == 77
+    session.frame = 10_000
+    assert session.frame == small_field.n_frames - 1
+    assert seen == [42, 77, 599]
+
+
+def test_another_recording_starts_without_selection_and_with_nothing_painted(
+    session, small_field, other_field
+):
+    session.show(small_field)
+    session.select([1, 2])
+    session.shown = Shown(run="run 1", factor="place", colormap="magma")
+    session.show(other_field)
+    assert session.selection.tolist() == []
+    assert session.shown == Shown(colormap="magma")
+
+
+def test_selecting_what_is_selected_tells_nobody(session, small_field):
+    session.show(small_field)
+    told = []
+    session.selection_changed.connect(lambda: told.append(session.selection.tolist()))
+    session.select([3, 3, 1])
+    session.select([3, 1])
+    session.select([1, 5], toggle=True)
+    assert told == [[3, 1], [3, 5]]
+
+
+def test_every_viewer_has_a_session_of_its_own_and_its_proxies_share_it(make_napari_viewer):
+    one, two = make_napari_viewer(), make_napari_viewer()
+    assert session_of(one) is not session_of(two)
+    assert session_of(PublicOnlyProxy(one)) is session_of(one)
+
+
+def test_the_background_process_ends_with_the_window(viewer, qtbot):
+    session = session_of(viewer)
+    worker = session.worker
+    qtbot.waitUntil(lambda: worker.pid is not None, timeout=20_000)
+    process = psutil.Process(worker.pid)
+    viewer.close()
+    qtbot.waitUntil(lambda: not process.is_running(), timeout=20_000)
+
+
+def test_roles_are_told_only_of_layers_of_ours(session, small_field):
+    session.show(small_field)
+    stranger = session.viewer.add_image(np.zeros((9, 9)))
+    roles = [role_of(layer) for layer in session.viewer.layers if layer is not stranger]
+    assert roles == ["image", "image", "activity", "cells"]
+    assert role_of(stranger) is None
