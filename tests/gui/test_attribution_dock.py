@@ -1,11 +1,12 @@
 """Scores are painted, ranked, thresholded, compared and written from the dock."""
 
+import threading
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from qtpy.QtCore import QItemSelectionModel, Qt
+from qtpy.QtCore import QItemSelectionModel, Qt, QThreadPool
 from qtpy.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
@@ -21,8 +22,10 @@ from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.runs import Run
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.attribution_dock import AttributionDock
+from napari_xcebra.widgets.background import listen
 from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.score_map import shown_map
+from napari_xcebra.widgets.workspace import docked_widget
 
 pytestmark = pytest.mark.gui
 
@@ -74,11 +77,13 @@ def score_layers(viewer):
     return {layer.name: layer for layer in viewer.layers if role_of(layer) == "scores"}
 
 
-def test_an_empty_dock_says_what_to_do(dock, session, recording):
-    assert "open one in the Recording dock" in dock.empty.text()
+def test_an_empty_dock_says_what_to_do_and_leads_there(dock, session, viewer, recording):
+    assert "open one in the Recording dock" in dock.empty.sentence.text()
     assert dock.choice.isHidden() and dock._scores.isHidden()
     session.show(recording)
-    assert dock.empty.text() == "No run yet: train one in the Train dock."
+    assert dock.empty.sentence.text() == "No run yet: train one in the Train dock."
+    dock.empty.go.click()
+    assert docked_widget(viewer, "Train") is not None
 
 
 def test_a_new_run_is_painted_at_once(painted, session, viewer):
@@ -272,6 +277,22 @@ def test_every_export_writes_a_file_and_says_where(painted, session, tmp_path, q
     table = pd.read_csv(tmp_path / "scores.csv")
     place = table[table.factor == "place"]
     assert place.selected.sum() == shown_map(session).selected(1.0).sum()
+
+
+def test_files_are_written_while_many_jobs_are_listened_to(painted, session, tmp_path, qtbot):
+    pool, waiting = QThreadPool.globalInstance(), threading.Event()
+    before = pool.maxThreadCount()
+    pool.setMaxThreadCount(2)
+    try:
+        for _ in range(3):
+            listen(iter(waiting.wait, True), lambda _: None)
+        painted.export.export_hue(tmp_path / "hue.npy")
+        qtbot.waitUntil(lambda: painted.notice.text != "", timeout=10 * SECONDS)
+    finally:
+        waiting.set()
+        assert pool.waitForDone(10 * SECONDS)
+        pool.setMaxThreadCount(before)
+    assert pool.maxThreadCount() == before
 
 
 def test_a_file_that_cannot_be_written_is_a_sentence(painted, tmp_path, qtbot):

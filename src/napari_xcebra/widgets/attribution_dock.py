@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QLabel, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QVBoxLayout, QWidget
 
 from napari_xcebra.widgets.camera import bring_into_view
 from napari_xcebra.widgets.cell_table import CellTable
 from napari_xcebra.widgets.color_bar import ColorRow
 from napari_xcebra.widgets.computation import computation_of
 from napari_xcebra.widgets.compute_row import ComputeRow
+from napari_xcebra.widgets.empty_state import EmptyState
 from napari_xcebra.widgets.export_menu import ExportButton
 from napari_xcebra.widgets.lifetime import end_with_dock, follow
 from napari_xcebra.widgets.notice import Notice
@@ -31,9 +32,14 @@ from napari_xcebra.widgets.side_by_side import SideBySide
 from napari_xcebra.widgets.time_painter import time_painter_of
 from napari_xcebra.widgets.vertical_scroll import VerticalScroll
 from napari_xcebra.widgets.wheel import spare_from_wheel
+from napari_xcebra.widgets.workspace import open_dock
 
 if TYPE_CHECKING:
     import napari
+
+
+WIDTH = 350
+"""In pixels, from the beginning: the image should not move when there is more to show."""
 
 
 class AttributionDock(QWidget):
@@ -54,8 +60,7 @@ class AttributionDock(QWidget):
         self._show_runs()
 
     def _make_parts(self) -> None:
-        self.empty = QLabel()
-        self.empty.setWordWrap(True)
+        self.empty = EmptyState()
         self.choice = ShownChoice()
         self.verdict = Notice()
         self.compute = ComputeRow()
@@ -84,13 +89,14 @@ class AttributionDock(QWidget):
         column.addWidget(self._scores, 1)
         column.addWidget(self.notice)
         column.addStretch(0)
-        self._area = VerticalScroll(inside)
+        self._area = VerticalScroll(inside, WIDTH)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._area)
         spare_from_wheel(self)
 
     def _connect_parts(self) -> None:
+        self.empty.asked.connect(lambda name: open_dock(self.session.viewer, name))
         self.choice.run_chosen.connect(self._choose_run)
         self.choice.factor_chosen.connect(self._choose_factor)
         self.choice.method_chosen.connect(lambda method: self._change(method=method))
@@ -186,8 +192,7 @@ class AttributionDock(QWidget):
     def _show_shown(self) -> None:
         session, shown = self.session, self.session.shown
         runs, painted = session.runs, shown_map(session)
-        self.empty.setText(self._what_to_do())
-        self.empty.setVisible(bool(self.empty.text()))
+        self.empty.show_step(*self._first_step())
         self.choice.setVisible(bool(runs))
         self.choice.show_choice(runs, shown)
         self._show_verdict()
@@ -205,17 +210,19 @@ class AttributionDock(QWidget):
         self._show_selection()
         self._show_status()
 
-    def _what_to_do(self) -> str:
+    def _first_step(self) -> tuple[str, str]:
+        """What is needed before there is anything to show, and in which dock it is done."""
         if self.session.current is None:
-            return "No recording yet: open one in the Recording dock."
-        return "" if self.session.runs else "No run yet: train one in the Train dock."
+            return "No recording yet: open one in the Recording dock.", "Recording"
+        sentence = "" if self.session.runs else "No run yet: train one in the Train dock."
+        return sentence, "Train"
 
     def _show_verdict(self) -> None:
         run, shown = self.session.shown_run, self.session.shown
         goodness = run.fit.goodness.get(shown.factor) if run else None
         if goodness is None:
             self.verdict.clear()
-        else:
+        elif goodness.verdict != self.verdict.text:
             self.verdict.say(goodness.verdict, "good" if goodness.above_chance else "warning")
 
     def _show_computation(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from napari.qt.threading import create_worker
+from qtpy.QtCore import QThreadPool
 
 from napari_xcebra.errors import InputError
 
@@ -59,7 +60,13 @@ def listen(
     exists = _while_exists(owner)
 
     def follow() -> Iterator[Any]:
-        yield from events
+        # Qt has a thread a core: those that only wait must not keep files from being read
+        pool = QThreadPool.globalInstance()
+        pool.releaseThread()
+        try:
+            yield from events
+        finally:
+            pool.reserveThread()
 
     def yielded(event: Any) -> None:
         if exists():

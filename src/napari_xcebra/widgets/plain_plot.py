@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyqtgraph
 
 ORANGE, BLUE = "#E69F00", "#56B4E9"
@@ -12,7 +14,7 @@ def plain_plot(
     view: pyqtgraph.ViewBox | None = None, **axes: pyqtgraph.AxisItem
 ) -> pyqtgraph.PlotWidget:
     """A plot without menus, that does not move under the mouse."""
-    plot = pyqtgraph.PlotWidget(viewBox=view, axisItems=axes or None)
+    plot = _StillPlot(viewBox=view, axisItems=axes or None)
     plot.setBackground(None)
     plot.setMenuEnabled(False)
     plot.hideButtons()
@@ -26,3 +28,10 @@ def draw_axes_in(plot: pyqtgraph.PlotWidget, ink: str) -> None:
         axis = plot.getAxis(side)
         axis.setPen(ink)
         axis.setTextPen(ink)
+
+
+class _StillPlot(pyqtgraph.PlotWidget):
+    """Leaves the wheel to the dock, which scrolls."""
+
+    def wheelEvent(self, ev: Any) -> None:
+        ev.ignore()

@@ -8,6 +8,7 @@ import numpy as np
 import pyqtgraph
 from napari.utils.colormaps import ensure_colormap
 from qtpy.QtCore import Qt, QTimer, Signal
+from qtpy.QtGui import QBrush, QColor
 from qtpy.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from napari_xcebra.widgets.number_box import NumberBox
@@ -123,8 +124,8 @@ class ScoreHistogram(QWidget):
         self._draw_bars()
 
     def show_threshold(self, z: float, *, dim: bool) -> None:
-        """Show a threshold that was set elsewhere, too."""
-        self._threshold = z
+        """Show a threshold that was set elsewhere, too; the bars follow with their colours."""
+        self._threshold = z = float(z)  # a script may give a number of numpy
         self.dim.blockSignals(True)
         self.dim.setChecked(dim)
         self.dim.blockSignals(False)
@@ -140,7 +141,6 @@ class ScoreHistogram(QWidget):
         selected = int(self._map.selected(z).sum())
         self.count.setText(f"{selected} of {int(self._map.known.sum())} cells selected")
         self.reset.setEnabled(z != 0)
-        self._draw_bars()
 
     def mark(self, cells: np.ndarray) -> None:
         """Point at the scores of some cells."""
@@ -168,7 +168,7 @@ class ScoreHistogram(QWidget):
             x=centers,
             height=self._counts,
             width=self._edges[1] - self._edges[0],
-            brushes=[pyqtgraph.mkBrush(*color) for color in colors.astype(int)],
+            brushes=[QBrush(QColor(*color)) for color in colors.astype(int).tolist()],
             pen=pyqtgraph.mkPen(128, 128, 128, 120),
         )
         self._bars.setZValue(-1)

@@ -110,5 +110,6 @@ def others(runs: list[Run], shown: Shown) -> list[tuple[str, Beside]]:
         attribution = run.attributions.get(shown.method)
         for factor in attribution.factors if attribution else ():
             if (run.name, factor) != (shown.run, shown.factor):
-                found.append((f"{factor} · {run.name}", (run.name, factor)))
+                chance = " (at chance)" if attribution and attribution.at_chance(factor) else ""
+                found.append((f"{factor} · {run.name}{chance}", (run.name, factor)))
     return found

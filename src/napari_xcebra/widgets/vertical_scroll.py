@@ -12,10 +12,13 @@ class VerticalScroll(QScrollArea):
     Parameters
     ----------
     inside : QWidget
+    least : int
+        Width in pixels, even if less is needed.
     """
 
-    def __init__(self, inside: QWidget) -> None:
+    def __init__(self, inside: QWidget, least: int = 0) -> None:
         super().__init__()
+        self._least = least
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -26,7 +29,8 @@ class VerticalScroll(QScrollArea):
         """Width of what is inside with a scroll bar beside it; no height to speak of."""
         inside, bar = self.widget(), self.verticalScrollBar()
         assert inside is not None and bar is not None
-        return QSize(inside.minimumSizeHint().width() + bar.sizeHint().width(), 120)
+        needed = inside.minimumSizeHint().width() + bar.sizeHint().width()
+        return QSize(max(needed, self._least), 120)
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
         """Note that what is inside needs another width."""
