@@ -113,6 +113,9 @@ class TuningMap:
     frames: np.ndarray
 
 
+Tuning = TuningCurve | TuningMap
+
+
 def columns_of(recording: Recording, names: Sequence[str]) -> list[Column]:
     """Columns of some variables, one after the other.
 
@@ -239,6 +242,33 @@ def tuning_map(activity: np.ndarray, across: Bins, up: Bins, smooth: float = 1.0
     mean = np.full(sums.shape, np.nan)
     np.divide(sums, weight, out=mean, where=(frames > 0)[..., None])
     return TuningMap(across, up, mean, frames)
+
+
+def tuning_to(
+    columns: Sequence[Column],
+    activity: np.ndarray,
+    used: np.ndarray,
+    spacing: Spacing = "width",
+    resolution: float = 1.0,
+) -> Tuning:
+    """Curve of one column, or map of two.
+
+    Parameters
+    ----------
+    columns : one or two Column
+    activity : (frames, cells) float
+    used : (frames,) bool
+    spacing : {"width", "occupancy"}
+        Of the bins of a curve; those of a map have the same width.
+    resolution : float
+        Number of bins, in units of the usual one.
+    """
+    if len(columns) == 1:
+        count = max(2, round(resolution * CURVE_BINS))
+        return tuning_curve(activity, binned(columns[0], used, count, spacing))
+    count = max(2, round(resolution * MAP_BINS))
+    across, up = (binned(column, used, count) for column in columns)
+    return tuning_map(activity, across, up)
 
 
 def _sums(activity: np.ndarray, place: np.ndarray, size: int) -> np.ndarray:
