@@ -1,6 +1,7 @@
 """An HDF5 file is read without leaving it, without going in circles, and no larger than it is."""
 
 import pickle
+import struct
 
 import h5py
 import numpy as np
@@ -153,6 +154,29 @@ def test_an_attribute_that_claims_a_lot_is_refused(path):
         file.create_group("latest").attrs["huge"] = np.zeros(2**18)
     with pytest.raises(InputError, match="attribute huge"), open_hdf5(path) as file:
         attribute(file["latest"], "huge")
+
+
+@pytest.mark.parametrize("version", ["earliest", "latest"])
+@pytest.mark.parametrize("place", ["attribute", "value", "chunk", "many attributes"])
+def test_a_text_longer_than_its_file_is_refused_before_memory_is_taken(tmp_path, version, place):
+    path = tmp_path / "file.h5"
+    text = "something or other"
+    with h5py.File(path, "w", libver=version) as file:
+        group = file.create_group("group")
+        if "attribute" in place:
+            for i in range(6 if "many" in place else 0):
+                group.attrs[f"padding {i}"] = np.arange(20)
+            group.attrs["text"] = text
+        else:
+            group.create_dataset("text", data=[text] * 3, chunks=(3,) if place == "chunk" else None)
+    content = path.read_bytes()
+    entry = struct.pack("<IQ", len(text), content.index(b"GCOL"))
+    assert entry in content
+    path.write_bytes(content.replace(entry, struct.pack("<IQ", 2**31, content.index(b"GCOL"))))
+    message = "claims a text of 2,147,483,648 letters|checksum"
+    with pytest.raises(InputError, match=message), open_hdf5(path) as file:
+        group = child(file, "group")
+        attribute(group, "text") if "attribute" in place else read(dataset_at(group, "text"))
 
 
 def test_groups_in_a_circle_are_walked_once(path):

@@ -20,6 +20,7 @@ import h5py
 import numpy as np
 from h5py import h5a, h5l, h5o, h5z
 
+from napari_xcebra.io.hdf5_texts import check_attributes, check_values
 from napari_xcebra.recording import InputError
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -171,6 +172,10 @@ def attribute(node: Node, name: str, default: Any = None) -> Any:
             f"{node.file.filename}: attribute {name} of {node.name} claims a shape of "
             f"{about.shape}: the file is damaged."
         )
+    if about.dtype.hasobject:
+        if about.dtype.kind != "O":
+            return default
+        check_attributes(node)
     value = node.attrs[name]
     if isinstance(value, h5py.Empty):
         return default
@@ -251,6 +256,8 @@ def _texts(dataset: h5py.Dataset) -> Any:
     """Texts of a dataset, by the block: many entries may point at one long text."""
     if dataset.size * dataset.dtype.itemsize > SMALL:
         raise InputError(f"{dataset.file.filename}: {dataset.name} has too many texts.")
+    if dataset.dtype.kind == "O":
+        check_values(dataset)
     texts = dataset.asstr(errors="replace")
     if dataset.shape == ():
         return str(texts[()])
