@@ -19,10 +19,13 @@ SYSTEM_PACKAGES := xvfb xauth libgl1 libgl1-mesa-dri libegl1 libglib2.0-0 libdbu
 DISPLAY_RUN := $(if $(filter Linux,$(shell uname)),xvfb-run -a -s "-screen 0 1600x1000x24")
 BENCHMARKS  := paper arena field chance against_cebra
 
+# Tests train on one thread each; more of them at a time than four gain little.
+TEST_PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4))' 2>/dev/null || echo 1)
+
 .DEFAULT_GOAL := help
 # Environments are made one after the other even under `make -j`.
 .NOTPARALLEL:
-.PHONY: help system install demo test lint pytest bench clean
+.PHONY: help system install demo test lint pytest bench screenshots clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
@@ -40,12 +43,15 @@ lint: install  ## everything of `test` that needs no display
 	$(BIN)/npe2 validate --imports napari-xcebra
 
 pytest: system install  ## the tests alone, under a virtual display
-	NAPARI_STRICT_QT=1 $(DISPLAY_RUN) $(BIN)/python -m pytest
+	NAPARI_STRICT_QT=1 $(DISPLAY_RUN) $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES)
 
 bench: $(BENCH_VENV)/.installed  ## measure against the reference implementation
 	$(BENCH_VENV)/bin/python -m pytest tests/test_parity.py
 	@set -e; for name in $(BENCHMARKS); do \
 		echo "== benchmarks/$$name.py"; $(BENCH_VENV)/bin/python benchmarks/$$name.py; done
+
+screenshots: system install  ## drive the window through the whole journey and write docs/images/
+	$(DISPLAY_RUN) $(BIN)/python docs/screenshots.py
 
 install: $(VENV)/.installed  ## .venv/ with the plugin, napari and the development tools
 

@@ -136,9 +136,11 @@ def cell_features(recording: Recording, **columns: np.ndarray) -> pd.DataFrame:
 
 
 def _after_background(column: np.ndarray) -> np.ndarray:
-    """Column with an entry for the background before it that keeps its type."""
-    nothing: Any = {"f": np.nan, "b": False, "i": -1, "u": 0}.get(column.dtype.kind, "")
-    return np.concatenate([np.array([nothing], column.dtype), column])
+    """Column with an entry for the background before it, of which napari's status says nothing."""
+    if column.dtype.kind == "f":
+        # napari knows only Python's own NaN, which double precision is
+        return np.concatenate([[np.nan], column.astype(np.float64)])
+    return np.concatenate([np.array([None], object), column.astype(object)])
 
 
 def _activity_layer(

@@ -30,6 +30,7 @@ from napari_xcebra.widgets.forms import SettingsForm
 from napari_xcebra.widgets.learning_plot import LearningPlot
 from napari_xcebra.widgets.notice import Notice
 from napari_xcebra.widgets.run_list import RunList, best_factor
+from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import Opened, session_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class TrainDock(QWidget):
     def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
         super().__init__()
         self.session = session_of(napari_viewer)
+        # scores are painted as they come, whichever docks are open
+        painter_of(self.session)
         self._job: Job | None = None
         self.recording_name = QLabel()
         self.recording_name.setWordWrap(True)

@@ -1,0 +1,104 @@
+"""The pictures of README and docs: drives a real window through the whole journey.
+
+    make screenshots        # or: xvfb-run -a -s "-screen 0 1600x1000x24" python docs/screenshots.py
+
+Writes docs/images/*.png. `--check` trains for a few steps only, to see that the journey works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import napari
+import numpy as np
+from qtpy.QtWidgets import QApplication
+
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.workspace import full_name, open_dock, open_workspace
+
+IMAGES = Path(__file__).parent / "images"
+SIZE = (1600, 1000)
+
+
+class Journey:
+    """A window, and what a user does in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.viewer = napari.Viewer()
+        self.viewer.window.resize(*SIZE)
+        self.session = session_of(self.viewer)
+
+    def dock(self, name: str) -> Any:
+        """The widget in a dock of ours, brought to the front."""
+        open_dock(self.viewer, name)
+        return self.viewer.window.dock_widgets[full_name(name)]
+
+    def wait(self, until: Callable[[], object], timeout: float = 300) -> None:
+        """Let the window live until something has happened."""
+        application, end = QApplication.instance(), time.monotonic() + timeout
+        while not until():
+            if time.monotonic() > end:
+                raise TimeoutError("the window did not come so far")
+            application.processEvents()
+            time.sleep(0.005)
+
+    def rest(self, seconds: float = 1.5) -> None:
+        """Let the window live for a while."""
+        end = time.monotonic() + seconds
+        self.wait(lambda: time.monotonic() > end)
+
+    def picture(self, name: str) -> None:
+        """Write what the window shows now."""
+        self.rest()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.viewer.screenshot(str(self.folder / f"{name}.png"), canvas_only=False, flash=False)
+
+
+def main() -> None:
+    """Go through the journey and take pictures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="few steps: shows that it works")
+    parser.add_argument("--folder", type=Path, default=IMAGES)
+    given = parser.parse_args()
+    journey = Journey(given.folder)
+    viewer, session = journey.viewer, journey.session
+    open_workspace(viewer)
+    journey.picture("1-empty")
+    viewer.open_sample("napari-xcebra", "navigating_animal")
+    journey.wait(lambda: session.recording is not None)
+    journey.picture("2-recording")
+    train = journey.dock("Train")
+    if given.check:
+        train.form.value = replace(train.form.value, steps=60)
+    train.train()
+    journey.wait(lambda: train.progress.value() > 0.4 * train.form.value.steps)
+    journey.picture("3-training")
+    journey.wait(lambda: session.shown.run and not train.busy)
+    journey.picture("4-verdict")
+    journey.dock("Attribution")
+    scores = session.scores
+    assert scores is not None
+    session.select(np.argsort(-np.nan_to_num(scores))[:4])
+    journey.rest(4)
+    journey.picture("5-attribution")
+    session.frame = session.recording.n_frames // 3 if session.recording else 0
+    session.shown = replace(session.shown, over_time=True)
+    journey.rest(6)
+    journey.picture("6-over-time")
+    viewer.window.resize(1280, 800)
+    journey.picture("7-small-screen")
+    viewer.window.resize(*SIZE)
+    viewer.theme = "light"
+    journey.picture("8-light")
+    session.close()
+    viewer.close()
+
+
+if __name__ == "__main__":
+    main()
