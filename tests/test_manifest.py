@@ -23,11 +23,29 @@ def test_every_command_points_at_something_that_can_be_imported():
 
 def test_every_contribution_uses_a_command_of_this_manifest():
     contributions = PluginManifest.from_file(MANIFEST).contributions
-    commands = {command.id for command in contributions.commands or []}
-    samples = contributions.sample_data or []
+    commands = {command.id for command in contributions.commands}
+    used = [
+        *contributions.sample_data,
+        *contributions.widgets,
+        *contributions.readers,
+        *(item for items in contributions.menus.values() for item in items),
+    ]
 
-    assert [sample.display_name for sample in samples] == ["Simulated imaging field"]
-    assert {sample.command for sample in samples} <= commands
+    assert {contribution.command for contribution in used} == commands
+
+
+def test_the_plugins_menu_lists_the_docks_in_the_order_of_work():
+    widgets = PluginManifest.from_file(MANIFEST).contributions.widgets
+
+    names = [widget.display_name for widget in widgets]
+    assert names == ["Workspace", "Recording", "Train", "Attribution", "Cells"]
+
+
+def test_no_reader_stands_between_napari_and_plain_images_or_tables():
+    (reader,) = PluginManifest.from_file(MANIFEST).contributions.readers
+
+    assert reader.accepts_directories
+    assert not {"*.npy", "*.csv", "*.tif", "*.tiff", "*.zip", "*"} & set(reader.filename_patterns)
 
 
 def test_the_link_at_the_root_is_the_manifest_that_is_installed():

@@ -64,6 +64,7 @@ def _ask_in_dock(opening: Opening, sentence: str) -> None:
     import napari
 
     viewer = napari.current_viewer()
+    viewer = getattr(viewer, "__wrapped__", viewer)
     window = getattr(viewer, "window", None)
     if viewer is None or window is None or not window._qt_window.isVisible():
         return

@@ -10,12 +10,13 @@ from napari.utils.interactions import (
     mouse_press_callbacks,
     mouse_release_callbacks,
 )
+from qtpy.QtCore import QPoint, Qt
 
 from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.painting import score_layer
-from napari_xcebra.widgets.session import Shown
+from napari_xcebra.widgets.session import Shown, session_of
 
 pytestmark = pytest.mark.gui
 
@@ -63,6 +64,31 @@ def press_and_release(viewer, position, *, moved=0, modifiers=(), button=1):
 def outlined(session, opened):
     (layer,) = (x for x in session.layers_of(opened) if role_of(x) == "selection")
     return set(np.unique(layer.data)) - {0}
+
+
+def on_canvas(viewer, place):
+    """Point of the canvas at which a place in the world is seen."""
+    camera = getattr(viewer, "scene", viewer).camera  # napari 0.9 moved it
+    from_middle = (np.array(place[-2:]) - camera.center[-2:]) * camera.zoom
+    canvas = viewer.window._qt_viewer.canvas.native
+    down, right = from_middle + np.array([canvas.height(), canvas.width()]) / 2
+    return QPoint(round(right), round(down))
+
+
+def test_real_clicks_of_the_mouse_arrive(make_napari_viewer, small_field, qtbot):
+    viewer = make_napari_viewer(show=True)
+    session = session_of(viewer)
+    opened = session.show(small_field)
+    viewer.layers.selection.active = viewer.layers["mean image"]
+    qtbot.wait(100)
+    canvas = viewer.window._qt_viewer.canvas.native
+    left, shift = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier
+    qtbot.mouseClick(canvas, left, pos=on_canvas(viewer, inside(opened, 4)))
+    assert session.selection.tolist() == [4]
+    qtbot.mouseClick(canvas, left, shift, pos=on_canvas(viewer, inside(opened, 7)))
+    assert session.selection.tolist() == [4, 7]
+    qtbot.mouseClick(canvas, left, pos=on_canvas(viewer, background(opened)))
+    assert session.selection.tolist() == []
 
 
 @pytest.mark.parametrize("active", ["mean image", "cells", "activity"])

@@ -1,6 +1,7 @@
 """The Recording dock opens in the background and says what it found."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,11 +11,13 @@ from qtpy.QtGui import QDropEvent, QWheelEvent
 from qtpy.QtWidgets import QApplication, QMessageBox
 
 from napari_xcebra.io import save_recording
+from napari_xcebra.recording import InputError
 from napari_xcebra.widgets import recording_dock
 from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.recent import recent_paths
 from napari_xcebra.widgets.recording_dock import RecordingDock
 from napari_xcebra.widgets.variables_table import KNOWN, RANGE
+from napari_xcebra.widgets.workspace import docked_widget
 
 pytestmark = pytest.mark.gui
 
@@ -314,3 +317,27 @@ def test_closing_the_dock_while_it_reads_drops_what_is_read(
     qtbot.waitUntil(done.is_set, timeout=20_000)
     qtbot.wait(100)
     assert session.opened == []
+
+
+def test_what_a_dropped_recording_lacks_is_asked_for_in_the_dock(
+    make_napari_viewer, qtbot, tmp_path
+):
+    viewer = make_napari_viewer(show=True)
+    folder = tmp_path / "plane0"
+    folder.mkdir()
+    for name in ("F", "Fneu", "spks"):
+        np.save(folder / f"{name}.npy", np.random.default_rng(0).random((5, 200)))
+    pixels = np.arange(4)
+    stat = [{"ypix": 9 * i + pixels, "xpix": pixels, "lam": np.ones(4)} for i in range(5)]
+    np.save(folder / "stat.npy", np.array(stat, object), allow_pickle=True)
+    np.save(folder / "iscell.npy", np.ones((5, 2)))
+    with pytest.raises(InputError, match="frames there are per second"):
+        viewer.open(str(folder), plugin="napari-xcebra")
+    dock = docked_widget(viewer, "Recording").widget()
+    assert "frames there are per second" in dock.notice.text
+    assert dock.form.path.path == folder
+    settings = dock.form.settings
+    settings.value = replace(settings.value, rate=15.0)
+    dock.open()
+    wait_until_read(dock, qtbot)
+    assert dock.session.recording.rate == 15.0

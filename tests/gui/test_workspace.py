@@ -2,7 +2,7 @@
 
 import pytest
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QMainWindow
+from qtpy.QtWidgets import QFileDialog, QMainWindow
 
 from napari_xcebra.widgets import workspace
 from napari_xcebra.widgets.workspace import (
@@ -65,3 +65,32 @@ def test_napari_finds_the_docks_under_the_names_of_its_menu(viewer):
     manifest = PluginManager.instance().get_manifest("napari-xcebra")
     shown = {widget.display_name for widget in manifest.contributions.widgets}
     assert shown == {"Workspace", *(name for name in DOCKS if is_there(name))}
+
+
+def chosen_in_the_menu(command):
+    from napari._app_model import get_app_model
+
+    return get_app_model().commands.execute_command(command).result()
+
+
+def test_the_menus_of_napari_open_the_docks(viewer, qtbot):
+    chosen_in_the_menu("napari-xcebra.recording")
+    assert docked_widget(viewer, "Recording") is not None
+    first = docked_widget(viewer, "Recording")
+    chosen_in_the_menu("napari-xcebra.workspace")
+    qtbot.waitUntil(lambda: docked_widget(viewer, "Cells") is not None, timeout=20_000)
+    assert docked_widget(viewer, "Recording") is first
+
+
+def test_a_session_is_saved_and_opened_from_the_menu(
+    viewer, session, small_field, tmp_path, qtbot, monkeypatch
+):
+    folder = tmp_path / "kept"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(folder), ""))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(folder))
+    session.show(small_field)
+    chosen_in_the_menu("napari-xcebra.save_session")
+    qtbot.waitUntil(lambda: (folder / "session.json").exists(), timeout=20_000)
+    chosen_in_the_menu("napari-xcebra.open_session")
+    qtbot.waitUntil(lambda: len(session.opened) == 2, timeout=20_000)
+    assert session.recording.n_cells == small_field.n_cells

@@ -25,6 +25,8 @@ class FactList(QWidget):
             self._texts = {what: self._add_row(what) for what, _ in facts}
         for what, how_much in facts:
             self._texts[what].setText(how_much)
+        # longer texts may need more lines
+        self.updateGeometry()
 
     @property
     def facts(self) -> dict[str, str]:

@@ -148,7 +148,7 @@ def _behavior(recording: Recording, look: Look | None) -> str:
         return words
     known = [variable.known for variable in look.variables]
     low, high = percent(min(known)), percent(max(known))
-    return f"{words}, known in {low if low == high else f'{low} to {high}'} of the frames"
+    return f"{words}, {low if low == high else f'{low} to {high}'} of frames known"
 
 
 def percent(share: float) -> str:

@@ -78,4 +78,5 @@ def _ask_where(viewer: napari.Viewer, path: Path) -> Path | None:
 
 
 def _window(viewer: napari.Viewer) -> Any:
-    return viewer.window._qt_window
+    # a menu hands over a proxy, which warns of this; dialogs need the window itself
+    return getattr(viewer, "__wrapped__", viewer).window._qt_window

@@ -12,17 +12,17 @@ from napari_xcebra.widgets.overview import Look, VariableLook, percent
 from napari_xcebra.widgets.sparkline import Sparkline
 from napari_xcebra.widgets.wheel import spare_from_wheel
 
-NAME, KIND, COURSE, RANGE, KNOWN = range(5)
+NAME, KIND, COURSE, KNOWN, RANGE = range(5)
 HEADINGS = {
     "Variable": "As the behaviour file calls it.",
     "Kind": "Choose what it is: continuous (speed), circular (an angle), discrete (a condition).",
     "Course": "A minute in the middle of the recording; a colour for each column.",
-    "Range": "Lowest and highest value, and the unit if the name tells it.",
     "Known": "Share of the frames that have a value.",
+    "Range": "Lowest and highest value, and the unit if the name tells it.",
 }
 MOST_ROWS = 8
 ROW = 28
-KIND_WIDTH, COURSE_WIDTH = 98, 60
+KIND_WIDTH, COURSE_WIDTH = 108, 56
 
 
 class VariablesTable(QTableWidget):
@@ -56,6 +56,8 @@ class VariablesTable(QTableWidget):
             self.setCellWidget(row, KIND, self._kind_box(name, variable.kind))
             if variable.name in looks:
                 self._show_look(row, looks[variable.name])
+        # usually all are known everywhere, which needs no column
+        self.setColumnHidden(KNOWN, all(one.known == 1 for one in looks.values()))
         self._fit_height()
 
     def kind_box(self, name: str) -> QComboBox:

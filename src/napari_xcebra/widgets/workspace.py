@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from qtpy.QtCore import Qt, QTimer
-from qtpy.QtWidgets import QDockWidget, QMainWindow, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QVBoxLayout, QWidget
 
 if TYPE_CHECKING:
     import napari
@@ -59,9 +59,11 @@ def open_dock(viewer: napari.Viewer, name: str) -> QDockWidget:
 def open_workspace(viewer: napari.Viewer) -> None:
     """Open all docks, arranged, with the first step in front."""
     docks = {name: open_dock(viewer, name) for name in DOCKS if is_there(name)}
+    window = docks["Recording"].parent()
+    assert isinstance(window, QMainWindow)
+    # at the top, where one looks for them
+    window.setTabPosition(AREAS["right"], QTabWidget.TabPosition.North)
     if "Cells" in docks:
-        window = docks["Cells"].parent()
-        assert isinstance(window, QMainWindow)
         vertical = Qt.Orientation.Vertical
         window.resizeDocks([docks["Cells"]], [CELLS_HEIGHT], vertical)
     docks["Recording"].raise_()
