@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from qtpy.compat import isalive
 from qtpy.QtCore import QPoint, QPointF, Qt
 from qtpy.QtWidgets import QApplication
 
@@ -367,10 +368,9 @@ def test_a_dock_that_is_gone_is_not_called_any_more(viewer, session, small_field
     viewer.window.add_dock_widget(dock, name="Cells", area="bottom")
     session.show(small_field)
     session.select([1])
-    with qtbot.waitSignal(dock.destroyed):
-        viewer.window.remove_dock_widget(dock)
-        dock.deleteLater()
-    del dock
+    viewer.window.remove_dock_widget(dock)
+    dock.deleteLater()
+    qtbot.waitUntil(lambda: not isalive(dock), timeout=5000)
     session.select([2])
     session.frame = 17
     viewer.theme = "light"
