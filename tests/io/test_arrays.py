@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from napari_xcebra.io import open_recording
+from napari_xcebra.io.arrays.layout import layout_of
 from napari_xcebra.io.formats import arrays
-from napari_xcebra.io.layout import layout_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import InputError
 from napari_xcebra.traces import LazyTraces

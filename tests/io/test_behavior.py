@@ -11,7 +11,7 @@ from scipy.io import savemat
 
 from napari_xcebra.io import OpenSettings, open_recording
 from napari_xcebra.io.behavior import arrays
-from napari_xcebra.io.clock import on_frames
+from napari_xcebra.io.clocks.placing import on_frames
 from napari_xcebra.io.kinds import variable_from
 from napari_xcebra.recording import InputError
 

@@ -9,8 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from napari_xcebra.io.hdf5 import attribute, child, dataset_at, has_signature, open_hdf5, read, walk
-from napari_xcebra.io.hdf5_traces import Hdf5Traces, footprints_of_masks
+from napari_xcebra.io.hdf5.reading import (
+    attribute,
+    child,
+    dataset_at,
+    has_signature,
+    open_hdf5,
+    read,
+    walk,
+)
+from napari_xcebra.io.hdf5.traces import Hdf5Traces, footprints_of_masks
 from napari_xcebra.recording import InputError
 
 RNG = np.random.default_rng(0)
@@ -251,7 +259,7 @@ def test_masks_become_footprints_some_at_a_time(path, monkeypatch):
     masks[2] = 0
     with h5py.File(path, "r+") as file:
         file["masks"] = masks
-    monkeypatch.setattr("napari_xcebra.io.hdf5_traces.BLOCK_BYTES", 2 * 7 * 9 * 8)
+    monkeypatch.setattr("napari_xcebra.io.hdf5.traces.BLOCK_BYTES", 2 * 7 * 9 * 8)
     with open_hdf5(path) as file:
         plain = footprints_of_masks(file["masks"], turned=False)
         some = footprints_of_masks(file["masks"], [4, 0, 1], turned=True)

@@ -11,7 +11,7 @@ import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from napari_xcebra.io.matlab import is_mat, read_mat
+from napari_xcebra.io.matlab.reading import is_mat, read_mat
 from napari_xcebra.recording import InputError
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from placement import brighter, drawn
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.behavior import nwb as nwb_behavior
 from napari_xcebra.io.formats import nwb
-from napari_xcebra.io.hdf5_traces import turned
+from napari_xcebra.io.hdf5.traces import turned
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import InputError
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from napari_xcebra.io.clock import on_frames
+from napari_xcebra.io.clocks.placing import on_frames
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import InputError

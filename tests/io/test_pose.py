@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.behavior import deeplabcut, sleap
-from napari_xcebra.io.clock import on_frames
+from napari_xcebra.io.clocks.placing import on_frames
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import InputError
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.resample import at_frames, clock_of
+from napari_xcebra.io.clocks.resample import at_frames, clock_of
 from napari_xcebra.simulate import arena, field
 
 TICK = 1 / 64

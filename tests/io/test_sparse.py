@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from napari_xcebra.io.sparse import from_columns
+from napari_xcebra.io.hdf5.sparse import from_columns
 
 MATRIX = np.random.default_rng(0).random((5, 4)) * [[0, 1, 1, 0]]
 CSC = scipy.sparse.csc_array(MATRIX)

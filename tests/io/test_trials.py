@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.clock import check_names, on_frames
+from napari_xcebra.io.clocks.placing import check_names, on_frames
 from napari_xcebra.io.extraction import Behavior, Intervals, Series
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import InputError

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.clock import check_names, on_frames
+from napari_xcebra.io.clocks.placing import check_names, on_frames
+from napari_xcebra.io.clocks.triggers import marked_frames
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.triggers import marked_frames
 from napari_xcebra.recording import InputError
 
 N = 120

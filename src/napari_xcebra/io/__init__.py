@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.io.assemble import assemble
-from napari_xcebra.io.clock import check_names, on_frames
+from napari_xcebra.io.clocks.placing import check_names, on_frames
 from napari_xcebra.io.discovery import format_of
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.footprint_files import read_footprints

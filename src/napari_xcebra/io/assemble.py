@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_xcebra.io.clock import on_frames
+from napari_xcebra.io.clocks.placing import on_frames
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.signals import chosen_traces

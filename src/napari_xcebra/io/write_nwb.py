@@ -18,8 +18,8 @@ import numpy as np
 
 from napari_xcebra.files import whole
 from napari_xcebra.footprints import Footprints
-from napari_xcebra.io.nwb_behavior import comment_on
-from napari_xcebra.io.nwb_masks import described
+from napari_xcebra.io.nwb.behavior import comment_on
+from napari_xcebra.io.nwb.masks import described
 from napari_xcebra.recording import InputError, Recording, Variable
 from napari_xcebra.traces import LazyTraces
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.io.behavior.columns import intervals_of, series_of
+from napari_xcebra.io.clocks.timestamps import Found, find_clock, runs_forward, scale_of, seconds_of
 from napari_xcebra.io.extraction import Behavior
-from napari_xcebra.io.matlab import is_mat, read_mat
+from napari_xcebra.io.matlab.reading import is_mat, read_mat
 from napari_xcebra.io.npy import read_npy, read_npz
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.timestamps import Found, find_clock, runs_forward, scale_of, seconds_of
 from napari_xcebra.recording import InputError
 
 NAME = "arrays (.npy, .npz, .mat)"

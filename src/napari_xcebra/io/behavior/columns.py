@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from napari_xcebra.io.clocks.timestamps import SECONDS, unit_scale, words_of
 from napari_xcebra.io.extraction import Intervals, Series
 from napari_xcebra.io.kinds import FEW
-from napari_xcebra.io.timestamps import SECONDS, unit_scale, words_of
 from napari_xcebra.recording import InputError
 
 _START = {"start", "starts", "onset", "onsets", "begin", "begins", "beginning"}

@@ -17,7 +17,14 @@ import pandas as pd
 
 from napari_xcebra.io.behavior.poses import AXES, behavior_of, track_of
 from napari_xcebra.io.extraction import Behavior
-from napari_xcebra.io.hdf5 import attribute, dataset_at, has_signature, open_hdf5, read, walk
+from napari_xcebra.io.hdf5.reading import (
+    attribute,
+    dataset_at,
+    has_signature,
+    open_hdf5,
+    read,
+    walk,
+)
 from napari_xcebra.io.pickles import loads
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import SUFFIXES, sentence_on_failure, text_form

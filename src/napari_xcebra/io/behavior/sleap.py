@@ -12,7 +12,7 @@ import pandas as pd
 
 from napari_xcebra.io.behavior.poses import Track, behavior_of, track_of
 from napari_xcebra.io.extraction import Behavior
-from napari_xcebra.io.hdf5 import attribute, dataset_at, has_signature, open_hdf5, read
+from napari_xcebra.io.hdf5.reading import attribute, dataset_at, has_signature, open_hdf5, read
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import SUFFIXES, read_table, text_form
 from napari_xcebra.recording import InputError

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from napari_xcebra.io.behavior.columns import intervals_of, series_of
+from napari_xcebra.io.clocks.timestamps import find_clock
 from napari_xcebra.io.extraction import Behavior
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import PARQUET, SUFFIXES, is_parquet, read_table, text_form
-from napari_xcebra.io.timestamps import find_clock
 from napari_xcebra.recording import InputError
 
 NAME = "a table (.csv, .tsv, .parquet)"

@@ -1,8 +1,8 @@
 """Traces as plain arrays or tables: .npy, .npz, .mat, .csv, .tsv, .parquet.
 
-Either way round: `napari_xcebra.io.layout` finds out which axis is time. A .npz or .mat file may
-also hold the frames per second, times of the frames, footprints, and behaviour: an array with one
-row a frame is a variable of its name. The header of a table names the cells; names that end in a
+Either way round: `napari_xcebra.io.arrays.layout` finds out which axis is time. A .npz or .mat
+file may also hold the frames per second, times of the frames, footprints, and behaviour: an array
+with one row a frame is a variable of its name. The header of a table names the cells; names that end in a
 number (``cell_12``) give the cell its id. A label image or RoiSet.zip beside the file is used if
 it has as many cells.
 """
@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from napari_xcebra.io.arrays.layout import layout_of
+from napari_xcebra.io.arrays.named import extraction_of, fits, rate_of
+from napari_xcebra.io.arrays.tables import ids_from, read_trace_table, say_more_than_ids
 from napari_xcebra.io.assemble import IN_MEMORY
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.footprint_files import Regions, regions_beside
-from napari_xcebra.io.layout import layout_of
-from napari_xcebra.io.named_arrays import extraction_of, fits, rate_of
 from napari_xcebra.io.npy import mapped_header, read_npy
 from napari_xcebra.io.npz_traces import NpzTraces, read_or_map
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import PARQUET, SUFFIXES
-from napari_xcebra.io.trace_tables import ids_from, read_trace_table, say_more_than_ids
 from napari_xcebra.recording import InputError
 from napari_xcebra.traces import NpyTraces
 
@@ -43,7 +43,7 @@ def sniff(path: Path) -> bool:
 
 def load(path: Path, settings: OpenSettings) -> Extraction:
     """Traces, with what else is in the file, and footprints from beside it."""
-    from napari_xcebra.io.matlab import is_mat
+    from napari_xcebra.io.matlab.reading import is_mat
 
     beside = regions_beside(path)
     start, suffix = _start(path), path.suffix.lower()
@@ -94,7 +94,7 @@ def _from_npz(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> 
 
 
 def _from_mat(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
-    from napari_xcebra.io.matlab import read_mat
+    from napari_xcebra.io.matlab.reading import read_mat
 
     # MATLAB has no vectors
     arrays = {n: a.reshape(-1) if 1 in a.shape else a for n, a in read_mat(path).items()}

@@ -25,10 +25,17 @@ import h5py
 import numpy as np
 
 from napari_xcebra.io.extraction import Extraction, Signal
-from napari_xcebra.io.hdf5 import child, dataset_at, group_at, has_signature, open_hdf5, read
-from napari_xcebra.io.hdf5_traces import Hdf5Traces
+from napari_xcebra.io.hdf5.reading import (
+    child,
+    dataset_at,
+    group_at,
+    has_signature,
+    open_hdf5,
+    read,
+)
+from napari_xcebra.io.hdf5.sparse import Sparse, from_columns
+from napari_xcebra.io.hdf5.traces import Hdf5Traces
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.sparse import Sparse, from_columns
 from napari_xcebra.recording import Footprints, InputError
 from napari_xcebra.traces import CorrectedTraces, LazyTraces
 

@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 
 from napari_xcebra.footprints import Footprints
+from napari_xcebra.io.arrays.named import rate_of
+from napari_xcebra.io.arrays.tables import ids_from
 from napari_xcebra.io.extraction import Extraction
-from napari_xcebra.io.named_arrays import rate_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import read_table, sentence_on_failure, text_form
 from napari_xcebra.io.tiff import read_tiff
-from napari_xcebra.io.trace_tables import ids_from
 from napari_xcebra.recording import InputError
 
 NAME = "traces exported from Inscopix (.csv)"

@@ -15,13 +15,13 @@ import numpy as np
 
 from napari_xcebra.footprints import Footprints
 from napari_xcebra.io.extraction import Extraction, Signal
-from napari_xcebra.io.hdf5 import dataset_at, open_hdf5, read
-from napari_xcebra.io.nwb_behavior import behavior_in, invalid_times
-from napari_xcebra.io.nwb_images import Picture, pictures_in, stacked, with_names
-from napari_xcebra.io.nwb_masks import placed, read_masks
-from napari_xcebra.io.nwb_rois import about_rois
-from napari_xcebra.io.nwb_traces import Plane, planes_in
-from napari_xcebra.io.nwb_walk import Typed, check_version, is_nwb, of_type, typed_objects
+from napari_xcebra.io.hdf5.reading import dataset_at, open_hdf5, read
+from napari_xcebra.io.nwb.behavior import behavior_in, invalid_times
+from napari_xcebra.io.nwb.images import Picture, pictures_in, stacked, with_names
+from napari_xcebra.io.nwb.masks import placed, read_masks
+from napari_xcebra.io.nwb.rois import about_rois
+from napari_xcebra.io.nwb.traces import Plane, planes_in
+from napari_xcebra.io.nwb.walk import Typed, check_version, is_nwb, of_type, typed_objects
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import InputError
 from napari_xcebra.traces import JoinedTraces, LazyTraces

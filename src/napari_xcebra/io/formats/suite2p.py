@@ -15,18 +15,18 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.footprints import Footprints
-from napari_xcebra.io import suite2p_facts
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.npy import read_npy, sentence_on_failure
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.suite2p_plane import read_plane
+from napari_xcebra.io.suite2p import facts
+from napari_xcebra.io.suite2p.plane import read_plane
 from napari_xcebra.recording import InputError
 from napari_xcebra.traces import JoinedTraces
 
 NAME = "suite2p (a folder with F.npy, or with plane folders)"
 
 _FILES = {
-    "F.npy", "Fneu.npy", "spks.npy", "stat.npy", "iscell.npy", "redcell.npy", *suite2p_facts.FILES
+    "F.npy", "Fneu.npy", "spks.npy", "stat.npy", "iscell.npy", "redcell.npy", *facts.FILES
 }  # fmt: skip
 _FRAMES_APART = 10
 """Frames by which planes of one volume may differ (it is one, as a rule)."""

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.footprints import Footprints
-from napari_xcebra.io.array_names import Roles, image_name, is_per_cell, roles_of, short
+from napari_xcebra.io.arrays.layout import layout_of
+from napari_xcebra.io.arrays.names import Roles, image_name, is_per_cell, roles_of, short
+from napari_xcebra.io.clocks.timestamps import scale_of
 from napari_xcebra.io.extraction import Behavior, Extraction, Series
 from napari_xcebra.io.footprint_files import Regions
-from napari_xcebra.io.hdf5_traces import turned
-from napari_xcebra.io.layout import layout_of
+from napari_xcebra.io.hdf5.traces import turned
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.timestamps import scale_of
 from napari_xcebra.recording import InputError
 
 FEW_WORDS = 50

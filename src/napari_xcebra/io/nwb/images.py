@@ -9,8 +9,8 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
-from napari_xcebra.io.hdf5 import dataset_at, read
-from napari_xcebra.io.nwb_walk import Typed, of_type
+from napari_xcebra.io.hdf5.reading import dataset_at, read
+from napari_xcebra.io.nwb.walk import Typed, of_type
 from napari_xcebra.recording import InputError
 
 LARGEST = 2**28

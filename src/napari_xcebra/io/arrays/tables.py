@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from napari_xcebra.io.arrays.layout import Layout, layout_of
+from napari_xcebra.io.clocks.timestamps import scale_of
 from napari_xcebra.io.extraction import Series
-from napari_xcebra.io.layout import Layout, layout_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import read_table
-from napari_xcebra.io.timestamps import scale_of
 from napari_xcebra.recording import InputError
 
 _CELL = re.compile(r"(cells?|rois?|neurons?|units?|components?|mean|c|n)[ _-]*\d+", re.IGNORECASE)

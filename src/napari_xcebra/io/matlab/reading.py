@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from napari_xcebra.io.hdf5 import (
+from napari_xcebra.io.hdf5.reading import (
     address,
     attribute,
     child,
@@ -18,8 +18,8 @@ from napari_xcebra.io.hdf5 import (
     read,
     sentence_on_failure,
 )
-from napari_xcebra.io.mat5 import HEADER, byte_order, read_mat5
-from napari_xcebra.io.sparse import from_columns
+from napari_xcebra.io.hdf5.sparse import from_columns
+from napari_xcebra.io.matlab.version5 import HEADER, byte_order, read_mat5
 from napari_xcebra.recording import InputError
 
 DEPTH = 3

@@ -12,10 +12,10 @@ import h5py
 import numpy as np
 
 from napari_xcebra.footprints import Footprints
-from napari_xcebra.io.hdf5 import child, dataset_at, group_at, has_signature, open_hdf5
-from napari_xcebra.io.hdf5_traces import Hdf5Traces, footprints_of_masks
-from napari_xcebra.io.mat5 import struct_fields
-from napari_xcebra.io.matlab import is_mat, matlab_array, read_mat
+from napari_xcebra.io.hdf5.reading import child, dataset_at, group_at, has_signature, open_hdf5
+from napari_xcebra.io.hdf5.traces import Hdf5Traces, footprints_of_masks
+from napari_xcebra.io.matlab.reading import is_mat, matlab_array, read_mat
+from napari_xcebra.io.matlab.version5 import struct_fields
 from napari_xcebra.recording import InputError
 from napari_xcebra.traces import LazyTraces
 

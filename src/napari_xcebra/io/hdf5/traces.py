@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from napari_xcebra.footprints import Footprints
-from napari_xcebra.io.hdf5 import check, dataset_at, open_hdf5
+from napari_xcebra.io.hdf5.reading import check, dataset_at, open_hdf5
 from napari_xcebra.recording import InputError
 from napari_xcebra.traces import BLOCK_BYTES, LazyTraces
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from napari_xcebra.io.resample import Clock
+from napari_xcebra.io.clocks.resample import Clock
 
 _FACTORS = {"ms": 1e3, "us": 1e6, "ns": 1e9}
 _YEAR_2000 = 946_684_800.0

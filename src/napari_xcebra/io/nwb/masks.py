@@ -16,8 +16,8 @@ import numpy as np
 from scipy.ndimage import uniform_filter
 
 from napari_xcebra.footprints import Footprints
-from napari_xcebra.io.hdf5 import attribute, dataset_at, read
-from napari_xcebra.io.hdf5_traces import footprints_of_masks, turned
+from napari_xcebra.io.hdf5.reading import attribute, dataset_at, read
+from napari_xcebra.io.hdf5.traces import footprints_of_masks, turned
 from napari_xcebra.recording import InputError
 
 AROUND = 21

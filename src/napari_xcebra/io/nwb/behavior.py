@@ -11,8 +11,8 @@ import h5py
 import numpy as np
 
 from napari_xcebra.io.extraction import Behavior, Intervals, Series
-from napari_xcebra.io.hdf5 import attribute, dataset_at, read
-from napari_xcebra.io.nwb_walk import (
+from napari_xcebra.io.hdf5.reading import attribute, dataset_at, read
+from napari_xcebra.io.nwb.walk import (
     Typed,
     column_names,
     of_type,

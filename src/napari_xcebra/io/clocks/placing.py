@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from napari_xcebra.io.clocks.labels import Labelled, check_labels, left_out
+from napari_xcebra.io.clocks.overlap import coverage, lost_values, misplaced
+from napari_xcebra.io.clocks.resample import Clock, at_frames, clock_of
+from napari_xcebra.io.clocks.trials import PlacedIntervals, place_intervals
+from napari_xcebra.io.clocks.triggers import check_trigger, marked_frames, sample_times
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.io.kinds import variable_of
-from napari_xcebra.io.labels import Labelled, check_labels, left_out
-from napari_xcebra.io.overlap import coverage, lost_values, misplaced
-from napari_xcebra.io.resample import Clock, at_frames, clock_of
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.trials import PlacedIntervals, place_intervals
-from napari_xcebra.io.triggers import check_trigger, marked_frames, sample_times
 from napari_xcebra.recording import InputError, Variable
 
 

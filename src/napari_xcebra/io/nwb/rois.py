@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import h5py
 import numpy as np
 
-from napari_xcebra.io.hdf5 import dataset_at, read
-from napari_xcebra.io.nwb_traces import Plane
-from napari_xcebra.io.nwb_walk import column_names, plain_column
+from napari_xcebra.io.hdf5.reading import dataset_at, read
+from napari_xcebra.io.nwb.traces import Plane
+from napari_xcebra.io.nwb.walk import column_names, plain_column
 from napari_xcebra.recording import InputError
 
 ACCEPTED = ("iscell", "is_cell", "accepted", "is_accepted", "valid_roi", "manual_accepted")

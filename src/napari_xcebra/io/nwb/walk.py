@@ -12,7 +12,7 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
-from napari_xcebra.io.hdf5 import (
+from napari_xcebra.io.hdf5.reading import (
     Node,
     attribute,
     child,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from napari_xcebra.io.clocks.timestamps import scale_of
 from napari_xcebra.io.extraction import Signal
-from napari_xcebra.io.timestamps import scale_of
 from napari_xcebra.recording import InputError
 
 # In the order in which they are looked for; a single letter has to have that case.

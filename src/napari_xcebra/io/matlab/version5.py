@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from napari_xcebra.io.sparse import from_columns
+from napari_xcebra.io.hdf5.sparse import from_columns
 
 HEADER = 128
 PEEK = 4096

@@ -8,8 +8,8 @@ import numpy as np
 
 from napari_xcebra.io.extraction import Extraction, Signal
 from napari_xcebra.io.npy import mapped_header
-from napari_xcebra.io.suite2p_facts import read_facts
-from napari_xcebra.io.suite2p_rois import (
+from napari_xcebra.io.suite2p.facts import read_facts
+from napari_xcebra.io.suite2p.rois import (
     columns_of,
     footprints_of,
     is_all_shared,

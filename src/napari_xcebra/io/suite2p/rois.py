@@ -11,7 +11,7 @@ import numpy as np
 from napari_xcebra.footprints import Footprints
 from napari_xcebra.io.npy import read_npy
 from napari_xcebra.io.pickles import read_object_npy
-from napari_xcebra.io.suite2p_facts import LARGEST_FIELD, Real
+from napari_xcebra.io.suite2p.facts import LARGEST_FIELD, Real
 from napari_xcebra.recording import InputError
 
 Roi = dict[str, Any]

@@ -20,7 +20,7 @@ import h5py
 import numpy as np
 from h5py import h5a, h5l, h5o, h5z
 
-from napari_xcebra.io.hdf5_texts import check_attributes, check_values
+from napari_xcebra.io.hdf5.texts import check_attributes, check_values
 from napari_xcebra.recording import InputError
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"

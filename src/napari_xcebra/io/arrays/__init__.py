@@ -1,0 +1,1 @@
+"""Arrays of traces by their names and either way round."""

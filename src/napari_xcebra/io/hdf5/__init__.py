@@ -1,0 +1,1 @@
+"""HDF5 files, read without leaving the file or believing its headers."""

@@ -1,0 +1,1 @@
+"""MATLAB files of both kinds, read as plain numbers."""

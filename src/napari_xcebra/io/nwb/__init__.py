@@ -1,0 +1,1 @@
+"""What an NWB file holds, found by the types of its objects."""
