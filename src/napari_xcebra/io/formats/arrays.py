@@ -2,9 +2,9 @@
 
 Either way round: `napari_xcebra.io.arrays.layout` finds out which axis is time. A .npz or .mat
 file may also hold the frames per second, times of the frames, footprints, and behaviour: an array
-with one row a frame is a variable of its name. The header of a table names the cells; names that end in a
-number (``cell_12``) give the cell its id. A label image or RoiSet.zip beside the file is used if
-it has as many cells.
+with one row a frame is a variable of its name. The header of a table names the cells; names that
+end in a number (``cell_12``) give the cell its id. A label image or RoiSet.zip beside the file is
+used if it has as many cells.
 """
 
 from __future__ import annotations
