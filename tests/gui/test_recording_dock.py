@@ -85,28 +85,28 @@ def test_opening_shows_layers_facts_variables_and_the_next_step(dock, qtbot, sav
     roles = {role_of(layer) for layer in dock.session.viewer.layers}
     assert roles == {"image", "activity", "cells"}
     assert dock.session.current.opening.path == saved
-    assert dock.facts.facts["Cells"].startswith("30 accepted of 33")
-    assert dock.facts.facts["Duration"] == "1 min 0 s"
-    assert dock.table.rowCount() == 3
-    assert "• Imaged as ΔF/F" in dock.notes.text()
+    assert dock.found.facts.facts["Cells"].startswith("30 accepted of 33")
+    assert dock.found.facts.facts["Duration"] == "1 min 0 s"
+    assert dock.found.table.rowCount() == 3
+    assert "• Imaged as ΔF/F" in dock.found.notes.text()
     assert not dock.fold.unfolded
     assert dock.next_text.text() == "Next: choose variables in Train."
     assert not dock.next_button.isHidden()
-    qtbot.waitUntil(lambda: dock.table.item(0, KNOWN) is not None, timeout=10_000)
-    assert dock.table.item(0, KNOWN).text() == "100 %"
-    assert dock.table.item(1, RANGE).text() == "0.01 … 6.26 rad"
+    qtbot.waitUntil(lambda: dock.found.table.item(0, KNOWN) is not None, timeout=10_000)
+    assert dock.found.table.item(0, KNOWN).text() == "100 %"
+    assert dock.found.table.item(1, RANGE).text() == "0.01 … 6.26 rad"
 
 
 def test_reading_does_not_hold_up_the_window(dock, qtbot, saved, monkeypatch):
     go, seen = threading.Event(), []
-    read = recording_dock._read
+    read = recording_dock.read
 
     def slow(opening):
         seen.append(threading.current_thread() is threading.main_thread())
         assert go.wait(20)
         return read(opening)
 
-    monkeypatch.setattr(recording_dock, "_read", slow)
+    monkeypatch.setattr(recording_dock, "read", slow)
     dock.form.path.path = saved
     dock.open()
     assert dock.is_busy
@@ -121,14 +121,14 @@ def test_reading_does_not_hold_up_the_window(dock, qtbot, saved, monkeypatch):
 
 def test_what_is_read_after_cancelling_is_thrown_away(dock, qtbot, saved, monkeypatch):
     go, done = threading.Event(), threading.Event()
-    read = recording_dock._read
+    read = recording_dock.read
 
     def slow(opening):
         assert go.wait(20)
         done.set()
         return read(opening)
 
-    monkeypatch.setattr(recording_dock, "_read", slow)
+    monkeypatch.setattr(recording_dock, "read", slow)
     dock.form.path.path = saved
     dock.open()
     qtbot.mouseClick(dock.cancel_button, Qt.MouseButton.LeftButton)
@@ -183,7 +183,7 @@ def test_choosing_a_kind_changes_the_recording_and_reads_angles_anew(dock, qtbot
     assert dock.session.recording.behavior["way"].kind == "continuous"
     changes = []
     dock.session.recording_changed.connect(lambda: changes.append(1))
-    dock.table.kind_box("way").textActivated.emit("circular")
+    dock.found.table.kind_box("way").textActivated.emit("circular")
     assert dock.session.recording.behavior["way"].kind == "circular"
     assert dock.session.current.opening.kinds == {"way": "circular"}
     assert changes
@@ -192,7 +192,7 @@ def test_choosing_a_kind_changes_the_recording_and_reads_angles_anew(dock, qtbot
     way = np.deg2rad(dock.session.recording.behavior["way"].values[:, 0])
     turns = np.rad2deg(np.angle(np.exp(1j * np.diff(way))))
     assert np.nanmax(np.abs(turns - 4)) < 1
-    assert dock.table.kind_box("way").currentText() == "circular"
+    assert dock.found.table.kind_box("way").currentText() == "circular"
 
 
 def test_recordings_are_switched_and_only_one_is_in_view(dock, qtbot, saved, arrays):
@@ -298,7 +298,7 @@ def test_closing_the_dock_while_it_reads_drops_what_is_read(
     dock, qtbot, viewer, session, saved, monkeypatch
 ):
     go, done = threading.Event(), threading.Event()
-    read = recording_dock._read
+    read = recording_dock.read
 
     def slow(opening):
         assert go.wait(20)
@@ -306,7 +306,7 @@ def test_closing_the_dock_while_it_reads_drops_what_is_read(
         done.set()
         return loaded
 
-    monkeypatch.setattr(recording_dock, "_read", slow)
+    monkeypatch.setattr(recording_dock, "read", slow)
     dock.form.path.path = saved
     dock.open()
     gone = []
@@ -341,3 +341,7 @@ def test_what_a_dropped_recording_lacks_is_asked_for_in_the_dock(
     dock.open()
     wait_until_read(dock, qtbot)
     assert dock.session.recording.rate == 15.0
+
+
+def test_a_tick_has_its_title_once(dock):
+    assert dock.form.settings.widget("swap_axes").text() == ""

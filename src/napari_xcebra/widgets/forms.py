@@ -98,15 +98,16 @@ def _widget_for(cls: type, knob: Field[Any], value: Any) -> Any:
     options: dict[str, Any] = {"tooltip": help}
     if choices := choices_of(cls, knob.name):
         return create_widget(value, name=knob.name, options=options | {"choices": choices})
-    if hint is bool:
-        options |= {"text": ""}
     if hint in (int, float) and about["low"] is not None:
         options |= {"min": about["low"], "max": about["high"]}
     if hint is float:
         # as fine as the default is given, so that 0.003 is not shown as 0
         assert isinstance(knob.default, float)
         options |= {"step": _step(knob.default)}
-    return create_widget(value, annotation=hint, name=knob.name, options=options)
+    row = create_widget(value, annotation=hint, name=knob.name, options=options)
+    if hint is bool:
+        row.native.setText("")  # its title stands before it; an empty option means the default
+    return row
 
 
 def _step(default: float) -> float:

@@ -8,6 +8,7 @@ the provenance of scores. Sessions find their layers by it, whatever the user ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -55,13 +56,14 @@ def recording_layers(recording: Recording, name: str = "", token: str = "") -> l
     prefix = f"{name} · " if name else ""
     labels = footprints_of(recording).label_image()
     layers: list[LayerTuple] = []
+    front = "mean" if "mean" in recording.images else next(iter(recording.images), "")
     for key, image in recording.images.items():
         low, high = np.percentile(image, [1, 99.8])
         shown: dict[str, Any] = {
             "name": prefix + IMAGE_NAMES.get(key, key),
             "colormap": "gray",
             "contrast_limits": (float(low), float(high) if high > low else float(low) + 1),
-            "visible": key == next(iter(recording.images)),
+            "visible": key == front,
             "metadata": metadata("image", recording, token, shows=key),
         }
         layers.append((image, shown, "image"))
@@ -101,6 +103,12 @@ def cell_colormap(recording: Recording) -> CyclicLabelColormap:
 def shown_by(layer: Any) -> tuple[Role | None, str]:
     """What a layer of ours shows, and which of several: only one such layer is needed."""
     return role_of(layer), layer.metadata.get(KEY, {}).get("shows", "")
+
+
+def lacks_layers(recording: Recording, present: Sequence[Any]) -> bool:
+    """Whether some of the layers of a recording were removed from the viewer."""
+    wanted = {"cells", "activity"} | ({"image"} if recording.images else set())
+    return not wanted <= {role_of(layer) for layer in present}
 
 
 def token_of(layer: LayerTuple) -> str:

@@ -109,7 +109,8 @@ class Picking:
         return any(layer in self._outlines for layer in self._session.layers_of(opened))
 
     def _add_outline_layer(self, opened: Opened) -> None:
-        outlines = Outlines(opened.labels)
+        side = min(opened.labels.shape[-2:])
+        outlines = Outlines(opened.labels, width=int(np.clip(round(side / 256), 1, 4)))
         layer = Labels(
             outlines.image,
             name="selected cells",

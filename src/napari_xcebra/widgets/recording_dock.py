@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from qtpy.QtCore import QSize, Qt
+from qtpy.QtCore import QSize, Qt, QTimer
 from qtpy.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -28,17 +26,16 @@ from napari_xcebra.io.kinds import with_kinds
 from napari_xcebra.recording import Recording
 from napari_xcebra.sample_data import SAMPLES
 from napari_xcebra.widgets.background import in_background
-from napari_xcebra.widgets.fact_list import FactList
 from napari_xcebra.widgets.fold import Fold
-from napari_xcebra.widgets.layers import LayerTuple, recording_layers
+from napari_xcebra.widgets.found_panel import FoundPanel
+from napari_xcebra.widgets.layers import lacks_layers
 from napari_xcebra.widgets.lifetime import end_with_dock, follow
+from napari_xcebra.widgets.loading import Loaded, is_from, put_into, read, simulate
 from napari_xcebra.widgets.notice import Notice
 from napari_xcebra.widgets.open_form import OpenForm
-from napari_xcebra.widgets.overview import Look, facts, look_into
 from napari_xcebra.widgets.path_fields import dropped_paths
 from napari_xcebra.widgets.recent import recent_paths, remember
 from napari_xcebra.widgets.session import Opened, session_of
-from napari_xcebra.widgets.variables_table import VariablesTable
 from napari_xcebra.widgets.wheel import spare_from_wheel
 from napari_xcebra.widgets.workspace import is_there, open_dock
 
@@ -46,8 +43,6 @@ if TYPE_CHECKING:
     import napari
 
     from napari_xcebra.opening import Opening
-
-Loaded = tuple[Recording, list[LayerTuple]]
 
 
 class RecordingDock(QWidget):
@@ -72,9 +67,7 @@ class RecordingDock(QWidget):
         self.busy = QProgressBar()
         self.busy.setRange(0, 0)
         self.notice = Notice()
-        self.facts = FactList()
-        self.table = VariablesTable()
-        self.notes = QLabel()
+        self.found = FoundPanel()
         self.next_text = QLabel()
         self.next_button = QPushButton("Train ▸")
         self._lay_out()
@@ -93,11 +86,11 @@ class RecordingDock(QWidget):
             self.notice.say(str(error), "problem")
             return
         current = self.session.current
-        if current and current.opening and current.opening.path == opening.path:
+        if current and current.opening and is_from(current, opening):
             opening = replace(opening, kinds=current.opening.kinds)
         remember(str(opening.path))
         self.form.path.offer(recent_paths())
-        self._load(partial(_read, opening), partial(self._opened, opening), opening.path.name)
+        self._load(lambda: read(opening), opening.path.name)
 
     def ask(self, opening: Opening, sentence: str) -> None:
         """Show what could not be opened and why, so that what is missing can be filled in."""
@@ -106,8 +99,7 @@ class RecordingDock(QWidget):
 
     def open_sample(self, key: str) -> None:
         """Simulate a recording, in the background."""
-        sample = SAMPLES[key]
-        self._load(partial(_simulated, key), partial(self._opened, None), sample.title)
+        self._load(lambda: simulate(key), SAMPLES[key].title)
 
     def cancel(self) -> None:
         """Stop waiting; what is read by then is thrown away."""
@@ -120,7 +112,7 @@ class RecordingDock(QWidget):
         """Whether something is being read."""
         return self._loading is not None
 
-    def _load(self, work: Callable[[], Loaded], done: Callable[[Loaded], None], name: str) -> None:
+    def _load(self, work: Callable[[], Loaded], name: str) -> None:
         self._loading = attempt = object()
         self.notice.say(f"Reading {name} …")
         self._mark_ready()
@@ -131,26 +123,22 @@ class RecordingDock(QWidget):
                 self._mark_ready()
                 then(*outcome)
 
-        in_background(work, partial(if_wanted, done), partial(if_wanted, self._failed), owner=self)
+        done, failed = partial(if_wanted, self._loaded), partial(if_wanted, self._failed)
+        in_background(work, done, failed, owner=self)
+
+    def _loaded(self, loaded: Loaded) -> None:
+        self.notice.clear()
+        put_into(self.session, loaded)
+        self.fold.unfolded = False
 
     def _failed(self, sentence: str, details: str) -> None:
         self.notice.say(sentence, "problem", details)
         self.fold.unfolded = True
+        # once it has its place in the layout
+        QTimer.singleShot(0, self._scroll_to_notice)
 
-    def _opened(self, opening: Opening | None, loaded: Loaded) -> None:
-        self.notice.clear()
-        recording, layers = loaded
-        before = self.session.current
-        again = bool(opening and before and before.opening and before.opening.path == opening.path)
-        if again and before is not None and _same_cells(before, recording):
-            before.opening = opening
-            self.session.change_recording(recording)
-            _adjust_contrast(self.session.layers_of(before), layers)
-        else:
-            self.session.show(recording, opening, layers)
-            if again and before is not None and not before.runs:
-                self.session.forget(before)
-        self.fold.unfolded = False
+    def _scroll_to_notice(self) -> None:
+        self.area.ensureWidgetVisible(self.notice)
 
     # ------------------------------------------------------------ changing
 
@@ -208,30 +196,10 @@ class RecordingDock(QWidget):
             self.fold.unfolded = opened is None
             if opened and opened.opening:
                 self.form.opening = opened.opening
-        self.found.setVisible(opened is not None)
+        self.found.show_recording(opened.recording if opened else None)
         self._mark_layers()
         self._say_next()
         self._mark_ready()
-        if opened is not None:
-            self._describe(opened.recording)
-            recording = opened.recording
-            in_background(
-                partial(look_into, recording),
-                partial(self._describe_if_current, recording),
-                lambda sentence, details: self.notice.say(sentence, "warning", details),
-                owner=self,
-            )
-
-    def _describe_if_current(self, recording: Recording, look: Look) -> None:
-        if self.session.recording is recording:
-            self._describe(recording, look)
-
-    def _describe(self, recording: Recording, look: Look | None = None) -> None:
-        self.facts.show_facts(facts(recording, look))
-        self.table.setVisible(bool(recording.behavior))
-        self.table.show_recording(recording, look)
-        self.notes.setText("<br>".join(f"• {escape(note)}" for note in recording.notes))
-        self.how.setVisible(bool(recording.notes))
 
     def _list_opened(self) -> None:
         self.opened_box.blockSignals(True)
@@ -248,7 +216,8 @@ class RecordingDock(QWidget):
     def _mark_layers(self, event: Any = None) -> None:
         """Offer to add layers that the user has removed."""
         opened = self.session.current
-        self.layers_button.setVisible(opened is not None and _lacks_layers(self.session, opened))
+        lacking = opened and lacks_layers(opened.recording, self.session.layers_of(opened))
+        self.layers_button.setVisible(bool(lacking))
 
     def _add_layers(self) -> None:
         if self.session.current is not None:
@@ -290,7 +259,7 @@ class RecordingDock(QWidget):
         self.next_button.clicked.connect(self._open_train)
         self.opened_box.activated.connect(self._turn_to)
         self.form.changed.connect(self._mark_ready)
-        self.table.kind_chosen.connect(self.choose_kind)
+        self.found.kind_chosen.connect(self.choose_kind)
         spare_from_wheel(self.opened_box)
         layers = self.session.viewer.layers.events
         follow(self, self.session.recording_changed, self._show_recording)
@@ -325,12 +294,12 @@ class RecordingDock(QWidget):
         column.addWidget(self.fold)
         column.addLayout(waiting)
         column.addWidget(self.notice)
-        column.addWidget(self._found())
+        column.addWidget(self.found)
         column.addStretch(1)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(inside)
+        self.area = QScrollArea()
+        self.area.setWidgetResizable(True)
+        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.area.setWidget(inside)
         last = QHBoxLayout()
         last.setContentsMargins(9, 4, 9, 4)
         self.next_text.setWordWrap(True)
@@ -339,25 +308,9 @@ class RecordingDock(QWidget):
         last.addWidget(self.next_button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(area)
+        layout.addWidget(self.area)
         layout.addLayout(last)
         self.setMinimumWidth(340)
-
-    def _found(self) -> QWidget:
-        self.found = QWidget()
-        column = QVBoxLayout(self.found)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.facts)
-        column.addWidget(self.table)
-        self.how = Fold(
-            "How it was read", "What was done on the way from the files.", unfolded=True
-        )
-        self.notes.setWordWrap(True)
-        self.notes.setTextFormat(Qt.TextFormat.RichText)
-        self.notes.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.how.addWidget(self.notes)
-        column.addWidget(self.how)
-        return self.found
 
     def sizeHint(self) -> QSize:
         """Wide enough for the table of variables."""
@@ -372,44 +325,6 @@ class RecordingDock(QWidget):
         """Put them where they belong."""
         self.fold.unfolded = True
         self.form.take(dropped_paths(event))
-
-
-def _read(opening: Opening) -> Loaded:
-    recording = opening.open()
-    return recording, recording_layers(recording)
-
-
-def _simulated(key: str) -> Loaded:
-    recording = SAMPLES[key].make()
-    return recording, recording_layers(recording)
-
-
-def _same_cells(opened: Opened, recording: Recording) -> bool:
-    """Whether a recording can take the place of another under the same layers and runs."""
-    before = opened.recording
-    if before.traces.shape != recording.traces.shape:
-        return False
-    if not np.array_equal(before.cell_ids, recording.cell_ids):  # type: ignore[arg-type]
-        return False
-    return np.array_equal(opened.labels, Opened("", recording, "").labels)
-
-
-def _adjust_contrast(present: list[Any], layers: list[LayerTuple]) -> None:
-    """Give layers in the viewer the contrast of newly made ones: traces have another scale."""
-    for _, arguments, _ in layers:
-        for layer in present:
-            same = layer.name.endswith(arguments["name"])
-            if same and "contrast_limits" in arguments:
-                layer.reset_contrast_limits_range()
-                layer.contrast_limits = arguments["contrast_limits"]
-
-
-def _lacks_layers(session: Any, opened: Opened) -> bool:
-    from napari_xcebra.widgets.layers import role_of
-
-    roles = [role_of(layer) for layer in session.layers_of(opened)]
-    wanted = {"cells", "activity"} | ({"image"} if opened.recording.images else set())
-    return not wanted <= set(roles)
 
 
 def _sample_button(open_sample: Callable[[str], None]) -> QPushButton:
