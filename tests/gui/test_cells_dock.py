@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from qtpy.compat import isalive
 from qtpy.QtCore import QPoint, QPointF, Qt
+from qtpy.QtGui import QImage, QPainter
 from qtpy.QtWidgets import QApplication
 
 from napari_xcebra.attribution import attribute
@@ -14,9 +15,12 @@ from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.runs import Run, now
 from napari_xcebra.traces import NpyTraces
-from napari_xcebra.tuning import TuningCurve, TuningMap
+from napari_xcebra.tuning import Column, TuningCurve, TuningMap, tuning_to
 from napari_xcebra.widgets.cells_dock import CellsDock
-from napari_xcebra.widgets.session import Shown, session_of
+from napari_xcebra.widgets.plot_style import style_of
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.shown import Shown
+from napari_xcebra.widgets.tuning_plot import TuningPlot
 
 pytestmark = pytest.mark.gui
 LEFT = Qt.MouseButton.LeftButton
@@ -271,6 +275,39 @@ def test_the_time_factor_has_no_tuning_and_the_dock_says_so(dock, session, shown
     session.shown = replace(session.shown, factor="time")
     settled()
     assert dock.tuning.message == "The time factor has no variable: choose one above."
+
+
+def numbers_on(axis):
+    """What is written on an axis, as numbers."""
+    image = QImage(10, 10, QImage.Format.Format_ARGB32)
+    painter = QPainter(image)
+    texts = axis.generateDrawSpecs(painter)[2]
+    painter.end()
+    return [float(text) for _, _, text in texts]
+
+
+@pytest.mark.parametrize("scale", [0.001, 0.3, 40.0, 20_000.0])
+def test_numbers_on_the_axes_are_the_values_of_the_variable(qtbot, scale):
+    """Whatever was drawn before, and however small or large the values are."""
+    value = np.tile(np.linspace(0, 1, 100), 40)
+    used = np.ones(4000, bool)
+    columns = [Column("x", value), Column("y", np.roll(value, 17))]
+    plot = TuningPlot()
+    qtbot.addWidget(plot)
+    plot.resize(400, 300)
+    plot.show()
+    style = style_of("dark")
+    activity = np.square(value)[:, None]
+    plot.show_tuning(tuning_to(columns, activity, used), ["cell 1"], style)
+    speed = Column("speed", scale * value)
+    for _ in range(2):
+        plot.show_tuning(tuning_to([speed], scale * activity, used), ["cell 1"], style)
+        QApplication.processEvents()
+    for side in ("bottom", "left"):
+        numbers = numbers_on(plot._plot.getAxis(side))
+        assert len(numbers) > 2
+        assert scale / 2 < max(numbers) < 1.2 * scale
+        assert min(numbers) > -0.2 * scale
 
 
 # ------------------------------------------------------------ embedding and scores over time

@@ -11,7 +11,8 @@ from napari_xcebra.learn.suggestions import suggested_factors
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.plot_style import PlotStyle
-from napari_xcebra.widgets.session import Session, Shown
+from napari_xcebra.widgets.session import Session
+from napari_xcebra.widgets.shown import Shown
 
 MOST_CELLS = 10
 """Cells that are drawn at once."""

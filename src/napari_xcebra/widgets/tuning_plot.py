@@ -24,6 +24,9 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
         self._plot = pyqtgraph.PlotItem(viewBox=pyqtgraph.ViewBox(enableMenu=False))
         own_menus(self._plot, self)
         self._plot.setMouseEnabled(x=False, y=False)
+        for side in ("left", "bottom"):
+            # here, before there is a label: later it would freeze whatever factor is in use
+            self._plot.getAxis(side).enableAutoSIPrefix(False)
 
     def show_tuning(self, tuning: Tuning, names: Sequence[str], style: PlotStyle) -> None:
         """Draw the tuning of some cells, whose names are given."""
@@ -53,7 +56,6 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
             axis.setTicks(None)
             axis.setPen(style.faint)
             axis.setTextPen(style.ink)
-            axis.enableAutoSIPrefix(False)
 
     def _label(self, bottom: Bins, left: str | Bins, style: PlotStyle) -> None:
         """Say what the axes are."""
