@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -83,6 +84,19 @@ class SavedSession:
     opened: Sequence[Opened]
     current: int = -1
     shown: Mapping[str, Any] = field(default_factory=dict)
+
+
+def name_of(source: str) -> str:
+    """What to call a recording; the folders that suite2p names itself do not tell which it is.
+
+    >>> name_of("data/mouse 3/suite2p/plane0"), name_of("data/mouse 3.nwb"), name_of("")
+    ('mouse 3 plane0', 'mouse 3.nwb', 'recording')
+    """
+    *folders, name = Path(source).parts or ("recording",)
+    if not re.fullmatch(r"plane\d+|combined|suite2p", name):
+        return name
+    telling = [folder for folder in folders if folder not in ("suite2p", "/", "..")]
+    return " ".join([*telling[-1:], name])
 
 
 def save_session(session: SavedSession, folder: str | PathLike[str]) -> Path:

@@ -16,7 +16,8 @@ from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.painting import score_layer
-from napari_xcebra.widgets.session import Shown, session_of
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.shown import Shown
 
 pytestmark = pytest.mark.gui
 

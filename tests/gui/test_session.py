@@ -7,11 +7,13 @@ import psutil
 import pytest
 from napari.layers import Layer
 from napari.utils._proxies import PublicOnlyProxy
+from napari.utils.notifications import notification_manager
 
 from napari_xcebra.io import save_recording
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.layers import recording_layers, role_of
-from napari_xcebra.widgets.session import Shown, session_of
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.shown import Shown
 
 pytestmark = pytest.mark.gui
 
@@ -143,3 +145,14 @@ def test_roles_are_told_only_of_layers_of_ours(session, small_field):
     roles = [role_of(layer) for layer in session.viewer.layers if layer is not stranger]
     assert roles == ["image", "image", "activity", "cells"]
     assert role_of(stranger) is None
+
+
+def test_who_opens_a_sample_without_a_dock_is_told_where_to_go_on(make_napari_viewer):
+    viewer = make_napari_viewer(show=True)
+    before = len(notification_manager.records)
+    viewer.open_sample("napari-xcebra", "box_model")
+    (told,) = notification_manager.records[before:]
+    assert "Workspace" in told.message
+    open_dock(viewer, "Recording")
+    viewer.open_sample("napari-xcebra", "box_model")
+    assert len(notification_manager.records) == before + 1

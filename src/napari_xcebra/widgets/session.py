@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -21,19 +21,18 @@ from psygnal import Signal
 from napari_xcebra.knobs import known_only
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run, free_name
-from napari_xcebra.sessions import Opened, SavedSession, save_session
+from napari_xcebra.sessions import Opened, SavedSession, name_of, save_session
 from napari_xcebra.widgets.layers import (
     KEY,
     LayerTuple,
     cell_colormap,
     cell_features,
-    footprints_of,
     recording_layers,
     role_of,
     shown_by,
     token_of,
 )
-from napari_xcebra.widgets.painting import COLORMAP
+from napari_xcebra.widgets.shown import Shown
 
 if TYPE_CHECKING:
     import napari
@@ -46,36 +45,6 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.picking import Picking
 
 _SESSIONS: WeakKeyDictionary[napari.Viewer, Session] = WeakKeyDictionary()
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What is painted.
-
-    Parameters
-    ----------
-    run, factor, method : str
-    latent : int or None
-        One latent of the factor; None for the factor as a whole.
-    threshold : float
-        z above which a cell is selected.
-    colormap : str
-    dim : bool
-        Whether cells below the threshold are dimmed.
-    over_time : bool
-    smoothing : float
-        Seconds over which scores are averaged when they follow the time slider.
-    """
-
-    run: str = ""
-    factor: str = ""
-    method: str = "inverted-neuron-gradient"
-    latent: int | None = None
-    threshold: float = 0.0
-    colormap: str = COLORMAP
-    dim: bool = False
-    over_time: bool = False
-    smoothing: float = 1.0
 
 
 class Session:
@@ -377,8 +346,7 @@ class Session:
         """Axis of the viewer that counts the frames; None if no layer with frames is there."""
         if self._current is None:
             return None
-        field_axes = footprints_of(self._current.recording).shape
-        axis = self.viewer.dims.ndim - len(field_axes) - 1
+        axis = self.viewer.dims.ndim - self._current.labels.ndim - 1
         return axis if axis >= 0 else None
 
     def _follow_slider(self) -> None:
@@ -404,19 +372,6 @@ def session_of(viewer: napari.Viewer) -> Session:
         session.picking = Picking(session)
         session.in_view = OneInView(session)
     return _SESSIONS[viewer]
-
-
-def name_of(source: str) -> str:
-    """What to call a recording; the folders that suite2p names itself do not tell which it is.
-
-    >>> name_of("data/mouse 3/suite2p/plane0"), name_of("data/mouse 3.nwb"), name_of("")
-    ('mouse 3 plane0', 'mouse 3.nwb', 'recording')
-    """
-    *folders, name = Path(source).parts or ("recording",)
-    if not re.fullmatch(r"plane\d+|combined|suite2p", name):
-        return name
-    telling = [folder for folder in folders if folder not in ("suite2p", "/", "..")]
-    return " ".join([*telling[-1:], name])
 
 
 def _close_with_window(viewer: napari.Viewer, session: Session) -> None:

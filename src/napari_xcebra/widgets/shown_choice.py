@@ -9,7 +9,7 @@ from qtpy.QtWidgets import QComboBox, QFormLayout, QSizePolicy, QWidget
 
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.method_notes import method_names, note_on, title_of_method
-from napari_xcebra.widgets.session import Shown
+from napari_xcebra.widgets.shown import Shown
 
 FactorChoice = tuple[str, int | None]
 """Factor, and one of its latents or None."""

@@ -13,7 +13,7 @@ from napari_xcebra.runs import Run
 from napari_xcebra.widgets.plain_plot import BLUE, ORANGE, draw_axes_in, plain_plot
 from napari_xcebra.widgets.score_map import ScoreMap, rank_correlation
 from napari_xcebra.widgets.score_painter import Beside
-from napari_xcebra.widgets.session import Shown
+from napari_xcebra.widgets.shown import Shown
 from napari_xcebra.widgets.shown_choice import choice_box, fill
 
 GREY = (140, 140, 140, 150)

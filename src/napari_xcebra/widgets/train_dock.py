@@ -57,9 +57,7 @@ class TrainDock(QWidget):
         self.name.setToolTip("What the run will be called in the list below; you can rename it.")
         self.train_button = QPushButton("Train")
         self.cancel_button = QPushButton("Cancel")
-        self.cancel_button.setToolTip(
-            "Stop; what was learned so far is kept if it can be."
-        )
+        self.cancel_button.setToolTip("Stop; what was learned so far is kept if it can be.")
         self.progress = QProgressBar()
         self.progress.setToolTip("Steps done, what λ does, and the time left.")
         self.plot = LearningPlot()

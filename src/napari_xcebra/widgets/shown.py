@@ -1,0 +1,37 @@
+"""What is painted, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from napari_xcebra.widgets.painting import COLORMAP
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is painted.
+
+    Parameters
+    ----------
+    run, factor, method : str
+    latent : int or None
+        One latent of the factor; None for the factor as a whole.
+    threshold : float
+        z above which a cell is selected.
+    colormap : str
+    dim : bool
+        Whether cells below the threshold are dimmed.
+    over_time : bool
+    smoothing : float
+        Seconds over which scores are averaged when they follow the time slider.
+    """
+
+    run: str = ""
+    factor: str = ""
+    method: str = "inverted-neuron-gradient"
+    latent: int | None = None
+    threshold: float = 0.0
+    colormap: str = COLORMAP
+    dim: bool = False
+    over_time: bool = False
+    smoothing: float = 1.0
