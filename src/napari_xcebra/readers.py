@@ -50,6 +50,7 @@ def recognised(path: Path) -> bool:
 def layers_to_adopt(recording: Any, opening: Opening | None = None) -> list[LayerTuple]:
     """Layers of a recording, from which a session learns how it was opened."""
     layers = recording_layers(recording)
+    point_to_docks()
     for _, arguments, _ in layers:
         if "value" in arguments["metadata"][KEY]:
             arguments["metadata"][KEY]["opening"] = opening
@@ -61,17 +62,33 @@ def _ask_in_dock(opening: Opening, sentence: str) -> None:
 
     napari's own message does not say what was wrong.
     """
-    import napari
-
-    viewer = napari.current_viewer()
-    viewer = getattr(viewer, "__wrapped__", viewer)
-    window = getattr(viewer, "window", None)
-    if viewer is None or window is None or not window._qt_window.isVisible():
+    viewer = _viewer_in_sight()
+    if viewer is None:
         return
     from napari_xcebra.widgets.workspace import open_dock
 
     dock: Any = open_dock(viewer, "Recording").widget()
     dock.ask(opening, sentence)
+
+
+def point_to_docks() -> None:
+    """Say where to go on, to a user who opens a recording without any of the docks."""
+    viewer = _viewer_in_sight()
+    if viewer is None or any("napari-xcebra" in name for name in viewer.window.dock_widgets):
+        return
+    from napari.utils.notifications import show_info
+
+    show_info("Next: choose Plugins ▸ napari-xcebra ▸ Workspace to train on this recording.")
+
+
+def _viewer_in_sight() -> Any:
+    """The viewer that the user looks at; None where napari is used without a window."""
+    import napari
+
+    viewer = napari.current_viewer()
+    viewer = getattr(viewer, "__wrapped__", viewer)
+    window = getattr(viewer, "window", None)
+    return viewer if window is not None and window._qt_window.isVisible() else None
 
 
 def _single(path: Paths) -> Path | None:

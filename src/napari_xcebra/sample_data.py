@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from napari_xcebra.readers import layers_to_adopt
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import arena, box, field
 from napari_xcebra.simulate.simulation import Simulation
-from napari_xcebra.widgets.layers import LayerTuple, recording_layers
+from napari_xcebra.widgets.layers import LayerTuple
 
 FRAMES = 12_000
 """Enough to train well, and quick to simulate: napari waits for a sample."""
@@ -36,17 +37,17 @@ class Sample:
 
 def navigating_animal() -> list[LayerTuple]:
     """Layers of the sample of that name."""
-    return recording_layers(SAMPLES["navigating_animal"].make())
+    return layers_to_adopt(SAMPLES["navigating_animal"].make())
 
 
 def hard_case() -> list[LayerTuple]:
     """Layers of the sample of that name."""
-    return recording_layers(SAMPLES["hard_case"].make())
+    return layers_to_adopt(SAMPLES["hard_case"].make())
 
 
 def box_model() -> list[LayerTuple]:
     """Layers of the sample of that name."""
-    return recording_layers(SAMPLES["box_model"].make())
+    return layers_to_adopt(SAMPLES["box_model"].make())
 
 
 def _navigating_animal() -> Recording:

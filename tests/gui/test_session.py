@@ -14,6 +14,7 @@ from napari_xcebra.simulate import field
 from napari_xcebra.widgets.layers import recording_layers, role_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.shown import Shown
+from napari_xcebra.widgets.workspace import open_dock
 
 pytestmark = pytest.mark.gui
 
