@@ -25,7 +25,7 @@ from report import header, row
 
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.session import session_of
-from napari_xcebra.widgets.workspace import open_workspace
+from napari_xcebra.widgets.workspace import full_name, open_workspace
 
 INTERVAL = 0.005
 
@@ -80,8 +80,8 @@ def main() -> None:
         lines.append(row(doing, len(lags), *cells, met))
 
     session.show(recording)
-    docks = open_workspace(viewer)
-    train = docks["Train"]
+    open_workspace(viewer)
+    train = viewer.window.dock_widgets[full_name("Train")]
     lag.measure(lambda: False, 3.0)
     note("nothing happens", lag.measure(lambda: False, 3.0))
     train.form.value = replace(train.form.value, steps=given.steps)

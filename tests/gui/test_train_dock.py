@@ -92,6 +92,21 @@ def test_a_killed_child_gives_one_sentence_and_leaves_the_session_usable(dock, q
     wait_idle(dock, qtbot)
 
 
+def test_training_goes_on_when_the_dock_is_closed_and_shows_in_the_next(dock, qtbot):
+    viewer, session = dock.session.viewer, dock.session
+    set_(dock, **QUICK | {"steps": 300})
+    dock.train()
+    qtbot.waitUntil(lambda: dock.progress.value() > 0, timeout=60_000)
+    viewer.window.remove_dock_widget(dock)
+    again = TrainDock(viewer)
+    viewer.window.add_dock_widget(again, name="Train again")
+    assert again.busy
+    assert "of 300" in again.progress.format()
+    qtbot.waitUntil(lambda: session.shown.run != "", timeout=60_000)
+    assert session.runs[0].complete
+    assert "nats" in again.notice.text
+
+
 def test_a_sentence_of_the_core_is_shown_as_it_is(dock, qtbot):
     set_(dock, **QUICK, time_latents=60)
     dock.train()

@@ -280,6 +280,6 @@ class AttributionDock(QWidget):
         self.notice.say(sentence, tone, details)
 
     def _show_theme(self) -> None:
-        ink = style_of(self.session.viewer.theme).ink
-        self.histogram.follow_theme(ink)
-        self.side_by_side.follow_theme(ink)
+        style = style_of(self.session.viewer.theme)
+        self.histogram.follow_theme(style)
+        self.side_by_side.follow_theme(style)

@@ -9,6 +9,9 @@ import pyqtgraph
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QVBoxLayout, QWidget
 
+from napari_xcebra.widgets.plain_plot import dress, plain_plot
+from napari_xcebra.widgets.plot_style import PlotStyle
+
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito: told apart with any colour vision."""
 GREY = "#909090"
@@ -45,7 +48,6 @@ class LearningPlot(QWidget):
             "Loss of each factor on the training frames: the further below chance, the better the "
             "cells tell it. Below: the Jacobian penalty, which makes the map identifiable."
         )
-        self.follow_theme(dark=True)
 
     def clear(self) -> None:
         """Begin anew."""
@@ -74,15 +76,11 @@ class LearningPlot(QWidget):
         self._losses = {name: list(history[name]) for name in inside}
         self._draw(chance)
 
-    def follow_theme(self, *, dark: bool) -> None:
-        """Colours of the axes that can be read on napari's background."""
-        ink = "#d0d0d0" if dark else "#303030"
+    def follow_theme(self, style: PlotStyle) -> None:
+        """Colours of the plots."""
         for plot in (self._loss, self._penalty):
-            plot.setBackground(None)
-            for side in ("left", "bottom"):
-                plot.getAxis(side).setPen(ink)
-                plot.getAxis(side).setTextPen(ink)
-        self._legend.setLabelTextColor(ink)
+            dress(plot, style)
+        self._legend.setLabelTextColor(style.ink)
 
     def _draw(self, chance: float) -> None:
         for number, (name, losses) in enumerate(self._losses.items()):
@@ -100,13 +98,11 @@ class LearningPlot(QWidget):
 
 
 def _plot(label: str) -> pyqtgraph.PlotWidget:
-    plot = pyqtgraph.PlotWidget()
-    plot.setLabel("left", label)
-    plot.setMenuEnabled(False)
-    plot.hideButtons()
-    plot.setMouseEnabled(x=False, y=False)
+    plot = plain_plot()
     plot.getAxis("left").setWidth(52)
+    # before the label is there: later it would keep the factor of the moment
     plot.getAxis("left").enableAutoSIPrefix(False)
+    plot.setLabel("left", label)
     return plot
 
 

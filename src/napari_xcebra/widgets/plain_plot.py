@@ -6,6 +6,8 @@ from typing import Any
 
 import pyqtgraph
 
+from napari_xcebra.widgets.plot_style import PlotStyle
+
 ORANGE, BLUE = "#E69F00", "#56B4E9"
 """Okabe and Ito: told apart with any colour vision."""
 
@@ -22,12 +24,13 @@ def plain_plot(
     return plot
 
 
-def draw_axes_in(plot: pyqtgraph.PlotWidget, ink: str) -> None:
-    """Give the axes of a plot a colour."""
+def dress(plot: pyqtgraph.PlotWidget, style: PlotStyle) -> None:
+    """Give a plot the colours of a theme."""
+    plot.setBackground(style.background)
     for side in ("left", "bottom", "top", "right"):
         axis = plot.getAxis(side)
-        axis.setPen(ink)
-        axis.setTextPen(ink)
+        axis.setPen(style.ink)
+        axis.setTextPen(style.ink)
 
 
 class _StillPlot(pyqtgraph.PlotWidget):

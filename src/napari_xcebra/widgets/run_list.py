@@ -21,6 +21,7 @@ from qtpy.QtWidgets import (
 from napari_xcebra.errors import InputError
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.widgets.background import in_background
+from napari_xcebra.widgets.lifetime import follow
 from napari_xcebra.widgets.session import Session
 
 NAME, TIME, FACTORS, VERDICT = range(4)
@@ -57,8 +58,8 @@ class RunList(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._table)
         layout.addLayout(buttons)
-        session.runs_changed.connect(self.refresh)
-        session.shown_changed.connect(self._mark_shown)
+        follow(self, session.runs_changed, self.refresh)
+        follow(self, session.shown_changed, self._mark_shown)
         self.refresh()
 
     @property

@@ -12,7 +12,8 @@ from qtpy.QtGui import QBrush, QColor
 from qtpy.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from napari_xcebra.widgets.number_box import NumberBox
-from napari_xcebra.widgets.plain_plot import BLUE, ORANGE, draw_axes_in, plain_plot
+from napari_xcebra.widgets.plain_plot import BLUE, ORANGE, dress, plain_plot
+from napari_xcebra.widgets.plot_style import PlotStyle
 from napari_xcebra.widgets.score_map import ScoreMap
 
 BINS = 40
@@ -150,9 +151,9 @@ class ScoreHistogram(QWidget):
         scores = scores[np.isfinite(scores)]
         self.marks.setData(scores, np.zeros(len(scores)))
 
-    def follow_theme(self, ink: str) -> None:
-        """Colour of the axes."""
-        draw_axes_in(self.plot, ink)
+    def follow_theme(self, style: PlotStyle) -> None:
+        """Colours of the plot."""
+        dress(self.plot, style)
 
     def _draw_bars(self) -> None:
         centers = (self._edges[:-1] + self._edges[1:]) / 2

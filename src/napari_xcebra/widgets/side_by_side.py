@@ -10,7 +10,8 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_xcebra.runs import Run
-from napari_xcebra.widgets.plain_plot import BLUE, ORANGE, draw_axes_in, plain_plot
+from napari_xcebra.widgets.plain_plot import BLUE, ORANGE, dress, plain_plot
+from napari_xcebra.widgets.plot_style import PlotStyle
 from napari_xcebra.widgets.score_map import ScoreMap, rank_correlation
 from napari_xcebra.widgets.score_painter import Beside
 from napari_xcebra.widgets.shown import Shown
@@ -93,9 +94,9 @@ class SideBySide(QWidget):
             known = np.isfinite(x) & np.isfinite(y)
             self.marks.setData(x[known], y[known])
 
-    def follow_theme(self, ink: str) -> None:
-        """Colour of the axes."""
-        draw_axes_in(self.plot, ink)
+    def follow_theme(self, style: PlotStyle) -> None:
+        """Colours of the plot."""
+        dress(self.plot, style)
 
     def _clicked(self, _item: Any, points: Any, *_: Any) -> None:
         if len(points):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,24 +18,22 @@ from qtpy.QtWidgets import (
 )
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs import Advanced, AttributeTask, Cancelled, Failed, Finished, FitTask, Job
-from napari_xcebra.jobs.events import Event
-from napari_xcebra.learn.parts import Factor
+from napari_xcebra.jobs import Advanced, Job
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.runs import Run, free_name, now
-from napari_xcebra.widgets.background import listen
+from napari_xcebra.runs import Run, free_name
 from napari_xcebra.widgets.factor_table import FactorTable
 from napari_xcebra.widgets.forms import SettingsForm
 from napari_xcebra.widgets.learning_plot import LearningPlot
-from napari_xcebra.widgets.notice import Notice
-from napari_xcebra.widgets.run_list import RunList, best_factor
+from napari_xcebra.widgets.lifetime import end_with_dock, follow
+from napari_xcebra.widgets.notice import Notice, Tone
+from napari_xcebra.widgets.plot_style import style_of
+from napari_xcebra.widgets.run_list import RunList
 from napari_xcebra.widgets.score_painter import painter_of
-from napari_xcebra.widgets.session import Opened, session_of
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.trainer import trainer_of
 
 if TYPE_CHECKING:
     import napari
-
-    from napari_xcebra.learn.result import Fit
 
 
 class TrainDock(QWidget):
@@ -47,7 +44,8 @@ class TrainDock(QWidget):
         self.session = session_of(napari_viewer)
         # scores are painted as they come, whichever docks are open
         painter_of(self.session)
-        self._job: Job | None = None
+        self.trainer = trainer_of(self.session)
+        self._drawn = 0
         self.recording_name = QLabel()
         self.recording_name.setWordWrap(True)
         self.factors = FactorTable()
@@ -69,10 +67,19 @@ class TrainDock(QWidget):
         self.factors.changed.connect(self._mark_ready)
         self.form.changed.connect(self._mark_ready)
         self.runs.said.connect(self.notice.say)
-        self.session.recording_changed.connect(self._show_recording)
-        self.session.shown_changed.connect(self._show_run)
+        for signal, method in (
+            (self.session.recording_changed, self._show_recording),
+            (self.session.shown_changed, self._show_run),
+            (self.trainer.changed, self._show_training),
+            (self.trainer.said, self._say),
+            (self.session.viewer.events.theme, self._show_theme),
+        ):
+            follow(self, signal, method)
+        end_with_dock(self)
+        self._show_theme()
         self._show_recording()
         self._show_run()
+        self._show_training()
         # torch takes seconds to import: let the child do it while the user chooses
         _ = self.session.worker
 
@@ -106,7 +113,7 @@ class TrainDock(QWidget):
     def train(self) -> Job | None:
         """Start a run with what is chosen; returns its job."""
         opened = self.session.current
-        if opened is None or self._job is not None:
+        if opened is None or self.busy:
             return None
         try:
             factors, settings = self.factors.factors, self.form.value
@@ -114,87 +121,34 @@ class TrainDock(QWidget):
             self.notice.say(str(error), "problem")
             return None
         name = self.name.text().strip() or free_name("run 1", [r.name for r in opened.runs])
-        self.plot.clear()
+        self.name.clear()
         self.notice.clear()
-        self.progress.setRange(0, 0)
-        self.progress.setFormat("starting")
-        job = self.session.worker.submit(FitTask(opened.recording, factors, settings))
-        self._follow(job, lambda event: self._on_training(event, opened, name, factors))
-        return job
+        return self.trainer.start(opened, name, factors, settings)
 
     def cancel(self) -> None:
         """Stop what is running."""
-        if self._job is not None:
-            self.progress.setFormat("stopping")
-            self._job.cancel()
+        self.trainer.cancel()
 
     @property
     def busy(self) -> bool:
         """Whether something runs."""
-        return self._job is not None
+        return self.trainer.busy
 
-    def _follow(self, job: Job, each: object) -> None:
-        self._job = job
+    def _show_training(self) -> None:
+        """Progress and curves of what is being trained, also if it began before this dock."""
         self._mark_ready()
-        listen(job.events(), each)  # type: ignore[arg-type]
-
-    def _on_training(
-        self, event: Event, opened: Opened, name: str, factors: dict[str, Factor]
-    ) -> None:
-        if isinstance(event, Advanced):
-            self._advance(event)
-            self.plot.add(event.done, event.loss, event.chance, event.penalty)
-        elif isinstance(event, Failed):
-            self._end()
-            self.notice.say(event.sentence, "problem", event.details)
-        elif isinstance(event, Finished | Cancelled):
-            self._end()
-            if event.result is None:
-                self.notice.say("Stopped before anything was learned.", "plain")
-            else:
-                self._keep(event.result, opened, name, factors)
-
-    def _keep(self, fit: Fit, opened: Opened, name: str, factors: dict[str, Factor]) -> None:
-        """Add the run, then score the cells with it."""
-        run = self.session.add_run(Run(name, now(), factors, fit), opened)
-        self.name.clear()
-        self._say_verdict(run)
-        self.progress.setRange(0, 0)
-        self.progress.setFormat("scoring the cells")
-        task = AttributeTask(fit, opened.recording)
-        self._follow(self.session.worker.submit(task), lambda e: self._on_scores(e, opened, run))
-
-    def _on_scores(self, event: Event, opened: Opened, run: Run) -> None:
-        if isinstance(event, Advanced):
-            self._advance(event)
-        elif isinstance(event, Failed):
-            self._end()
-            self.notice.say(event.sentence, "problem", event.details)
-        elif isinstance(event, Finished | Cancelled):
-            self._end()
-            if event.result is not None:
-                # an attribution comes without the recording and fit that are here already
-                attribution = replace(event.result, fit=run.fit, recording=opened.recording)
-                self.session.replace_run(run.name, run.with_attribution(attribution))
-            if self.session.current is opened:
-                shown = replace(
-                    self.session.shown, run=run.name, factor=best_factor(run), latent=None
-                )
-                self.session.shown = shown
-
-    def _advance(self, at: Advanced) -> None:
-        self.progress.setRange(0, at.total)
-        self.progress.setValue(at.done)
-        left = "" if np.isnan(at.seconds_left) else f" · {_duration(at.seconds_left)} left"
-        doing = at.phase or "scoring the cells"
-        self.progress.setFormat(f"{doing} · {at.unit} {at.done} of {at.total}{left}")
-
-    def _end(self) -> None:
-        self._job = None
-        self.progress.setRange(0, 1)
-        self.progress.setValue(0)
-        self.progress.setFormat("")
-        self._mark_ready()
+        course = self.trainer.course
+        if len(course) < self._drawn or not course:
+            self.plot.clear()
+            self._drawn = 0
+        for at in course[self._drawn :]:
+            self.plot.add(at.done, at.loss, at.chance, at.penalty)
+        self._drawn = len(course)
+        at_last = self.trainer.progress
+        self.progress.setRange(0, (at_last.total if at_last else 0) if self.busy else 1)
+        self.progress.setValue(at_last.done if at_last else 0)
+        told = at_last is not None and self.trainer.doing != "stopping"
+        self.progress.setFormat(_progress_words(at_last) if told else self.trainer.doing)
 
     # ------------------------------------------------------------ showing
 
@@ -221,6 +175,12 @@ class TrainDock(QWidget):
         chances = [g.chance for g in run.fit.goodness.values()]
         self.plot.show_history(run.fit.history, chances[0] if chances else np.nan)
         self._say_verdict(run)
+
+    def _show_theme(self) -> None:
+        self.plot.follow_theme(style_of(self.session.viewer.theme))
+
+    def _say(self, sentence: str, tone: Tone, details: str) -> None:
+        self.notice.say(sentence, tone, details)
 
     def _say_verdict(self, run: Run) -> None:
         goodness = run.fit.goodness.values()
@@ -252,6 +212,14 @@ class TrainDock(QWidget):
         if not factors and self.form.value.mode != "time":
             return "Tick at least one factor."
         return ""
+
+
+def _progress_words(at: Advanced | None) -> str:
+    """What runs, how far it is and how long it will take."""
+    if at is None:
+        return ""
+    left = "" if np.isnan(at.seconds_left) else f" · {_duration(at.seconds_left)} left"
+    return f"{at.phase or 'scoring the cells'} · {at.unit} {at.done} of {at.total}{left}"
 
 
 def _duration(seconds: float) -> str:

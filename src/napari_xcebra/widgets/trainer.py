@@ -1,0 +1,120 @@
+"""A run that is being trained; it goes on when the dock is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from psygnal import Signal
+
+from napari_xcebra.jobs import Advanced, AttributeTask, Cancelled, Failed, Finished, FitTask, Job
+from napari_xcebra.runs import Run, now
+from napari_xcebra.widgets.background import listen
+from napari_xcebra.widgets.per_session import OfSession, one_per_session
+from napari_xcebra.widgets.run_list import best_factor
+
+if TYPE_CHECKING:
+    from napari_xcebra.jobs import Event
+    from napari_xcebra.learn.parts import Factor
+    from napari_xcebra.learn.settings import FitSettings
+    from napari_xcebra.widgets.session import Opened, Session
+
+
+class Trainer(OfSession):
+    """Trains one run at a time, scores the cells with it, and shows it.
+
+    Parameters
+    ----------
+    session : Session
+    """
+
+    changed = Signal()
+    """It began, advanced or ended."""
+    said = Signal(str, str, str)
+    """A sentence for a notice, its tone, and details."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._job: Job | None = None
+        self._progress: Advanced | None = None
+        self.doing = ""
+        self.course: list[Advanced] = []
+        """Reports of the training so far, for the curves of a dock that opens later."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether something runs."""
+        return self._job is not None
+
+    @property
+    def progress(self) -> Advanced | None:
+        """The last report of what runs."""
+        return self._progress if self.busy else None
+
+    def start(
+        self, opened: Opened, name: str, factors: Mapping[str, Factor], settings: FitSettings
+    ) -> Job | None:
+        """Train a run of that name; None if one is being trained."""
+        if self.busy:
+            return None
+        self.course = []
+        job = self.session.worker.submit(FitTask(opened.recording, factors, settings))
+        self._begin(job, "starting")
+        listen(job.events(), lambda event: self._trained(event, opened, name, factors))
+        return job
+
+    def cancel(self) -> None:
+        """Stop what runs."""
+        if self._job is not None:
+            self.doing = "stopping"
+            self._job.cancel()
+            self.changed.emit()
+
+    def _begin(self, job: Job, doing: str) -> None:
+        self._job, self.doing, self._progress = job, doing, None
+        self.changed.emit()
+
+    def _end(self) -> None:
+        self._job, self.doing = None, ""
+        self.changed.emit()
+
+    def _trained(
+        self, event: Event, opened: Opened, name: str, factors: Mapping[str, Factor]
+    ) -> None:
+        if isinstance(event, Advanced):
+            self._progress = event
+            self.course.append(event)
+            self.changed.emit()
+        elif isinstance(event, Failed):
+            self._end()
+            self.said.emit(event.sentence, "problem", event.details)
+        elif isinstance(event, Finished | Cancelled):
+            self._end()
+            if event.result is None:
+                self.said.emit("Stopped before anything was learned.", "plain", "")
+                return
+            run = self.session.add_run(Run(name, now(), factors, event.result), opened)
+            job = self.session.worker.submit(AttributeTask(run.fit, opened.recording))
+            self._begin(job, "scoring the cells")
+            listen(job.events(), lambda event: self._scored(event, opened, run))
+
+    def _scored(self, event: Event, opened: Opened, run: Run) -> None:
+        if isinstance(event, Advanced):
+            self._progress = event
+            self.changed.emit()
+        elif isinstance(event, Failed):
+            self._end()
+            self.said.emit(event.sentence, "problem", event.details)
+        elif isinstance(event, Finished | Cancelled):
+            if event.result is not None:
+                self.session.replace_run(run.name, run.with_attribution(event.result))
+            self._end()
+            if self.session.current is opened:
+                self.session.shown = replace(
+                    self.session.shown, run=run.name, factor=best_factor(run), latent=None
+                )
+
+
+trainer_of = one_per_session(Trainer)
+"""The trainer of a session."""
