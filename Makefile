@@ -43,7 +43,7 @@ lint: install  ## everything of `test` that needs no display
 	$(BIN)/npe2 validate --imports napari-xcebra
 
 pytest: system install  ## the tests alone, under a virtual display
-	NAPARI_STRICT_QT=1 $(DISPLAY_RUN) $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES)
+	NAPARI_STRICT_QT=1 $(DISPLAY_RUN) $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal
 
 bench: $(BENCH_VENV)/.installed  ## measure against the reference implementation
 	$(BENCH_VENV)/bin/python -m pytest tests/test_parity.py
