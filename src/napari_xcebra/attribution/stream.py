@@ -19,8 +19,9 @@ from napari_xcebra.learn.encoder import Encoder
 from napari_xcebra.learn.result import Fit, usable_frames
 from napari_xcebra.recording import InputError, Recording
 
-CHUNK_BYTES = 64 * 2**20
-"""What one chunk may need, all temporary copies of its Jacobians together."""
+CHUNK_BYTES = 32 * 2**20
+"""What one chunk may need, all temporary copies of its Jacobians together; small enough for what
+is at work at a time to stay in the processor's cache."""
 ROW_BYTES = 32 * 2**20
 """Traces of the stretch of the recording that a chunk is read from."""
 
