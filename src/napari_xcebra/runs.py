@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import whole
+from napari_xcebra.files import read_description, whole
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
@@ -116,17 +116,8 @@ def free_name(wanted: str, taken: list[str]) -> str:
     return next(name for i in range(2, len(taken) + 3) if (name := f"{wanted} {i}") not in taken)
 
 
-def _about(path: Path) -> dict:
-    try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path.parent} holds no run: {error.strerror or error}.") from error
-    except ValueError as error:
-        raise InputError(f"{path} is damaged: {error}.") from error
-    if not isinstance(about, dict) or about.get("kind") != KIND:
-        raise InputError(f"{path} was not written by napari-xcebra.")
-    if not isinstance(about.get("format"), int) or about["format"] > FORMAT:
-        raise InputError(f"{path} was written by a later version of napari-xcebra: update it.")
+def _about(path: Path) -> dict[str, Any]:
+    about = read_description(path, "run", FORMAT)
     if not isinstance(about.get("attributions"), list):
         raise InputError(f"{path} does not say which attributions there are: it is damaged.")
     return about

@@ -16,19 +16,22 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import whole
+from napari_xcebra.files import read_description, whole
 from napari_xcebra.footprints import Footprints
 from napari_xcebra.io import OpenSettings, open_recording, save_recording
 from napari_xcebra.knobs import known_only
 from napari_xcebra.opening import Opening
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
+
+if TYPE_CHECKING:
+    from napari_xcebra.learn.result import Fit
 
 KIND = "napari-xcebra session"
 FORMAT = 1
@@ -66,6 +69,10 @@ class Opened:
     def run(self, name: str) -> Run | None:
         """Run of that name."""
         return next((run for run in self.runs if run.name == name), None)
+
+    def run_of(self, fit: Fit) -> Run | None:
+        """Run with that fit, whatever it is called by now; None if it was removed."""
+        return next((run for run in self.runs if run.fit is fit), None)
 
 
 @dataclass(frozen=True)
@@ -152,7 +159,7 @@ def load_session(
     """
     folder = Path(folder).absolute()
     folder = folder.parent if folder.name == FILE else folder
-    about = _read(folder)
+    about = read_description(folder / FILE, "session", FORMAT)
     opened = []
     try:
         for each in about["recordings"]:
@@ -258,24 +265,10 @@ def _inside(folder: Path, place: str) -> Path:
     return path
 
 
-def _read(folder: Path) -> dict[str, Any]:
-    try:
-        about = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{folder} holds no session: {error.strerror or error}.") from error
-    except ValueError as error:
-        raise InputError(f"{folder / FILE} is damaged: {error}.") from error
-    if not isinstance(about, dict) or about.get("kind") != KIND:
-        raise InputError(f"{folder / FILE} was not written by napari-xcebra.")
-    if not isinstance(about.get("format"), int) or about["format"] > FORMAT:
-        raise InputError(f"{folder} was written by a later version of napari-xcebra: update it.")
-    return about
-
-
 def _files_of(folder: Path) -> set[str]:
     """What the session file names, relative to its folder."""
     try:
-        recordings = _read(folder)["recordings"]
+        recordings = read_description(folder / FILE, "session", FORMAT)["recordings"]
         runs = {run for each in recordings for run in each["runs"]}
         return runs | {each["file"] for each in recordings if "file" in each}
     except (InputError, KeyError, TypeError):

@@ -85,7 +85,7 @@ class Computation(OfSession):
 
     def _keep(self, attribution: Attribution | None, opened: Opened, fit: Fit) -> None:
         """Add it to the run, which may have been renamed or removed meanwhile."""
-        run = next((run for run in opened.runs if run.fit is fit), None)
+        run = opened.run_of(fit)
         if run is not None and attribution is not None:
             self.session.replace_run(run.name, run.with_attribution(attribution))
 

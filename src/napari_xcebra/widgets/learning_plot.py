@@ -10,10 +10,10 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QVBoxLayout, QWidget
 
 from napari_xcebra.widgets.plain_plot import dress, plain_plot
-from napari_xcebra.widgets.plot_style import PlotStyle
+from napari_xcebra.widgets.plot_style import ON_LIGHT, PlotStyle
 
-LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Okabe and Ito: told apart with any colour vision."""
+LINES = ON_LIGHT[:6]
+"""Those that show on a dark background, too."""
 GREY = "#909090"
 
 

@@ -17,6 +17,7 @@ from napari_xcebra.widgets.run_list import best_factor
 if TYPE_CHECKING:
     from napari_xcebra.jobs import Event
     from napari_xcebra.learn.parts import Factor
+    from napari_xcebra.learn.result import Fit
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.widgets.session import Opened, Session
 
@@ -97,9 +98,9 @@ class Trainer(OfSession):
             run = self.session.add_run(Run(name, now(), factors, event.result), opened)
             job = self.session.worker.submit(AttributeTask(run.fit, opened.recording))
             self._begin(job, "scoring the cells")
-            listen(job.events(), lambda event: self._scored(event, opened, run))
+            listen(job.events(), lambda event: self._scored(event, opened, run.fit))
 
-    def _scored(self, event: Event, opened: Opened, run: Run) -> None:
+    def _scored(self, event: Event, opened: Opened, fit: Fit) -> None:
         if isinstance(event, Advanced):
             self._progress = event
             self.changed.emit()
@@ -107,10 +108,12 @@ class Trainer(OfSession):
             self._end()
             self.said.emit(event.sentence, "problem", event.details)
         elif isinstance(event, Finished | Cancelled):
-            if event.result is not None:
+            # it may have been renamed or removed meanwhile
+            run = opened.run_of(fit)
+            if run is not None and event.result is not None:
                 self.session.replace_run(run.name, run.with_attribution(event.result))
             self._end()
-            if self.session.current is opened:
+            if run is not None and self.session.current is opened:
                 self.session.shown = replace(
                     self.session.shown, run=run.name, factor=best_factor(run), latent=None
                 )
