@@ -17,7 +17,8 @@ def dock(viewer, name):
 
 
 def layer(viewer, role):
-    return next(layer for layer in viewer.layers if role_of(layer) == role)
+    # a run that was stopped may have left a layer, which is hidden
+    return next(layer for layer in viewer.layers if role_of(layer) == role and layer.visible)
 
 
 def test_from_a_sample_to_a_saved_session_and_back(make_napari_viewer, qtbot, tmp_path):
