@@ -28,6 +28,11 @@ def test_listing_the_public_names_imports_nothing_either():
     assert modules_loaded_by("import napari_xcebra; dir(napari_xcebra)") & HEAVY == set()
 
 
+def test_statistics_of_cells_take_no_torch():
+    loaded = modules_loaded_by("import napari_xcebra; napari_xcebra.cell_statistics")
+    assert loaded & (HEAVY - {"numpy"}) == set()
+
+
 @pytest.mark.parametrize("name", napari_xcebra.__all__)
 def test_every_public_name_exists(name):
     assert getattr(napari_xcebra, name) is not None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution, attribute
+    from napari_xcebra.attribution.single_cell import cell_statistics
     from napari_xcebra.io import open_recording
     from napari_xcebra.learn import Factor, Fit, fit
     from napari_xcebra.learn.settings import FitSettings
@@ -27,6 +28,7 @@ _HOME = {
     "Recording": "recording",
     "Variable": "recording",
     "attribute": "attribution",
+    "cell_statistics": "attribution.single_cell",
     "fit": "learn",
     "open_recording": "io",
     "paint": "widgets.painting",
@@ -42,6 +44,7 @@ __all__ = [
     "Variable",
     "__version__",
     "attribute",
+    "cell_statistics",
     "fit",
     "open_recording",
     "paint",

@@ -134,6 +134,16 @@ def columns_of(recording: Recording, names: Sequence[str]) -> list[Column]:
     return columns
 
 
+def known_frames(columns: Sequence[Column], used: np.ndarray) -> np.ndarray:
+    """Frames in use at which all columns are known, of which there must be some: (n,) int64."""
+    known = np.flatnonzero(used & ~np.any([np.isnan(c.values) for c in columns], axis=0))
+    if len(known) == 0:
+        names = " and ".join(column.name for column in columns)
+        never = "is known at no frame" if len(columns) == 1 else "are never known at the same frame"
+        raise InputError(f"{names} {never} in use.")
+    return known
+
+
 def binned(
     column: Column, used: np.ndarray, bins: int = CURVE_BINS, spacing: Spacing = "width"
 ) -> Bins:
@@ -150,9 +160,7 @@ def binned(
         Bins of the same width, or visited equally often; circular ones have the same width.
     """
     used = used & ~np.isnan(column.values)
-    if not used.any():
-        raise InputError(f"{column.name} is known at no frame in use: nothing can be drawn.")
-    values = column.values[used]
+    values = column.values[known_frames([column], used)]
     index = np.full(len(used), -1, np.int64)
     if column.kind == "discrete":
         different, index[used] = np.unique(values, return_inverse=True)
@@ -224,11 +232,7 @@ def tuning_map(activity: np.ndarray, across: Bins, up: Bins, smooth: float = 1.0
         Standard deviation of the Gaussian, in bins; circular columns wrap around, and values of
         discrete ones are not mixed.
     """
-    used = np.flatnonzero((across.index >= 0) & (up.index >= 0))
-    if len(used) == 0:
-        raise InputError(
-            f"{across.column.name} and {up.column.name} are never known at the same frame in use."
-        )
+    used = known_frames((across.column, up.column), (across.index >= 0) & (up.index >= 0))
     place = up.index[used] * len(across) + across.index[used]
     size = len(up) * len(across)
     frames = np.bincount(place, minlength=size).reshape(len(up), len(across))

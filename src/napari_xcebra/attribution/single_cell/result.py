@@ -1,0 +1,159 @@
+"""Statistics of all cells of a recording, as a value: tabulated, saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from napari_xcebra.attribution.single_cell.registry import STATISTICS, Statistic, statistic_named
+from napari_xcebra.files import whole
+from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.tuning import columns_of
+
+CHUNK_BYTES = 32 * 2**20
+"""Traces that are looked at together."""
+
+Asked = tuple[str, Statistic]
+"""A factor, and a statistic that applies to it."""
+
+
+class StatisticsStopped(Exception):
+    """The caller asked to stop."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellStatistics:
+    """Statistics of every cell for every factor.
+
+    Parameters
+    ----------
+    cell_ids : (cells,) int64
+        Every ROI of the recording, in its order.
+    values : mapping of factor to mapping of statistic to (cells,) float64
+        NaN where a cell was not used, or the statistic cannot be had. A statistic that does not
+        apply to a factor is not there.
+    notes : tuple of str
+        What could not be computed, and why.
+    """
+
+    cell_ids: np.ndarray
+    values: Mapping[str, Mapping[str, np.ndarray]]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """Names of the factors that have variables."""
+        return tuple(self.values)
+
+    def of(self, factor: str) -> Mapping[str, np.ndarray]:
+        """Statistics of one factor by name; none for a factor without variables, such as time."""
+        return self.values.get(factor, {})
+
+    def table(self, factor: str) -> pd.DataFrame:
+        """One row a ROI, in the order of the recording: cell, and a column a statistic."""
+        if factor not in self.values:
+            raise InputError(
+                f"There are no statistics for {factor!r}; there are for: "
+                f"{', '.join(self.factors) or 'none'}."
+            )
+        return pd.DataFrame({"cell": self.cell_ids, **self.values[factor]})
+
+    def to_csv(self, path: str | os.PathLike[str]) -> Path:
+        """Write one row a ROI and factor: cell, factor, and a column a statistic."""
+        tables = [self.table(factor) for factor in self.factors]
+        for factor, table in zip(self.factors, tables, strict=True):
+            table.insert(1, "factor", factor)
+        with whole(path) as file:
+            pd.concat(tables).to_csv(file, index=False)
+        return Path(path)
+
+
+def cell_statistics(
+    recording: Recording,
+    factors: Mapping[str, Sequence[str]],
+    statistics: Sequence[str] | None = None,
+    *,
+    cells: np.ndarray | None = None,
+    on_progress: Callable[[int, int], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> CellStatistics:
+    """Statistics of every cell for every factor.
+
+    Frames that are excluded, or at which a variable of the factor is not known, take no part.
+
+    Parameters
+    ----------
+    recording : Recording
+    factors : mapping of str to sequence of str
+        Variables by factor, as given to `fit`; factors without any are passed over.
+    statistics : sequence of str, optional
+        Names from `STATISTICS`; all if not given.
+    cells : (cells,) bool, optional
+        The accepted ones if not given.
+    on_progress : callable, optional
+        Called with the number of cells done and in all, over all statistics and factors.
+    stop : callable, optional
+        Asked every so often; when it returns True, `StatisticsStopped` is raised.
+
+    Examples
+    --------
+    >>> from napari_xcebra.simulate import arena
+    >>> simulation = arena(place=5, grid=5, direction=5, speed=5, frames=500)
+    >>> found = cell_statistics(simulation.recording, simulation.factors, ["correlation"])
+    >>> found.table("speed").columns.tolist()
+    ['cell', 'correlation']
+    """
+    names = STATISTICS if statistics is None else statistics
+    chosen = np.flatnonzero(np.asarray(recording.accepted) if cells is None else cells)
+    columns = {name: columns_of(recording, list(v)) for name, v in factors.items() if len(v)}
+    asked = [(f, s) for f in columns for s in map(statistic_named, names) if s.applies(columns[f])]
+    values: dict[str, dict[str, np.ndarray]] = {factor: {} for factor in columns}
+    notes = {one: note for one in asked if (note := _too_large(one, len(chosen)))}
+    asked = [one for one in asked if one not in notes]
+    used, done = ~np.asarray(recording.excluded), 0
+    for part, group in _portions(chosen, asked, recording.n_frames):
+        activity = recording.traces[:, part]
+        for factor, statistic in group:
+            try:
+                found = statistic.compute(activity, columns[factor], used)
+            except InputError as error:
+                notes[factor, statistic] = _note(factor, statistic, str(error))
+            else:
+                nothing = np.full(recording.n_cells, np.nan)
+                values[factor].setdefault(statistic.name, nothing)[part] = found
+            done += len(part)
+            if on_progress is not None:
+                on_progress(done, len(asked) * len(chosen))
+            if stop is not None and stop():
+                raise StatisticsStopped(f"Stopped at {statistic.name} of {factor}.")
+    return CellStatistics(np.asarray(recording.cell_ids), values, tuple(notes.values()))
+
+
+def _portions(
+    cells: np.ndarray, asked: Sequence[Asked], frames: int
+) -> Iterator[tuple[np.ndarray, list[Asked]]]:
+    """Cells to read at a time, and what to compute of them: each trace is read once or twice."""
+    alone = [one for one in asked if not one[1].together]
+    together = [one for one in asked if one[1].together]
+    step = max(1, CHUNK_BYTES // (4 * max(1, frames)))
+    for first in range(0, len(cells) if alone else 0, step):
+        yield cells[first : first + step], alone
+    if together and len(cells):
+        yield cells, together
+
+
+def _too_large(one: Asked, cells: int) -> str:
+    """Why a statistic cannot be computed of so many cells; empty if it can."""
+    factor, statistic = one
+    if statistic.most_cells is None or cells <= statistic.most_cells:
+        return ""
+    return _note(factor, statistic, f"{cells} cells are more than {statistic.most_cells}.")
+
+
+def _note(factor: str, statistic: Statistic, reason: str) -> str:
+    return f"No {statistic.name.replace('_', ' ')} for {factor}: {reason}"
