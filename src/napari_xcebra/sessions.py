@@ -23,6 +23,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import read_description, whole
+from napari_xcebra.fingerprint import fingerprint, same_sample
 from napari_xcebra.footprints import Footprints
 from napari_xcebra.io import OpenSettings, open_recording, save_recording
 from napari_xcebra.knobs import known_only
@@ -181,20 +182,9 @@ def load_session(
         ) from error
 
 
-def fingerprint(recording: Recording) -> dict[str, Any]:
-    """Enough to tell one recording from another, at little cost."""
-    frames = np.linspace(0, recording.n_frames - 1, 5).astype(int)
-    sample = np.concatenate([recording.traces[int(f) : int(f) + 1] for f in frames])
-    return {
-        "cells": recording.n_cells,
-        "frames": recording.n_frames,
-        "sample": float(np.abs(sample.astype(np.float64)).sum()),
-    }
-
-
 def _check_same(recording: Recording, about: Mapping[str, Any]) -> None:
     saved, found = about["fingerprint"], fingerprint(recording)
-    same = np.isclose(saved["sample"], found["sample"], rtol=1e-4)
+    same = same_sample(saved, found)
     if (saved["cells"], saved["frames"]) != (found["cells"], found["frames"]) or not same:
         raise InputError(
             f"{recording.source} is not the recording that the session was saved with: that one "

@@ -1,0 +1,42 @@
+"""Deciding on cells by hand: decisions with undo, their journal, the queue, and agreement."""
+
+from napari_xcebra.curation.agreement import Agreement, agreement, between, with_model
+from napari_xcebra.curation.changes import (
+    ACCEPTED,
+    REJECTED,
+    STATUSES,
+    UNDECIDED,
+    Change,
+    Status,
+)
+from napari_xcebra.curation.decisions import Curation
+from napari_xcebra.curation.journal import Journal, JournalInUse, Summary, summary_of
+from napari_xcebra.curation.order import ORDERS, Filter, Queue, centroids_of, ordered
+from napari_xcebra.curation.places import journal_path, journals_of, open_curation, read_curation
+
+__all__ = [
+    "ACCEPTED",
+    "ORDERS",
+    "REJECTED",
+    "STATUSES",
+    "UNDECIDED",
+    "Agreement",
+    "Change",
+    "Curation",
+    "Filter",
+    "Journal",
+    "JournalInUse",
+    "Queue",
+    "Status",
+    "Summary",
+    "agreement",
+    "between",
+    "centroids_of",
+    "journal_path",
+    "journals_of",
+    "open_curation",
+    "ordered",
+    "read_curation",
+    "summary_of",
+    "with_model",
+]

@@ -1,0 +1,357 @@
+"""Decisions on cells, with undo and redo: what is held in memory, and how it follows a journal.
+
+Every action is an entry (a plain mapping that names cells by their ids) before it is anything
+else. It is written to the journal first and then carried out, by the same code that carries it out
+when the journal is read again.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from psygnal import Signal
+
+from napari_xcebra.curation.changes import (
+    ACCEPTED,
+    BY,
+    HAND,
+    STATUSES,
+    TAG,
+    THRESHOLD,
+    UNDECIDED,
+    Cells,
+    Change,
+    Entry,
+    Status,
+    is_step,
+)
+from napari_xcebra.errors import InputError
+
+if TYPE_CHECKING:
+    from napari_xcebra.curation.journal import Journal
+
+
+class Curation:
+    """Decisions on the cells of one recording, with undo and redo without limit.
+
+    Parameters
+    ----------
+    cell_ids : (cells,) int64
+        As in the recording; positions in it are what all methods take and give.
+    journal : Journal, optional
+        What is in it is carried out first; everything from then on is written to it.
+    curator : str
+        Who decides; that of the journal if not given.
+
+    Signals
+    -------
+    changed(cells)
+        (n,) int64 positions of the cells that changed.
+
+    Examples
+    --------
+    >>> curation = Curation([10, 11, 12])
+    >>> curation.decide([0, 2], "accepted").sentence
+    'Accepted 2 cells.'
+    >>> curation.decide_above([True, True, False]).sentence
+    'Accepted 1 cell above the threshold.'
+    >>> [STATUSES[status] for status in curation.status]
+    ['accepted', 'accepted', 'accepted']
+    >>> _ = curation.undo()
+    >>> [STATUSES[status] for status in curation.status]
+    ['accepted', 'undecided', 'accepted']
+    """
+
+    changed = Signal(object)
+
+    def __init__(self, cell_ids: Any, *, journal: Journal | None = None, curator: str = "") -> None:
+        self._cells = Cells(cell_ids)
+        self.journal = journal
+        self.curator = curator or (journal.curator if journal else "")
+        self._done: list[Change] = []
+        self._undone: list[Change] = []
+        self._last_step = 0
+        for entry in journal.entries if journal else ():
+            self._replay(entry)
+
+    # ------------------------------------------------------------ what was decided
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, decided or not."""
+        return len(self._cells)
+
+    @property
+    def cell_ids(self) -> np.ndarray:
+        """(cells,) int64, as in the recording."""
+        return self._cells.ids
+
+    @property
+    def _columns(self) -> dict[str, np.ndarray]:
+        return self._cells.columns
+
+    @property
+    def status(self) -> np.ndarray:
+        """(cells,) int8, numbers into `STATUSES`: UNDECIDED, ACCEPTED, REJECTED."""
+        return self._columns["status"].copy()
+
+    @property
+    def by_hand(self) -> np.ndarray:
+        """(cells,) bool, decided by a person; a threshold never changes these."""
+        return self._columns["by"] == HAND
+
+    @property
+    def by_threshold(self) -> np.ndarray:
+        """(cells,) bool, accepted because a score is above a threshold."""
+        return self._columns["by"] == THRESHOLD
+
+    def status_of(self, cell: int) -> Status:
+        """Status of one cell, as a word."""
+        return STATUSES[self._columns["status"][cell]]
+
+    def accepted(self, default: np.ndarray) -> np.ndarray:
+        """(cells,) bool: the decision where there is one, else the default.
+
+        Parameters
+        ----------
+        default : (cells,) bool
+            Such as `recording.accepted`.
+        """
+        status = self._columns["status"]
+        return np.where(status == UNDECIDED, np.asarray(default, bool), status == ACCEPTED)
+
+    @property
+    def all_tags(self) -> tuple[str, ...]:
+        """Tags that some cell has, in the order of their first use."""
+        tags = {name: column for name, column in self._columns.items() if name.startswith(TAG)}
+        return tuple(name.removeprefix(TAG) for name, column in tags.items() if column.any())
+
+    def tags(self, cell: int) -> frozenset[str]:
+        """Tags of one cell."""
+        return frozenset(tag for tag in self.all_tags if self._columns[TAG + tag][cell])
+
+    def tagged(self, tag: str) -> np.ndarray:
+        """(cells,) bool, which have the tag."""
+        column = self._columns.get(TAG + tag)
+        return np.zeros(self.n_cells, bool) if column is None else column.copy()
+
+    def note(self, cell: int) -> str:
+        """Note on one cell; empty if there is none."""
+        return str(self._columns["note"][cell])
+
+    def table(self) -> pd.DataFrame:
+        """One row a cell: cell, status, by ("hand", "threshold"), tags, note, curator, time."""
+        tags: list[list[str]] = [[] for _ in range(self.n_cells)]
+        for tag in sorted(self.all_tags):
+            for cell in np.flatnonzero(self._columns[TAG + tag]):
+                tags[cell].append(tag)
+        columns = self._columns
+        return pd.DataFrame(
+            {
+                "cell": self.cell_ids,
+                "status": np.array(STATUSES, object)[columns["status"]],
+                "by": np.array(BY, object)[columns["by"]],
+                "tags": [";".join(each) for each in tags],
+                "note": columns["note"].copy(),
+                "curator": columns["curator"].copy(),
+                "time": columns["time"].copy(),
+            }
+        )
+
+    # ------------------------------------------------------------ deciding
+
+    def decide(self, cells: Any, status: Status) -> Change | None:
+        """Decide by hand, on one cell or many in one step; "undecided" takes a decision back.
+
+        Parameters
+        ----------
+        cells : int, (n,) int or (cells,) bool
+            Positions.
+        status : {"accepted", "rejected", "undecided"}
+
+        Returns
+        -------
+        Change or None
+            None if nothing was to change, so that there is nothing to undo.
+        """
+        if status not in STATUSES:
+            raise InputError(f"{status!r} is no decision: one of {', '.join(STATUSES)} is needed.")
+        return self._do({"do": "decide", "cells": self._cells.ids_of(cells), "status": status})
+
+    def decide_above(
+        self, selected: Any, factor: str = "", threshold: float | None = None
+    ) -> Change | None:
+        """Accept all cells above a threshold on which nobody decided by hand.
+
+        Called again, it takes the place of earlier decisions by threshold: cells that are no
+        longer above it are undecided again.
+
+        Parameters
+        ----------
+        selected : (cells,) bool
+            Which are above.
+        factor, threshold
+            Whose score, and where the threshold was; kept in the journal.
+        """
+        chosen = np.asarray(selected, bool)
+        if chosen.shape != (self.n_cells,):
+            raise InputError(f"selected has shape {chosen.shape}: ({self.n_cells},) is needed.")
+        wanted = np.where(chosen, ACCEPTED, UNDECIDED)
+        differs = ~self.by_hand & (self._columns["status"] != wanted)
+        return self._do(
+            {
+                "do": "threshold",
+                "factor": factor,
+                "threshold": None if threshold is None else float(threshold),
+                "accepted": self.cell_ids[differs & chosen].tolist(),
+                "undecided": self.cell_ids[differs & ~chosen].tolist(),
+            }
+        )
+
+    def tag(self, cells: Any, tag: str, on: bool | None = None) -> Change | None:
+        """Give cells a tag or take it away.
+
+        Parameters
+        ----------
+        cells : int, (n,) int or (cells,) bool
+            Positions.
+        tag : str
+        on : bool, optional
+            Without it, all cells are given the tag, unless all have it: then it is taken away.
+        """
+        tag = tag.strip()
+        if not tag or ";" in tag:
+            raise InputError(f"{tag!r} cannot be a tag: a word without ; is needed.")
+        ids = self._cells.ids_of(cells)
+        if on is None:
+            on = not self.tagged(tag)[self._cells.positions_of(ids)].all()
+        return self._do({"do": "tag", "cells": ids, "tag": tag, "on": bool(on)})
+
+    def write_note(self, cell: int, text: str) -> Change | None:
+        """Put a note on a cell, in the place of the one before; an empty text removes it."""
+        return self._do({"do": "note", "cells": self._cells.ids_of(cell), "text": str(text)})
+
+    # ------------------------------------------------------------ undo and redo
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a step to undo, also of an earlier session."""
+        return bool(self._done)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether a step was undone, and none taken since."""
+        return bool(self._undone)
+
+    def undo(self) -> Change | None:
+        """Undo the last step; returns it, or None if there is none."""
+        if not self._done:
+            return None
+        self._write({"do": "undo", "of": self._done[-1].step})
+        return self._tell(self._back())
+
+    def redo(self) -> Change | None:
+        """Do the step again that was undone last; returns it, or None if there is none."""
+        if not self._undone:
+            return None
+        self._write({"do": "redo", "of": self._undone[-1].step})
+        return self._tell(self._forth())
+
+    @property
+    def unknown_ids(self) -> frozenset[int]:
+        """Ids in the journal that the recording does not have."""
+        return frozenset(self._cells.unknown)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know about the journal, a sentence each."""
+        return tuple(self.journal.notes) if self.journal else ()
+
+    def close(self) -> None:
+        """Let go of the journal, so that another window may go on with it."""
+        if self.journal is not None:
+            self.journal.close()
+
+    def __enter__(self) -> Curation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ entries
+
+    def _do(self, action: dict[str, Any]) -> Change | None:
+        step = self._last_step + 1
+        after = self._done[-1].step if self._done else 0
+        entry = self._stamped({**action, "step": step, "after": after})
+        change = self._cells.change(entry)
+        if not len(change.cells):
+            return None
+        if self.journal is not None:
+            self.journal.append(entry)
+        self._commit(change)
+        return self._tell(change)
+
+    def _write(self, action: dict[str, Any]) -> None:
+        if self.journal is not None:
+            self.journal.append(self._stamped(action))
+
+    def _stamped(self, action: dict[str, Any]) -> dict[str, Any]:
+        return {**action, "curator": self.curator, "time": now()}
+
+    def _replay(self, entry: Entry) -> None:
+        """Carry out an entry; says itself which step it follows, in case lines before are lost."""
+        if entry["do"] == "undo":
+            self._leave(entry["of"])
+        elif entry["do"] == "redo":
+            self._reach(entry["of"])
+        elif is_step(entry):
+            after = entry["after"]
+            while self._done and self._done[-1].step > after:
+                self._back()
+            self._reach(after)
+            self._commit(self._cells.change(entry))
+
+    def _leave(self, step: int) -> None:
+        """Undo a step, and those after it."""
+        if any(change.step == step for change in reversed(self._done)):
+            while self._back().step != step:
+                pass
+
+    def _reach(self, step: int) -> None:
+        """Do a step again that was undone, and those before it."""
+        if any(change.step == step for change in reversed(self._undone)):
+            while self._forth().step != step:
+                pass
+
+    def _back(self) -> Change:
+        change = self._done.pop()
+        self._undone.append(change)
+        self._cells.put(change.cells, change.before)
+        return change
+
+    def _forth(self) -> Change:
+        change = self._undone.pop()
+        self._put(change)
+        return change
+
+    def _commit(self, change: Change) -> None:
+        self._undone.clear()
+        self._last_step = max(self._last_step, change.step)
+        self._put(change)
+
+    def _put(self, change: Change) -> None:
+        self._done.append(change)
+        self._cells.put(change.cells, change.after)
+
+    def _tell(self, change: Change) -> Change:
+        self.changed.emit(change.cells)
+        return change
+
+
+def now() -> str:
+    """Local time with its offset, as in 2026-11-16T09:30:00+01:00."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")

@@ -1,0 +1,241 @@
+"""The queue: in which order cells come up, and which of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from napari_xcebra.curation.changes import STATUSES, Status
+from napari_xcebra.errors import InputError
+from napari_xcebra.footprints import Footprints
+
+ORDERS = ("score", "q-value", "disagreement", "position", "random", "id")
+
+
+def ordered(
+    order: str,
+    cell_ids: np.ndarray,
+    *,
+    score: np.ndarray | None = None,
+    q: np.ndarray | None = None,
+    extractor: np.ndarray | None = None,
+    centroids: np.ndarray | None = None,
+    seed: int = 0,
+) -> np.ndarray:
+    """All cells in an order of choice; those for which it says nothing come last.
+
+    Parameters
+    ----------
+    order : {"score", "q-value", "disagreement", "position", "random", "id"}
+    cell_ids : (cells,) int
+        Also what settles ties.
+    score : (cells,) float, optional
+        Highest first; NaN for a cell without a score.
+    q : (cells,) float, optional
+        Lowest first; cells with the same q by their score.
+    extractor : (cells,) float or bool, optional
+        Class probability that the extractor gave, or whether it accepted the cell.
+    centroids : (cells, 2 or 3) float, optional
+        Row and column, with the plane before them if there are several.
+    seed : int
+        Of the random order.
+
+    Returns
+    -------
+    (cells,) int64
+        Positions, each once.
+    """
+    ids = np.asarray(cell_ids)
+    nothing = np.full(len(ids), np.nan)
+    score = nothing if score is None else np.asarray(score, np.float64)
+    if order == "score":
+        return np.lexsort((ids, -score))
+    if order == "q-value":
+        return np.lexsort((ids, -score, nothing if q is None else np.asarray(q, np.float64)))
+    if order == "disagreement":
+        return np.lexsort((ids, -disagreement(score, nothing if extractor is None else extractor)))
+    if order == "position":
+        return np.lexsort((ids,)) if centroids is None else walk(centroids)
+    if order == "random":
+        # drawn by id, so that the same seed gives the same order however the cells are held
+        return np.argsort(ids, kind="stable")[np.random.default_rng(seed).permutation(len(ids))]
+    if order == "id":
+        return np.argsort(ids, kind="stable")
+    raise InputError(f"{order!r} is no order of cells: one of {', '.join(ORDERS)} is needed.")
+
+
+def disagreement(score: np.ndarray, extractor: np.ndarray) -> np.ndarray:
+    """How differently a score and the extractor rank a cell among those that have both.
+
+    Both are turned into ranks from 0 to 1, because a score and a probability have nothing in
+    common but their order; equal values share their mean rank.
+
+    Returns
+    -------
+    (cells,) float
+        0, the same rank, to 1, first by one and last by the other; NaN where either is missing.
+    """
+    score, extractor = np.asarray(score, np.float64), np.asarray(extractor, np.float64)
+    both = ~np.isnan(score) & ~np.isnan(extractor)
+    apart = np.full(len(score), np.nan)
+    apart[both] = np.abs(_ranks(score[both]) - _ranks(extractor[both]))
+    return apart
+
+
+def walk(centroids: np.ndarray) -> np.ndarray:
+    """A way through the field on which neighbours follow each other: rows, to and fro.
+
+    Parameters
+    ----------
+    centroids : (cells, 2 or 3) float
+        NaN where a cell has no place; these come last.
+
+    Returns
+    -------
+    (cells,) int64
+        Positions; planes one after the other.
+    """
+    places = np.asarray(centroids, np.float64)
+    plane = places[:, 0] if places.shape[1] == 3 else np.zeros(len(places))
+    row, column = places[:, -2], places[:, -1]
+    known = ~np.isnan(places).any(axis=1)
+    ways = []
+    for each in np.unique(plane[known]):
+        cells = np.flatnonzero(known & (plane == each))
+        height, width = np.ptp(row[cells]), np.ptp(column[cells])
+        # rows of this height give the shortest way through points spread at random
+        rows = max(1, round(np.sqrt(len(cells) * height / (3 * width)))) if width else len(cells)
+        strip = np.minimum((row[cells] - row[cells].min()) * rows / (height or 1), rows - 1)
+        strip = strip.astype(np.int64)
+        along = np.where(strip % 2, -column[cells], column[cells])
+        ways.append(cells[np.lexsort((row[cells], along, strip))])
+    return np.concatenate([*ways, np.flatnonzero(~known)]).astype(np.int64)
+
+
+def centroids_of(footprints: Footprints, n_cells: int) -> np.ndarray:
+    """Centre of each cell: (cells, 2 or 3) float, NaN for a cell without pixels."""
+    weight = np.where(footprints.weight > 0, footprints.weight, 0).astype(np.float64)
+    total = np.bincount(footprints.cell, weight, n_cells)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [np.bincount(footprints.cell, weight * p, n_cells) / total
+                 for p in footprints.pixels]  # fmt: skip
+    centres = np.stack(means, axis=1)
+    if footprints.plane is not None:
+        centres[:, 0] = np.round(centres[:, 0])
+    return centres
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which cells come up.
+
+    Parameters
+    ----------
+    statuses : collection of Status
+        Those with one of these decisions.
+    selected : bool or None
+        Those that the model selects, or those that it does not; None for both.
+    tag : str
+        Those with this tag; empty for all.
+    """
+
+    statuses: Collection[Status] = STATUSES
+    selected: bool | None = None
+    tag: str = ""
+
+    def keep(
+        self,
+        status: np.ndarray,
+        selected: np.ndarray | None = None,
+        tagged: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """(cells,) bool, which cells come up.
+
+        Parameters
+        ----------
+        status : (cells,) int
+            As `Curation.status`.
+        selected : (cells,) bool, optional
+            By the model; without it, nothing is selected.
+        tagged : (cells,) bool, optional
+            As `Curation.tagged` says of the filter's tag.
+        """
+        keep = np.isin(status, [STATUSES.index(each) for each in self.statuses])
+        none = np.zeros(len(keep), bool)
+        if self.selected is not None:
+            keep &= (none if selected is None else np.asarray(selected, bool)) == self.selected
+        if self.tag:
+            keep &= none if tagged is None else np.asarray(tagged, bool)
+        return keep
+
+
+@dataclass(frozen=True, eq=False)
+class Queue:
+    """Cells in an order, some of them filtered out; a place to stand in it that does not jump.
+
+    The order holds all cells. Next and previous are looked for from the place of the current
+    cell, also when that has just been filtered out by a decision on it.
+
+    Parameters
+    ----------
+    order : (cells,) int
+        Positions of all cells, each once.
+    keep : (cells,) bool
+        Which of them come up, by position.
+    """
+
+    order: np.ndarray
+    keep: np.ndarray
+
+    @cached_property
+    def cells(self) -> np.ndarray:
+        """(n,) positions of the cells that come up, in order."""
+        return self.order[self.keep[self.order]]
+
+    @cached_property
+    def _place(self) -> np.ndarray:
+        place = np.empty(len(self.order), np.int64)
+        place[self.order] = np.arange(len(self.order))
+        return place
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Places in the order of the cells that come up; ascending."""
+        return np.flatnonzero(self.keep[self.order])
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def next(self, cell: int | None = None) -> int | None:
+        """Cell after this one, the first without one; None at the end."""
+        if cell is None:
+            return self._at(0)
+        return self._at(int(np.searchsorted(self._places, self._place[cell], side="right")))
+
+    def previous(self, cell: int | None = None) -> int | None:
+        """Cell before this one, the last without one; None at the beginning."""
+        if cell is None:
+            return self._at(len(self._places) - 1)
+        return self._at(int(np.searchsorted(self._places, self._place[cell])) - 1)
+
+    def number(self, cell: int) -> int:
+        """How many cells that come up stand before this one."""
+        return int(np.searchsorted(self._places, self._place[cell]))
+
+    def with_keep(self, keep: np.ndarray) -> Queue:
+        """The same order with another filter."""
+        return replace(self, keep=np.asarray(keep, bool))
+
+    def _at(self, number: int) -> int | None:
+        return int(self.cells[number]) if 0 <= number < len(self.cells) else None
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Mean ranks from 0 to 1."""
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    mean = last - (counts + 1) / 2
+    return mean[group] / max(len(values) - 1, 1)

@@ -1,0 +1,54 @@
+"""How to tell whether this is still the same recording, and still the same cells."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from napari_xcebra.recording import Recording
+
+
+def fingerprint(recording: Recording) -> dict[str, Any]:
+    """Enough to tell one recording from another, at little cost."""
+    frames = np.linspace(0, recording.n_frames - 1, 5).astype(int)
+    sample = np.concatenate([recording.traces[int(f) : int(f) + 1] for f in frames])
+    return {
+        "cells": recording.n_cells,
+        "frames": recording.n_frames,
+        "sample": float(np.abs(sample.astype(np.float64)).sum()),
+    }
+
+
+def cells_fingerprint(recording: Recording) -> dict[str, Any]:
+    """Enough to tell whether cells are the same, however their traces were computed.
+
+    To the `fingerprint` it adds checksums of the ids and, where there are footprints, of how many
+    pixels each cell has: another extraction differs in these, another way of opening does not.
+    """
+    pixels = None
+    if recording.footprints is not None:
+        counts = np.bincount(recording.footprints.cell, minlength=recording.n_cells)
+        pixels = _checksum(counts)
+    ids = _checksum(np.asarray(recording.cell_ids))
+    return {**fingerprint(recording), "ids": ids, "pixels": pixels}
+
+
+def same_sample(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether the traces are the same, as far as a sample of them tells."""
+    return bool(np.isclose(first["sample"], second["sample"], rtol=1e-4, equal_nan=True))
+
+
+def same_cells(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether two `cells_fingerprint` are of the same cells."""
+    if (first["cells"], first["ids"]) != (second["cells"], second["ids"]):
+        return False
+    if first["pixels"] is not None and second["pixels"] is not None:
+        return bool(first["pixels"] == second["pixels"])
+    return bool(first["frames"] == second["frames"])
+
+
+def _checksum(numbers: np.ndarray) -> str:
+    return f"{zlib.crc32(numbers.astype('<i8').tobytes()):08x}"

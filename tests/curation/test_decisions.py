@@ -1,0 +1,150 @@
+import numpy as np
+import pytest
+
+from napari_xcebra.curation import ACCEPTED, REJECTED, STATUSES, UNDECIDED, Curation
+from napari_xcebra.errors import InputError
+
+IDS = [7, 3, 12, 0, 5]
+
+
+@pytest.fixture
+def curation():
+    return Curation(IDS, curator="Ann")
+
+
+def words(curation):
+    return [STATUSES[status] for status in curation.status]
+
+
+def test_a_decision_by_hand_outlives_every_later_threshold(curation):
+    curation.decide(1, "rejected")
+    curation.decide_above([True] * 5)
+    assert words(curation) == ["accepted", "rejected", "accepted", "accepted", "accepted"]
+    curation.decide(0, "accepted")
+    curation.decide_above([False] * 5)
+    assert words(curation) == ["accepted", "rejected", "undecided", "undecided", "undecided"]
+    assert curation.by_hand.tolist() == [True, True, False, False, False]
+
+
+def test_a_decision_that_was_taken_back_is_open_to_the_threshold_again(curation):
+    curation.decide(1, "rejected")
+    curation.decide(1, "undecided")
+    curation.decide_above([True] * 5)
+    assert curation.status_of(1) == "accepted"
+    assert not curation.by_hand[1]
+
+
+def test_confirming_what_a_threshold_accepted_makes_it_a_decision_by_hand(curation):
+    curation.decide_above([True] * 5)
+    curation.decide(2, "accepted")
+    curation.decide_above([False] * 5)
+    assert np.flatnonzero(curation.status == ACCEPTED).tolist() == [2]
+
+
+def test_many_cells_are_decided_and_undone_in_one_step(curation):
+    curation.decide(0, "rejected")
+    curation.decide([0, 2, 4], "accepted")
+    change = curation.undo()
+    assert change.cells.tolist() == [0, 2, 4]
+    assert change.sentence == "Accepted 3 cells."
+    assert words(curation) == ["rejected", *["undecided"] * 4]
+
+
+def test_what_changes_nothing_is_no_step(curation):
+    curation.decide(0, "accepted")
+    assert curation.decide(0, "accepted") is None
+    assert curation.decide_above([True, False, False, False, False]) is None
+    assert curation.tag(0, "place", on=False) is None
+    assert curation.write_note(0, "") is None
+    curation.undo()
+    assert not curation.can_undo
+
+
+def test_a_step_holds_only_the_cells_that_changed():
+    curation = Curation(np.arange(10_000))
+    curation.decide_above(np.arange(10_000) < 5_000)
+    moved = curation.decide_above(np.arange(10_000) < 5_003)
+    assert moved.cells.tolist() == [5000, 5001, 5002]
+    assert all(len(values) == 3 for values in moved.before.values())
+
+
+def test_a_new_decision_after_undo_ends_what_could_be_redone(curation):
+    curation.decide(0, "accepted")
+    curation.undo()
+    assert curation.can_redo
+    curation.decide(1, "accepted")
+    assert not curation.can_redo
+    assert curation.redo() is None
+
+
+def test_undo_and_redo_go_through_tags_notes_and_thresholds(curation):
+    curation.decide_above([True, True, False, False, False], "place", 0.5)
+    curation.tag([0, 1], "place")
+    curation.write_note(0, "dendrite?\nlook again")
+    end = curation.table()
+    while curation.undo():
+        pass
+    assert (curation.status == UNDECIDED).all()
+    assert curation.all_tags == ()
+    assert curation.note(0) == ""
+    while curation.redo():
+        pass
+    assert curation.table().equals(end)
+
+
+def test_a_tag_key_gives_the_tag_to_all_unless_all_have_it(curation):
+    curation.tag(0, "red")
+    curation.tag([0, 1], "red")
+    assert curation.tagged("red").tolist() == [True, True, False, False, False]
+    curation.tag([0, 1], "red")
+    assert not curation.tagged("red").any()
+    assert curation.tags(0) == frozenset()
+
+
+def test_listeners_hear_which_cells_changed(curation):
+    heard = []
+    curation.changed.connect(lambda cells: heard.append(cells.tolist()))
+    curation.decide([1, 3], "accepted")
+    curation.decide([1, 2], "accepted")
+    curation.undo()
+    curation.redo()
+    assert heard == [[1, 3], [2], [2], [2]]
+
+
+def test_where_nothing_was_decided_the_extractor_has_the_word(curation):
+    curation.decide(0, "rejected")
+    curation.decide(1, "accepted")
+    accepted = curation.accepted(np.array([True, False, True, False, True]))
+    assert accepted.tolist() == [False, True, True, False, True]
+
+
+def test_the_table_has_a_row_for_every_cell_under_its_id(curation):
+    curation.decide(1, "rejected")
+    curation.decide_above([True, False, False, False, False])
+    curation.tag(1, "red")
+    curation.tag(1, "place")
+    curation.write_note(1, "blurred")
+    table = curation.table()
+    assert table["cell"].tolist() == IDS
+    row = table.iloc[1]
+    assert row[["status", "by", "tags", "note", "curator"]].tolist() == [
+        "rejected", "hand", "place;red", "blurred", "Ann"]  # fmt: skip
+    assert table["by"].tolist() == ["threshold", "hand", "", "", ""]
+    assert row["time"] and not table["time"][2]
+
+
+def test_cells_can_be_given_as_a_mask(curation):
+    curation.decide(np.array([False, True, False, False, True]), "rejected")
+    assert np.flatnonzero(curation.status == REJECTED).tolist() == [1, 4]
+
+
+@pytest.mark.parametrize("cells", [5, -1, [0, 99], [0.5]])
+def test_a_cell_that_is_not_there_is_refused_in_a_sentence(curation, cells):
+    with pytest.raises(InputError, match="cell"):
+        curation.decide(cells, "accepted")
+    assert not curation.can_undo
+
+
+def test_a_word_that_is_no_decision_is_refused(curation):
+    with pytest.raises(InputError, match="accepted, rejected"):
+        curation.decide(0, "maybe")
