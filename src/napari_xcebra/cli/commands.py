@@ -74,7 +74,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def demo(arguments: argparse.Namespace) -> None:
     """Simulate an imaged field, train, and paint the cells."""
-    from napari_xcebra.cli.flags import AGGREGATES, METHODS
+    from napari_xcebra.attribution.method_notes import METHODS
+    from napari_xcebra.cli.flags import AGGREGATES
     from napari_xcebra.io import save_recording
     from napari_xcebra.simulate import field
 

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import MISSING, Field, fields
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from napari_xcebra.attribution.method_notes import METHODS
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.knobs import choices_of
 from napari_xcebra.learn.settings import FitSettings
@@ -14,15 +15,6 @@ from napari_xcebra.recording import KINDS, InputError, Kind
 if TYPE_CHECKING:
     from napari_xcebra.learn import Factor
 
-# `attribution.METHODS` would bring torch with it; a test holds the two together.
-METHODS = (
-    "inverted-neuron-gradient",
-    "neuron-gradient",
-    "integrated-gradients",
-    "feature-ablation",
-    "shapley-zeros",
-    "shapley-shuffled",
-)
 AGGREGATES = ("mean", "median", "max")
 FACTORS_HELP = (
     "a factor and its behaviour variables, such as place=x_cm,y_cm; place=x_cm,y_cm:3 also sets "

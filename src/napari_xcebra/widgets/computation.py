@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from psygnal import Signal
 
+from napari_xcebra.attribution.method_notes import frames_for
 from napari_xcebra.jobs import (
     Advanced,
     AttributeTask,
@@ -16,7 +17,6 @@ from napari_xcebra.jobs import (
     Started,
 )
 from napari_xcebra.widgets.background import listen
-from napari_xcebra.widgets.method_notes import frames_for
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
 
 if TYPE_CHECKING:

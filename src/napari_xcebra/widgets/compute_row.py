@@ -7,8 +7,8 @@ import math
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
+from napari_xcebra.attribution.method_notes import EVERY, is_slow, title_of_method
 from napari_xcebra.widgets.computation import Computation
-from napari_xcebra.widgets.method_notes import EVERY, is_slow, title_of_method
 
 
 class ComputeRow(QWidget):

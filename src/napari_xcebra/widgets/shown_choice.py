@@ -7,8 +7,8 @@ from typing import Any
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QFormLayout, QSizePolicy, QWidget
 
+from napari_xcebra.attribution.method_notes import METHODS, note_on, title_of_method
 from napari_xcebra.runs import Run
-from napari_xcebra.widgets.method_notes import method_names, note_on, title_of_method
 from napari_xcebra.widgets.shown import Shown
 
 FactorChoice = tuple[str, int | None]
@@ -42,7 +42,7 @@ class ShownChoice(QWidget):
         run = next((run for run in runs if run.name == shown.run), None)
         fill(self.factor, factor_choices(run), (shown.factor, shown.latent))
         fill(self.method, method_choices(run), shown.method)
-        for row, method in enumerate(method_names()):
+        for row, method in enumerate(METHODS):
             self.method.setItemData(row, note_on(method), Qt.ItemDataRole.ToolTipRole)
 
 
@@ -65,7 +65,7 @@ def method_choices(run: Run | None) -> list[tuple[str, str]]:
     done = run.attributions if run else {}
     return [
         (title_of_method(name) + ("" if name in done else " (not computed yet)"), name)
-        for name in method_names()
+        for name in METHODS
     ]
 
 

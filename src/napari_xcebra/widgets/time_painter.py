@@ -8,11 +8,11 @@ import numpy as np
 from napari.layers import Image
 from psygnal import Signal
 
+from napari_xcebra.attribution.method_notes import is_slow
 from napari_xcebra.jobs import Failed, Finished, Job, OverTimeTask
 from napari_xcebra.jobs.events import Event, Outcome
 from napari_xcebra.widgets.background import listen
 from napari_xcebra.widgets.layers import metadata, role_of
-from napari_xcebra.widgets.method_notes import is_slow
 from napari_xcebra.widgets.movie import CellMovie
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
 from napari_xcebra.widgets.score_map import ScoreMap, shown_map

@@ -1,8 +1,9 @@
-"""What a user should know of each method of attribution before choosing it."""
+"""What a user should know of each method of attribution before choosing it.
+
+Torch is not imported here: windows and help texts list the methods without it.
+"""
 
 from __future__ import annotations
-
-from napari_xcebra.cli.flags import METHODS
 
 EVERY = 10
 """Slow methods take every so many frames."""
@@ -19,9 +20,8 @@ _NOTES = {
 }
 
 
-def method_names() -> tuple[str, ...]:
-    """Methods, the default first."""
-    return METHODS
+METHODS = tuple(_NOTES)
+"""Names of the methods, the default first; a test holds them to those that can be computed."""
 
 
 def note_on(method: str) -> str:
@@ -35,7 +35,7 @@ def is_slow(method: str) -> bool:
 
 
 def frames_for(method: str) -> slice | None:
-    """Frames to compute it on; None for all."""
+    """Frames to compute it on, unless the user says otherwise; None for all."""
     return slice(None, None, EVERY) if is_slow(method) else None
 
 
