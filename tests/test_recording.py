@@ -128,25 +128,25 @@ BAD_FITS = {
         {},
         {"pace": ["speed"]},
         {"batch_size": 5000},
-        ["of 1200 in the recording", "batch_size (5000)", "needed"],
+        ["of 1200 in the recording", "`batch_size` (5000)", "needed"],
     ),
     "fewer frames than the window": (
         {"traces": traces(100), "behavior": {"speed": np.arange(100.0)}},
         {"pace": ["speed"]},
         {"window": 150},
-        ["100 usable frames", "window (150)", "needed"],
+        ["100 usable frames", "`window` (150)", "needed"],
     ),
     "trials shorter than the window": (
         {"trials": np.arange(FRAMES) // 8},
         {"pace": ["speed"]},
         {"window": 10},
-        ["longest trial has 8 usable frames", "window (10)", "needed"],
+        ["longest trial has 8 usable frames", "`window` (10)", "needed"],
     ),
     "more latents than cells": (
         {},
         {"pace": ["speed"]},
         {"time_latents": 6},
-        ["7 latents", "6 cells are in use", "lower time_latents"],
+        ["7 latents", "6 cells are in use", "lower `time_latents`"],
     ),
     "no accepted cells": (
         {"accepted": np.zeros(CELLS, bool)},
@@ -160,7 +160,7 @@ BAD_FITS = {
         {},
         ["All 6 cells in use are constant", "needed"],
     ),
-    "no factors": ({}, {}, {}, ["factors is empty", "'hybrid'", "needs at least one"]),
+    "no factors": ({}, {}, {}, ["'hybrid'", "needs at least one of `factors`"]),
 }
 
 

@@ -6,11 +6,14 @@ torch nor Qt is imported here, so that they open quickly.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import Field, field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from napari_xcebra.errors import InputError
+
+_IN_BACKTICKS = re.compile(r"`([a-z_]+)`")
 
 
 def knob(
@@ -48,30 +51,50 @@ def choices_of(cls: type, name: str) -> tuple[str, ...]:
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
+def title_of(knob: Field[Any]) -> str:
+    """What a form calls a knob."""
+    words = knob.name.rstrip("_").replace("_", " ")
+    return knob.metadata["title"] or words[:1].upper() + words[1:]
+
+
+def worded(sentence: str, names: Mapping[str, str]) -> str:
+    """Sentence in which each knob is called what it is called where the sentence is shown.
+
+    The library names a knob as Python does, in backticks; command line and docks have names of
+    their own for it.
+
+    >>> worded("Give `rate`, such as 30.", {"rate": "--rate"})
+    'Give --rate, such as 30.'
+    """
+    return _IN_BACKTICKS.sub(lambda found: names.get(found[1], found[0]), sentence)
+
+
 def _converted(name: str, value: Any, hint: Any) -> Any:
     """Value in the type of its knob, or a sentence."""
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise InputError(f"{name} is {value!r}: one of {', '.join(get_args(hint))} is needed.")
+            raise InputError(
+                f"`{name}` is {value!r}: one of {', '.join(get_args(hint))} is needed."
+            )
         return value
     if (hint is bool and value not in (False, True)) or (
         hint is str and not isinstance(value, str)
     ):
         wanted = "True or False" if hint is bool else "text"
-        raise InputError(f"{name} is {value!r}: {wanted} is needed.")
+        raise InputError(f"`{name}` is {value!r}: {wanted} is needed.")
     try:
         converted = hint(value)
         if hint is int and converted != value:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         wanted = "a whole number" if hint is int else "a number"
-        raise InputError(f"{name} is {value!r}: {wanted} is needed.") from None
+        raise InputError(f"`{name}` is {value!r}: {wanted} is needed.") from None
     return converted
 
 
 def _check_bounds(name: str, value: Any, about: Mapping[str, Any]) -> None:
     low, high = about["low"], about["high"]
     if low is not None and not value >= low:
-        raise InputError(f"{name} is {value}: {low:g} or more is needed.")
+        raise InputError(f"`{name}` is {value}: {low:g} or more is needed.")
     if high is not None and not value <= high:
-        raise InputError(f"{name} is {value}: {high:g} or less is needed.")
+        raise InputError(f"`{name}` is {value}: {high:g} or less is needed.")

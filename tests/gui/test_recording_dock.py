@@ -334,7 +334,7 @@ def test_what_a_dropped_recording_lacks_is_asked_for_in_the_dock(
     with pytest.raises(InputError, match="frames there are per second"):
         viewer.open(str(folder), plugin="napari-xcebra")
     dock = docked_widget(viewer, "Recording").widget()
-    assert "frames there are per second" in dock.notice.text
+    assert "per second: give “Frame rate (Hz)”, such as 30." in dock.notice.text
     assert dock.form.path.path == folder
     settings = dock.form.settings
     settings.value = replace(settings.value, rate=15.0)

@@ -66,7 +66,7 @@ def test_every_ending_gives_the_same_traces(traces_file):
 
 
 def test_a_missing_rate_is_asked_for(traces_file):
-    with pytest.raises(InputError, match="frames there are per second: give rate"):
+    with pytest.raises(InputError, match="frames there are per second: give `rate`"):
         open_recording(traces_file)
 
 
@@ -121,7 +121,7 @@ def test_more_columns_than_rows_are_frames_if_nothing_else_tells(tmp_path):
     np.save(tmp_path / "F.npy", TRACES.T)
     recording = open_recording(tmp_path / "F.npy", rate=1.0)
     np.testing.assert_array_equal(recording.traces, TRACES)
-    assert any("set layout to frames-cells if it is wrong" in note for note in recording.notes)
+    assert any("set `layout` to frames-cells if it is wrong" in note for note in recording.notes)
 
 
 @pytest.mark.parametrize("layout", ["frames-cells", "cells-frames"])

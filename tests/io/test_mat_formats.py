@@ -134,7 +134,7 @@ def test_sparse_weights_get_a_sentence(path):
 
 def test_without_a_rate_the_user_is_asked_for_it(path):
     save(path, "v73", "output", EXTRACT)
-    with pytest.raises(InputError, match="give rate"):
+    with pytest.raises(InputError, match="give `rate`"):
         open_recording(path)
 
 

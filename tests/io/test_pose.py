@@ -172,7 +172,7 @@ def test_poses_that_cannot_be_used_get_a_sentence(tmp_path):
     names, values = poses(("",))
     values[:, 2::3] = 0.2
     write_csv(tmp_path / "v.csv", names, values)
-    with pytest.raises(InputError, match=r"as likely as 0\.9: set likelihood lower"):
+    with pytest.raises(InputError, match=r"as likely as 0\.9: set `likelihood` lower"):
         deeplabcut.load(tmp_path / "v.csv", OpenSettings())
     write_table(tmp_path / "v.h5", ["a", "b"], np.zeros((5, 2)))
     with pytest.raises(InputError, match="no poses"):

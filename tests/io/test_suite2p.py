@@ -117,7 +117,7 @@ def test_files_that_are_missing_are_said_to_be(plane):
 
 def test_without_options_the_rate_is_asked_for_and_the_field_is_as_far_as_the_rois_reach(plane):
     (plane / "ops.npy").unlink()
-    with pytest.raises(InputError, match="frames there are per second: give rate"):
+    with pytest.raises(InputError, match="frames there are per second: give `rate`"):
         raw(plane)
     recording = raw(plane, rate=15.0)
     assert recording.footprints.shape == (FIELD.row.max() + 1, FIELD.column.max() + 1)
@@ -513,7 +513,7 @@ def test_folders_of_both_versions_open(shared_data, inside, cells, accepted, fie
 
 def test_the_real_recording_without_options_opens_given_a_rate(shared_data):
     folder = shared_data / "suite2p-real-219-cells"
-    with pytest.raises(InputError, match="give rate"):
+    with pytest.raises(InputError, match="give `rate`"):
         open_recording(folder)
     for kind in ("raw", "dff"):
         recording = open_recording(folder, rate=30.0, traces=kind)

@@ -38,7 +38,7 @@ def test_a_number_beyond_its_bounds_is_refused_with_the_bound(knob):
     low, high = knob.metadata["low"], knob.metadata["high"]
     step = 1 if knob.type == "int" else 1e-3 * max(1.0, low)
     assert the_sentence(**{knob.name: low - step}) == (
-        f"{knob.name} is {low - step}: {low:g} or more is needed."
+        f"`{knob.name}` is {low - step}: {low:g} or more is needed."
     )
     assert f"{high:g} or less is needed." in the_sentence(**{knob.name: high + max(step, 1)})
 
@@ -81,11 +81,11 @@ def test_the_choices_are_those_of_the_paper_and_more():
 )
 def test_a_value_of_the_wrong_type_is_refused_with_the_name_and_the_value(knob, value):
     message = the_sentence(**{knob: value})
-    assert message.startswith(f"{knob} is {value!r}: ")
+    assert message.startswith(f"`{knob}` is {value!r}: ")
 
 
 def test_not_a_number_is_within_no_bounds():
-    assert the_sentence(lambda_=float("nan")).startswith("lambda_ is nan")
+    assert the_sentence(lambda_=float("nan")).startswith("`lambda_` is nan")
 
 
 def test_whole_numbers_may_come_as_floats_and_floats_as_whole_numbers():
@@ -95,7 +95,7 @@ def test_whole_numbers_may_come_as_floats_and_floats_as_whole_numbers():
 
 
 def test_settling_and_raising_take_no_more_than_all_steps():
-    assert "settle + ramp is 1.3" in the_sentence(settle=0.6, ramp=0.7)
+    assert "`settle` + `ramp` is 1.3" in the_sentence(settle=0.6, ramp=0.7)
     assert FitSettings(settle=0.6, ramp=0.4).ramp == 0.4
 
 
@@ -131,5 +131,5 @@ def test_settings_cannot_be_changed_after_they_were_checked():
     ],
 )
 def test_a_value_of_another_kind_is_refused_not_converted(knob, value):
-    with pytest.raises(InputError, match=f"{knob} is .* is needed"):
+    with pytest.raises(InputError, match=f"`{knob}` is .* is needed"):
         FitSettings(**{knob: value})

@@ -107,18 +107,18 @@ def test_a_guard_longer_than_the_recording_allows_still_leaves_training_frames()
 @pytest.mark.parametrize(
     ("recording", "settings", "words"),
     [
-        (a_recording(400), {"batch_size": 512}, ["400", "batch_size (512)", "needed"]),
-        (a_recording(20), {"window": 50}, ["20 usable frames", "window (50)", "needed"]),
+        (a_recording(400), {"batch_size": 512}, ["400", "`batch_size` (512)", "needed"]),
+        (a_recording(20), {"window": 50}, ["20 usable frames", "`window` (50)", "needed"]),
         (
             a_recording(3000, starts=range(0, 3000, 10)),
             {"window": 12},
-            ["longest trial has 10", "window (12)", "time_offset (1)", "needed"],
+            ["longest trial has 10", "`window` (12)", "`time_offset` (1)", "needed"],
         ),
         (a_recording(3000, excluded=range(3000)), {}, ["0 usable frames", "needed"]),
         (
             a_recording(3000),
             {"blocks": 100, "window": 10},
-            ["of 100 held-out blocks", "window (10)", "fewer blocks"],
+            ["of 100 held-out blocks", "`window` (10)", "fewer `blocks`"],
         ),
     ],
     ids=["batch", "window", "short trials", "all excluded", "blocks too short"],

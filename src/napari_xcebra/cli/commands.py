@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from napari_xcebra.cli.flags import (
+    FLAGS,
     factors_from,
     frames_from,
     kinds_from,
     opening_from,
     settings_from,
 )
+from napari_xcebra.knobs import worded
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def info(arguments: argparse.Namespace) -> None:
     """Show what a recording holds."""
     from napari_xcebra.cli.recording_report import recording_tables
 
-    print(recording_tables(_recording(arguments)))
+    print(worded(recording_tables(_recording(arguments)), FLAGS))
 
 
 def fit(arguments: argparse.Namespace) -> None:
@@ -213,7 +215,7 @@ def _output(arguments: argparse.Namespace) -> Path:
 def _say(arguments: argparse.Namespace, *lines: str) -> None:
     if not arguments.quiet:
         for line in lines:
-            print(line)
+            print(worded(line, FLAGS))
 
 
 WHAT = {

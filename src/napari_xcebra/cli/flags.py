@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from napari_xcebra.attribution.method_notes import METHODS
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.knobs import choices_of
+from napari_xcebra.knobs import choices_of, worded
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import KINDS, InputError, Kind
 
@@ -74,6 +74,14 @@ def flag(knob: str) -> str:
     ('--lambda', '--batch-size')
     """
     return "--" + knob.rstrip("_").replace("_", "-")
+
+
+FLAGS = {
+    knob.name: flag(knob.name)
+    for settings in (OpenSettings, FitSettings)
+    for knob in fields(settings)
+} | {"factors": "--factor"}
+"""What the command line calls what a sentence of the library names."""
 
 
 def settings_from(arguments: argparse.Namespace) -> FitSettings:
@@ -155,4 +163,4 @@ def _help(knob: Field[Any]) -> str:
     assert knob.default is not MISSING
     default = {True: "yes", False: "no"}.get(knob.default) if knob.type == "bool" else knob.default
     bounds = "" if low is None else f"; {low:g} to {high:g}"
-    return f"{knob.metadata['help']} (default {default}{bounds})".replace("%", "%%")
+    return f"{worded(knob.metadata['help'], FLAGS)} (default {default}{bounds})".replace("%", "%%")

@@ -14,11 +14,13 @@ from typing import NoReturn
 from napari_xcebra.cli import commands
 from napari_xcebra.cli.flags import (
     FACTORS_HELP,
+    FLAGS,
     add_attribution_flags,
     add_output_flags,
     add_recording_flags,
     add_settings_flags,
 )
+from napari_xcebra.knobs import worded
 from napari_xcebra.recording import InputError
 
 PROGRAM = "napari-xcebra"
@@ -55,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("Interrupted.", file=sys.stderr)
         return INTERRUPTED
     except (InputError, OSError) as error:
-        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: {worded(str(error), FLAGS)}", file=sys.stderr)
         return WRONG
     return 0
 

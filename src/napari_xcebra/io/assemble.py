@@ -85,8 +85,7 @@ def _frame_clock(found: Extraction, settings: OpenSettings, path: Path) -> tuple
         rate = 1 / float(np.median(np.diff(found.times)))
     if not rate:
         raise InputError(
-            f"{path} does not say how many frames there are per second: give rate "
-            "(on the command line --rate), such as 30."
+            f"{path} does not say how many frames there are per second: give `rate`, such as 30."
         )
     if found.times is None or settings.rate:
         return float(rate), np.arange(found.n_frames) / rate

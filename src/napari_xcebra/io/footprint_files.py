@@ -198,7 +198,7 @@ class Regions:
     def _refuse(self, found: int, n_cells: int, others: str = "") -> None:
         raise InputError(
             f"{self.name} has {found} cells{others} but the traces have {n_cells}: one region a "
-            "cell is needed (if the traces lie the other way round, set layout)."
+            "cell is needed (if the traces lie the other way round, set `layout`)."
         )
 
 

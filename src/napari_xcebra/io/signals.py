@@ -38,7 +38,7 @@ def chosen_traces(
     kind = settings.traces if settings.traces != "auto" else next(iter(choices))
     if kind not in choices:
         raise InputError(
-            f"{path} has no {kind} traces; it has: {', '.join(choices)}. Set traces to one of "
+            f"{path} has no {kind} traces; it has: {', '.join(choices)}. Set `traces` to one of "
             "these."
         )
     return choices[kind].traces, (f"Traces are {choices[kind].how}.",)

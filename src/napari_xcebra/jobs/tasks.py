@@ -55,7 +55,7 @@ class FitTask:
 
     doing: ClassVar[str] = "Training"
     sparing: ClassVar[str] = (
-        "lower batch_size or window, use fewer cells or frames, or set device to cpu"
+        "lower `batch_size` or `window`, use fewer cells or frames, or set `device` to cpu"
     )
 
     recording: Recording
@@ -102,7 +102,7 @@ class AttributeTask:
     """Score every cell, as `attribution.attribute` does; the result is an `Attribution`."""
 
     doing: ClassVar[str] = "Attribution"
-    sparing: ClassVar[str] = "ask for fewer frames, or set device to cpu"
+    sparing: ClassVar[str] = "ask for fewer frames, or set `device` to cpu"
 
     fit: Fit
     recording: Recording
@@ -142,7 +142,7 @@ class OverTimeTask:
     """
 
     doing: ClassVar[str] = "Attribution over time"
-    sparing: ClassVar[str] = "ask for fewer frames, or set device to cpu"
+    sparing: ClassVar[str] = "ask for fewer frames, or set `device` to cpu"
 
     fit: Fit
     recording: Recording
@@ -190,7 +190,7 @@ class EmbedTask:
     """Embedding at some frames, all if not given: (frames asked for, latents) float32."""
 
     doing: ClassVar[str] = "Embedding"
-    sparing: ClassVar[str] = "ask for fewer frames, or set device to cpu"
+    sparing: ClassVar[str] = "ask for fewer frames, or set `device` to cpu"
 
     fit: Fit
     recording: Recording

@@ -61,7 +61,7 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError):
-        raise InputError(f"device is {name!r}, which this computer does not have.") from None
+        raise InputError(f"`device` is {name!r}, which this computer does not have.") from None
     return device
 
 

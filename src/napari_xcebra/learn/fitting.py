@@ -115,7 +115,7 @@ def _notes(training: Training) -> tuple[str, ...]:
     if share > 0.02:
         notes.append(
             f"{share:.0%} of the embedding lies at its bound (±{training.encoder.bound:g}), where "
-            "its gradient vanishes: raise bound or time_offset."
+            "its gradient vanishes: raise `bound` or `time_offset`."
         )
     return tuple(notes)
 

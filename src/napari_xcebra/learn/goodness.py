@@ -59,7 +59,7 @@ def check_measurable(training: Training) -> None:
             if sum(matched) < 2:
                 raise InputError(
                     f"Factor {part.name!r} has values that no two held-out blocks share: the fit "
-                    "could not be measured; use fewer blocks, or a variable that repeats."
+                    "could not be measured; use fewer `blocks`, or a variable that repeats."
                 )
 
 

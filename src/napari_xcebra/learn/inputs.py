@@ -57,7 +57,7 @@ def inputs_for(recording: Recording, frames: np.ndarray, settings: FitSettings) 
     use = np.asarray(recording.accepted) if settings.accepted_only else np.ones(recording.n_cells)
     columns = np.flatnonzero(use)
     if len(columns) == 0:
-        raise InputError("No cell is accepted: accept some, or set accepted_only to False.")
+        raise InputError("No cell is accepted: accept some, or turn `accepted_only` off.")
     smoothing = settings.smoothing * recording.rate
     traces = smooth(recording.traces[:, columns], recording, smoothing)[frames]
     mean, scale = traces.mean(0, dtype=np.float64), traces.std(0, dtype=np.float64)

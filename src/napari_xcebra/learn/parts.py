@@ -101,7 +101,7 @@ def as_factors(factors: Factors | None, settings: FitSettings) -> dict[str, Fact
     """Factors as the user may write them: a name, a list of names, or a `Factor`."""
     if not isinstance(factors or {}, Mapping):
         raise InputError(
-            f"factors is {factors!r}: names with their variables are needed, such as "
+            f"`factors` is {factors!r}: names with their variables are needed, such as "
             '{"place": ["position"]}.'
         )
     resolved = {}
@@ -112,8 +112,8 @@ def as_factors(factors: Factors | None, settings: FitSettings) -> dict[str, Fact
         return {}
     if not resolved:
         raise InputError(
-            f"factors is empty: mode {settings.mode!r} needs at least one, such as "
-            '{"place": ["position"]}; mode "time" needs none.'
+            f"`mode` {settings.mode!r} needs at least one of `factors`, each with its behaviour "
+            "variables; `mode` 'time' needs none."
         )
     return resolved
 

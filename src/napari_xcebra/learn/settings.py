@@ -30,7 +30,7 @@ class FitSettings:
     >>> FitSettings(batch_size=1)
     Traceback (most recent call last):
     ...
-    napari_xcebra.recording.InputError: batch_size is 1: 16 or more is needed.
+    napari_xcebra.recording.InputError: `batch_size` is 1: 16 or more is needed.
     """
 
     mode: Mode = knob(
@@ -64,7 +64,7 @@ class FitSettings:
     )
     label_offset: int = knob(
         0,
-        "frames over which a label's steps are taken (0: as many as a step of label_step needs)",
+        "frames over which a label's steps are taken (0: as many as a step of `label_step` needs)",
         low=0,
         high=10_000,
     )
@@ -100,7 +100,7 @@ class FitSettings:
     power: float = knob(1.0, "exponent p of the power similarity", low=0.1, high=10.0)
     temperature: Temperature = knob(
         "matched",
-        "matched: to the variance of the label's steps; fixed: to temperature_value; learned",
+        "matched: to the variance of the label's steps; fixed: to `temperature_value`; learned",
     )
     temperature_value: float = knob(
         1.0, "temperature τ where it is fixed, and where learning starts", low=1e-4, high=1e4
@@ -124,8 +124,8 @@ class FitSettings:
         check_knobs(self)
         if self.settle + self.ramp > 1:
             raise InputError(
-                f"settle + ramp is {self.settle + self.ramp:g}: the two shares of the steps must "
-                "not exceed 1."
+                f"`settle` + `ramp` is {self.settle + self.ramp:g}: the two shares of the steps "
+                "must not exceed 1."
             )
 
     @property

@@ -99,20 +99,20 @@ def _check(split: Split, recording: Recording, settings: FitSettings, offset: in
     longest = int(np.bincount(recording.segment[~np.asarray(recording.excluded)]).max(initial=0))
     if longest < settings.window + offset:
         raise InputError(
-            f"The longest trial has {longest} usable frames: window ({settings.window}) + "
-            f"time_offset ({offset}) frames are needed in at least one trial."
+            f"The longest trial has {longest} usable frames: `window` ({settings.window}) + "
+            f"`time_offset` ({offset}) frames are needed in at least one trial."
         )
     pairs = len(split.training.pairs(offset))
     if pairs < settings.batch_size:
         raise InputError(
             f"{pairs} frames are left for training pairs, of {recording.n_frames} in the "
-            f"recording: at least batch_size ({settings.batch_size}) are needed; record longer or "
-            "lower batch_size, window, time_offset or held_out."
+            f"recording: at least `batch_size` ({settings.batch_size}) are needed; record longer "
+            "or lower `batch_size`, `window`, `time_offset` or `held_out`."
         )
     blocks = np.unique(split.block[split.held_out.pairs(offset)])
     if len(blocks) < settings.blocks:
         raise InputError(
-            f"Only {len(blocks)} of {settings.blocks} held-out blocks are long enough for window "
-            f"({settings.window}) + time_offset ({offset}) frames: use fewer blocks, "
-            "a larger held_out or a longer recording."
+            f"Only {len(blocks)} of {settings.blocks} held-out blocks are long enough for `window` "
+            f"({settings.window}) + `time_offset` ({offset}) frames: use fewer `blocks`, "
+            "a larger `held_out` or a longer recording."
         )

@@ -118,7 +118,7 @@ class Training:
         if latents > cells:
             raise InputError(
                 f"The embedding has {latents} latents but only {cells} cells are in use: at most "
-                "as many latents as cells are possible; lower time_latents or name fewer factors."
+                "as many latents as cells are possible; lower `time_latents` or name fewer factors."
             )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
@@ -178,7 +178,7 @@ class Training:
         if not np.isfinite(values[:-1]).all():
             raise TrainingDiverged(
                 f"Training diverged at step {self.step}: the loss is no longer a finite number. "
-                "Lower learning_rate, or set include_positive, and train again."
+                "Lower `learning_rate`, or set `include_positive`, and train again."
             )
         loss = dict(zip(self.loss_names, values[:-1], strict=True))
         progress = Progress(

@@ -11,9 +11,10 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFormLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.knobs import choices_of
+from napari_xcebra.knobs import choices_of, title_of
 from napari_xcebra.widgets.fold import Fold
 from napari_xcebra.widgets.wheel import spare_from_wheel
+from napari_xcebra.widgets.wording import in_dock
 
 Settings = TypeVar("Settings")
 
@@ -81,19 +82,13 @@ class SettingsForm(QWidget, Generic[Settings]):
         try:
             _ = self.value
         except InputError as error:
-            return str(error)
+            return in_dock(str(error))
         return ""
-
-
-def title_of(knob: Field[Any]) -> str:
-    """What a form calls a knob."""
-    words = knob.name.rstrip("_").replace("_", " ")
-    return knob.metadata["title"] or words[:1].upper() + words[1:]
 
 
 def _widget_for(cls: type, knob: Field[Any], value: Any) -> Any:
     about = knob.metadata
-    help = about["help"][:1].upper() + about["help"][1:] + "."
+    help = in_dock(about["help"][:1].upper() + about["help"][1:] + ".")
     hint = get_type_hints(cls)[knob.name]
     options: dict[str, Any] = {"tooltip": help}
     if choices := choices_of(cls, knob.name):

@@ -14,6 +14,7 @@ from napari_xcebra.widgets.fact_list import FactList
 from napari_xcebra.widgets.fold import Fold
 from napari_xcebra.widgets.overview import Look, facts, look_into
 from napari_xcebra.widgets.variables_table import VariablesTable
+from napari_xcebra.widgets.wording import in_dock
 
 
 class FoundPanel(QWidget):
@@ -61,11 +62,11 @@ class FoundPanel(QWidget):
 
     def _cannot_look(self, sentence: str, details: str) -> None:
         """Traces on disk may have been moved since."""
-        self.notes.setText(f"• {escape(sentence)}<br>{self.notes.text()}")
+        self.notes.setText(f"• {escape(in_dock(sentence))}<br>{self.notes.text()}")
 
     def _describe(self, recording: Recording, look: Look | None = None) -> None:
         self.facts.show_facts(facts(recording, look))
         self.table.setVisible(bool(recording.behavior))
         self.table.show_recording(recording, look)
-        self.notes.setText("<br>".join(f"• {escape(note)}" for note in recording.notes))
+        self.notes.setText("<br>".join(f"• {escape(in_dock(note))}" for note in recording.notes))
         self._how.setVisible(bool(recording.notes))

@@ -7,6 +7,8 @@ from typing import Literal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout
 
+from napari_xcebra.widgets.wording import in_dock
+
 Tone = Literal["plain", "good", "warning", "problem"]
 
 # readable on napari's dark and light background alike
@@ -45,7 +47,7 @@ class Notice(QFrame):
 
     def say(self, sentence: str, tone: Tone = "plain", details: str = "") -> None:
         """Show a sentence; `details` open on a click."""
-        self._text.setText(sentence)
+        self._text.setText(in_dock(sentence))
         self._details.setPlainText(details)
         self._more.setChecked(False)
         self._more.setVisible(bool(details))

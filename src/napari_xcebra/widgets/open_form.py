@@ -15,6 +15,7 @@ from napari_xcebra.readers import recognised
 from napari_xcebra.widgets.forms import SettingsForm
 from napari_xcebra.widgets.path_fields import PathField, PathList
 from napari_xcebra.widgets.recent import recent_paths
+from napari_xcebra.widgets.wording import in_dock
 
 AT_LEAST = {
     "rate": "as the file says",
@@ -98,7 +99,7 @@ class OpenForm(QWidget):
         try:
             _ = self.opening
         except InputError as error:
-            return str(error)
+            return in_dock(str(error))
         return ""
 
     def take(self, paths: Sequence[str]) -> None:

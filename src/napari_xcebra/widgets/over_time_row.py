@@ -6,6 +6,7 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_xcebra.widgets.number_box import NumberBox
+from napari_xcebra.widgets.wording import in_dock
 
 MOST_SECONDS = 60.0
 
@@ -56,5 +57,5 @@ class OverTimeRow(QWidget):
 
     def show_status(self, sentence: str) -> None:
         """Say what is being computed."""
-        self.status.setText(sentence)
+        self.status.setText(in_dock(sentence))
         self.status.setVisible(bool(sentence))

@@ -15,6 +15,8 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_xcebra.widgets.wording import in_dock
+
 ROW_HEIGHT = 26
 SMALL = "QPushButton { padding: 2px 7px; } QPushButton::menu-indicator { width: 0; }"
 
@@ -54,7 +56,7 @@ class Panel(QWidget):
 
     def say(self, sentence: str) -> None:
         """Show a sentence in the place of the view."""
-        self._message.setText(sentence)
+        self._message.setText(in_dock(sentence))
         self._stack.setCurrentIndex(0)
 
     def show_view(self) -> None:

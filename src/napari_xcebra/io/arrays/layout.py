@@ -36,7 +36,7 @@ class Layout:
         text = f"{name} was read as {shape[0]} {first} × {shape[1]} {second}: {self.why}"
         other = "frames-cells" if self.cells_first else "cells-frames"
         return (
-            f"{text} (a guess; set layout to {other} if it is wrong)."
+            f"{text} (a guess; set `layout` to {other} if it is wrong)."
             if self.guessed
             else f"{text}."
         )
@@ -66,7 +66,7 @@ def layout_of(
         Gives the name of what has just that many cells, such as a label image, or None.
     """
     if settings.layout != "auto":
-        return Layout(settings.layout == "cells-frames", "as layout says")
+        return Layout(settings.layout == "cells-frames", "as `layout` says")
     rows, columns = array.shape
     fitting = {n_cells: fits(n_cells) for n_cells in (rows, columns)}
     if (fitting[rows] is None) != (fitting[columns] is None):

@@ -135,7 +135,7 @@ def _clock(path: Path, table: pd.DataFrame) -> tuple[tuple[str, float] | None, l
         if not _ascends(table[name].to_numpy(np.float64)):
             raise InputError(
                 f"Column {name} of {path} does not ascend: a later time for each frame is needed "
-                "(or remove the column and give rate)."
+                "(or remove the column and give `rate`)."
             )
         return (name, scale), []
     first = table.columns[0]

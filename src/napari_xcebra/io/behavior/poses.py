@@ -67,18 +67,18 @@ def behavior_of(
         unsure, found = unsure + int(low.sum()), found + int(present.sum())
         label = f"{track.animal}_{track.part}" if track.animal and len(animals) > 1 else track.part
         if np.isnan(points).all():
-            notes.append(f"{label} of {name} is nowhere as likely as likelihood asks: left out.")
+            notes.append(f"{label} of {name} is nowhere as likely as `likelihood` asks: left out.")
             continue
         series.append(Series(label, points, unit="px", kind="continuous", sparse=sparse))
     if not series:
         raise InputError(
             f"{name} has no body part that is anywhere as likely as {settings.likelihood:g}: set "
-            "likelihood lower."
+            "`likelihood` lower."
         )
     if unsure:
         notes.insert(
             0,
             f"{100 * unsure / found:.2g} % of the points in {name} are less likely than "
-            f"{settings.likelihood:g} and taken as not known (likelihood).",
+            f"{settings.likelihood:g} and taken as not known (`likelihood`).",
         )
     return Behavior(tuple(series), notes=tuple(notes), name=name)

@@ -43,7 +43,7 @@ def misplaced(who: str, clock: Clock) -> str | None:
     if times[0] > _YEAR_2000 > frames[-1]:
         sentence += " It counts from 1970 or so (Unix time), the imaging from its first frame."
     return (
-        f"{sentence} Set offset to the seconds between the two ({frames[0] - times[0]:.10g} if "
+        f"{sentence} Set `offset` to the seconds between the two ({frames[0] - times[0]:.10g} if "
         "both began together), or name the unit in the header, such as time_ms."
     )
 

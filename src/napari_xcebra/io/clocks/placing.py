@@ -158,10 +158,10 @@ def _wrong_length(series: Series, n_frames: int) -> str:
     rows = len(series.values)
     sentence = (
         f"{series.name} has {rows} rows but the traces have {n_frames} frames: one row a frame is "
-        "needed, or a column of times, or the samples per second as behavior_rate."
+        "needed, or a column of times, or the samples per second as `behavior_rate`."
     )
     if rows > 2 * n_frames:
-        sentence += " If the traces are transposed, set layout."
+        sentence += " If the traces are transposed, set `layout`."
     return sentence
 
 

@@ -118,7 +118,7 @@ def _nowhere(intervals: Intervals, times: np.ndarray, offset: float) -> str:
     return (
         f"{intervals.name} reach from {start + offset:g} s to {stop + offset:g} s and the frames "
         f"from {np.nanmin(times):g} s to {np.nanmax(times):g} s: none of them holds a frame. Set "
-        "offset to bring the two clocks together, or give the times in seconds."
+        "`offset` to bring the two clocks together, or give the times in seconds."
     )
 
 

@@ -44,8 +44,8 @@ def check_trigger(behaviors: Sequence[Behavior], settings: OpenSettings) -> None
     names = [series.name for behavior in behaviors for series in behavior.series]
     if settings.trigger not in names:
         raise InputError(
-            f"There is no column {settings.trigger!r} in the behaviour to take as trigger; it has: "
-            f"{', '.join(names) or 'none'}."
+            f"There is no column {settings.trigger!r} in the behaviour to take as `trigger`; it "
+            f"has: {', '.join(names) or 'none'}."
         )
 
 
@@ -99,7 +99,7 @@ def _from_series(series: Series, n_frames: int, settings: OpenSettings) -> Marke
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise InputError(f"{series.name} has several columns: one is needed as trigger.")
+        raise InputError(f"{series.name} has several columns: one is needed as `trigger`.")
     times = sample_times(series, settings)
     kept = np.isfinite(times) & np.isfinite(values)
     order = np.argsort(times[kept], kind="stable")

@@ -164,7 +164,7 @@ def placed(
     if not certain and not swap:
         note = (
             "The file does not tell rows from columns of the footprints: if they do not lie on the "
-            "cells of the image, open it with swap_axes."
+            "cells of the image, open it with `swap_axes`."
         )
     footprints = candidates[turn]
     if not masks.exact and fitting[turn]:
