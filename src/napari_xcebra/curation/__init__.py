@@ -9,10 +9,12 @@ from napari_xcebra.curation.changes import (
     Change,
     Status,
 )
+from napari_xcebra.curation.continuing import open_curation, read_curation
 from napari_xcebra.curation.decisions import Curation
-from napari_xcebra.curation.journal import Journal, JournalInUse, Summary, summary_of
+from napari_xcebra.curation.journal import Journal, JournalInUse
+from napari_xcebra.curation.lines import Summary, summary_of
 from napari_xcebra.curation.order import ORDERS, Filter, Queue, centroids_of, ordered
-from napari_xcebra.curation.places import journal_path, journals_of, open_curation, read_curation
+from napari_xcebra.curation.places import journal_path, journals_of
 
 __all__ = [
     "ACCEPTED",

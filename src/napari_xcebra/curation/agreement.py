@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from napari_xcebra.curation.changes import ACCEPTED, UNDECIDED
 from napari_xcebra.curation.decisions import Curation
 from napari_xcebra.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RESAMPLES = 2000
 _CLASSES = ("accepted", "rejected")
@@ -86,6 +89,8 @@ def agreement(
     >>> result.n_cells, round(result.kappa, 3)
     (4, 0.5)
     """
+    import pandas as pd
+
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise InputError(

@@ -7,11 +7,9 @@ when the journal is read again.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from psygnal import Signal
 
 from napari_xcebra.curation.changes import (
@@ -28,9 +26,12 @@ from napari_xcebra.curation.changes import (
     Status,
     is_step,
 )
+from napari_xcebra.curation.lines import now
 from napari_xcebra.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from napari_xcebra.curation.journal import Journal
 
 
@@ -144,6 +145,8 @@ class Curation:
 
     def table(self) -> pd.DataFrame:
         """One row a cell: cell, status, by ("hand", "threshold"), tags, note, curator, time."""
+        import pandas as pd
+
         tags: list[list[str]] = [[] for _ in range(self.n_cells)]
         for tag in sorted(self.all_tags):
             for cell in np.flatnonzero(self._columns[TAG + tag]):
@@ -350,8 +353,3 @@ class Curation:
     def _tell(self, change: Change) -> Change:
         self.changed.emit(change.cells)
         return change
-
-
-def now() -> str:
-    """Local time with its offset, as in 2026-11-16T09:30:00+01:00."""
-    return datetime.now().astimezone().isoformat(timespec="seconds")

@@ -1,0 +1,312 @@
+import json
+import os
+
+import numpy as np
+import pytest
+
+from napari_xcebra.curation import (
+    Curation,
+    Journal,
+    JournalInUse,
+    read_curation,
+    summary_of,
+)
+from napari_xcebra.curation import journal as journal_module
+from napari_xcebra.curation.lines import read_journal
+from napari_xcebra.errors import InputError
+
+IDS = np.array([10, 20, 30, 40])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "journal.jsonl"
+
+
+def opened(path, **others):
+    return Curation(IDS, journal=Journal(path, curator="Ann", **others))
+
+
+def five_steps(path):
+    """Accept, reject, undo, tag, note: five lines after the header and the opening."""
+    with opened(path) as curation:
+        curation.decide(0, "accepted")
+        curation.decide([1, 2], "rejected")
+        curation.undo()
+        curation.tag(3, "place")
+        curation.write_note(3, "bright")
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def test_each_decision_is_on_disk_when_the_call_returns(path, monkeypatch):
+    with opened(path) as curation:
+        flushed = []
+        flush = os.fsync
+        monkeypatch.setattr(os, "fsync", lambda file: flushed.append(flush(file)))
+        curation.decide(2, "accepted")
+        assert len(flushed) == 1
+        last = json.loads(path.read_bytes().splitlines()[-1])
+        assert last["cells"] == [30]
+        assert (last["status"], last["curator"]) == ("accepted", "Ann")
+
+
+def test_an_earlier_session_can_be_undone_after_reopening(path):
+    five_steps(path)
+    with opened(path) as curation:
+        assert curation.undo().sentence == "Wrote a note on cell 40."
+        curation.undo()
+        assert curation.undo().sentence == "Accepted cell 10."
+        assert not curation.can_undo
+
+
+def test_what_was_undone_and_overwritten_stays_in_the_journal(path):
+    five_steps(path)
+    steps = read_journal(path).steps
+    assert [step["do"] for step in steps] == ["decide", "decide", "undo", "tag", "note"]
+    assert steps[1]["cells"] == [20, 30]
+
+
+def test_decisions_are_found_by_id_when_the_cells_come_in_another_order(path):
+    five_steps(path)
+    other = Curation(IDS[::-1], journal=Journal(path, read_only=True))
+    assert other.status_of(3) == "accepted"
+    assert other.note(0) == "bright"
+
+
+def test_a_torn_line_is_told_once_and_everything_before_it_is_kept(path):
+    lines = five_steps(path)
+    path.write_bytes(b"".join(lines)[:-9])
+    with opened(path) as curation:
+        assert len(curation.notes) == 1
+        assert "cut off" in curation.notes[0]
+        assert curation.tags(3) == {"place"} and curation.note(3) == ""
+        curation.write_note(3, "once more")
+    assert path.read_bytes().startswith(b"".join(lines)[:-9])
+    with opened(path) as curation:
+        assert curation.notes == ()
+        assert curation.note(3) == "once more"
+
+
+@pytest.mark.parametrize("line", [2, 3, 4, 5, 6])
+def test_a_damaged_line_in_the_middle_costs_that_line_alone(path, line):
+    """Undo and redo name their step, so that a lost line does not make them undo another."""
+    lines = [*five_steps(path), *five_steps_more(path)]
+    lines[line] = b"\xff" + lines[line][1:]
+    path.write_bytes(b"".join(lines))
+    with opened(path) as curation:
+        assert len(curation.notes) == 1
+        assert f"damaged in line {line + 1}:" in curation.notes[0]
+        accepted = "undecided" if line == 2 else "accepted"
+        # without the line that undid it, the rejection is undone by what follows it
+        assert curation.status_of(0) == accepted
+        assert [curation.status_of(cell) for cell in (1, 2)] == ["undecided"] * 2
+        assert curation.tags(3) == (frozenset() if line == 5 else {"place"})
+        assert curation.note(3) == ("" if line == 6 else "bright")
+        assert curation.tags(0) == {"red"}
+    assert path.read_bytes().startswith(b"".join(lines))
+
+
+def five_steps_more(path):
+    """Lines of one more session, with a tag that tells that it was reached."""
+    before = path.read_bytes()
+    with opened(path) as curation:
+        curation.tag(0, "red")
+    return path.read_bytes()[len(before) :].splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"do": "decide"}',
+        b"[1, 2]",
+        b"{}",
+        b'{"do": "explode", "curator": "", "time": "2026-11-16T10:00:00"}',
+        b'{"do": "undo", "of": "all", "curator": "", "time": "2026-11-16T10:00:00"}',
+        b'{"do": "undo", "of": 1, "curator": "", "time": "yesterday"}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_line_that_means_nothing_is_passed_over_and_told(path, line):
+    lines = five_steps(path)
+    path.write_bytes(b"".join([*lines[:3], line + b"\n", *lines[3:]]))
+    with opened(path) as curation:
+        assert "damaged in line 4:" in curation.notes[0]
+        assert curation.note(3) == "bright"
+
+
+def test_a_damaged_first_line_keeps_the_decisions_and_is_told(path):
+    lines = five_steps(path)
+    path.write_bytes(b"".join([b"?" + lines[0], *lines[1:]]))
+    with opened(path) as curation:
+        assert any("which recording" in note for note in curation.notes)
+        assert curation.status_of(0) == "accepted"
+
+
+def test_a_file_that_is_no_journal_is_left_alone(path):
+    path.write_text("cell,score\n1,0.5\n")
+    with pytest.raises(InputError, match="not a journal"):
+        opened(path)
+    assert path.read_text() == "cell,score\n1,0.5\n"
+
+
+def test_a_journal_of_a_later_version_is_left_alone(path):
+    lines = five_steps(path)
+    lines[0] = lines[0].replace(b'"format": 1', b'"format": 99')
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(InputError, match="later version"):
+        opened(path)
+    assert path.read_bytes() == b"".join(lines)
+
+
+def test_a_crash_while_the_first_line_is_written_does_no_harm(path):
+    whole = five_steps(path)[0]
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with opened(path) as curation:
+            curation.decide(0, "accepted")
+        with opened(path) as curation:
+            assert curation.status_of(0) == "accepted"
+
+
+def test_a_journal_in_which_nothing_was_decided_leaves_no_file(path):
+    opened(path).close()
+    assert not path.exists()
+
+
+def test_a_journal_whose_only_decision_is_damaged_is_not_removed(path):
+    lines = five_steps(path)
+    path.write_bytes(b"".join([*lines[:2], b"?" + lines[2]]))
+    opened(path).close()
+    assert path.read_bytes().startswith(b"".join([*lines[:2], b"?" + lines[2]]))
+
+
+def test_a_second_window_is_told_and_may_look(path):
+    with opened(path) as first:
+        first.decide(0, "accepted")
+        with pytest.raises(JournalInUse, match=r"by Ann \(this napari on"):
+            opened(path)
+        second = opened(path, read_only=True)
+        assert second.status_of(0) == "accepted"
+        with pytest.raises(InputError, match="looked at"):
+            second.decide(1, "accepted")
+        assert second.status_of(1) == "undecided"
+    with opened(path) as second:
+        assert second.decide(1, "accepted")
+
+
+def test_after_closing_nothing_is_decided_unwritten(path):
+    curation = opened(path)
+    curation.decide(0, "accepted")
+    curation.close()
+    with pytest.raises(InputError, match="closed"):
+        curation.decide(1, "accepted")
+    with pytest.raises(InputError, match="closed"):
+        curation.undo()
+    assert curation.status_of(0) == "accepted"
+    assert curation.status_of(1) == "undecided"
+
+
+def test_a_full_disk_is_told_and_the_decision_not_taken(path, monkeypatch):
+    with opened(path) as curation:
+        curation.decide(0, "accepted")
+        write = os.write
+
+        def full(file, line):
+            write(file, line[:10])
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full)
+            with pytest.raises(InputError, match="No space left"):
+                curation.decide(1, "accepted")
+        assert curation.status_of(1) == "undecided"
+        curation.decide(2, "accepted")
+        with pytest.raises(JournalInUse):
+            opened(path)
+    with opened(path) as curation:
+        assert curation.notes == ()
+        assert curation.status.tolist() == [1, 0, 1, 0]
+
+
+def test_half_a_line_that_cannot_be_taken_away_at_once_goes_before_the_next(path, monkeypatch):
+    def fails(*_):
+        raise OSError(5, "Input/output error")
+
+    with opened(path) as curation:
+        write = os.write
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", lambda file, line: write(file, line[:10]) and fails())
+            patch.setattr(os, "ftruncate", fails)
+            with pytest.raises(InputError, match="Input/output"):
+                curation.decide(1, "accepted")
+        curation.decide(2, "accepted")
+    with opened(path) as curation:
+        assert curation.notes == ()
+        assert curation.status.tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an open file cannot be removed there")
+def test_a_journal_that_somebody_removes_while_in_use_is_written_again(path):
+    with opened(path) as curation:
+        curation.decide(0, "accepted")
+        path.unlink()
+        curation.decide(1, "rejected")
+        assert "removed while in use" in curation.notes[0]
+        with pytest.raises(JournalInUse):
+            opened(path)
+    with opened(path) as curation:
+        assert curation.status.tolist() == [1, 2, 0, 0]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an open file cannot be replaced there")
+def test_a_journal_that_was_replaced_by_another_is_not_overwritten(path):
+    with opened(path) as curation:
+        curation.decide(0, "accepted")
+        path.rename(path.with_suffix(".old"))
+        path.write_text("somebody else's")
+        with pytest.raises(InputError, match="replaced"):
+            curation.decide(1, "accepted")
+    assert path.read_text() == "somebody else's"
+
+
+def test_where_there_are_no_locks_two_windows_still_do_not_overwrite_each_other(path, monkeypatch):
+    def no_locks(_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(journal_module, "lock", no_locks)
+    first, second = opened(path), opened(path)
+    assert "knows no locks" in first.notes[0]
+    second.decide(0, "accepted")
+    with pytest.raises(JournalInUse):
+        first.decide(0, "rejected")
+    second.close()
+    first.close()
+    with opened(path) as curation:
+        assert curation.status_of(0) == "accepted"
+
+
+def test_the_summary_counts_what_stands_and_says_who_and_when(path):
+    assert summary_of(path) is None
+    five_steps(path)
+    summary = summary_of(path)
+    assert summary.decisions == 3
+    assert summary.sentence.startswith("3 decisions by Ann, last on 20")
+
+
+def test_a_journal_is_read_without_its_recording(path):
+    five_steps(path)
+    curation = read_curation(path)
+    assert curation.cell_ids.tolist() == [10, 20, 30, 40]
+    assert curation.curator == "Ann"
+    assert curation.status_of(0) == "accepted"
+
+
+def test_a_decision_by_hand_stands_whatever_the_file_says_of_thresholds(path):
+    """A journal that was put together by hand cannot make a threshold win."""
+    with opened(path) as curation:
+        curation.decide(0, "rejected")
+        curation.decide_above([False, True, False, False])
+    text = path.read_text().replace('"accepted": [20]', '"accepted": [10, 20]')
+    path.write_text(text)
+    with opened(path) as curation:
+        assert [curation.status_of(cell) for cell in (0, 1)] == ["rejected", "accepted"]
