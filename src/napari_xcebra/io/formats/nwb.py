@@ -40,7 +40,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
     with open_hdf5(path) as file:
         check_version(file)
         objects = typed_objects(file)
-        planes = _together(planes_in(objects, notes), notes)
+        planes = imaged_together(planes_in(objects, notes), notes)
         if not planes:
             raise InputError(
                 f"{path} has no traces of ROIs (RoiResponseSeries): extract them before opening it."
@@ -64,7 +64,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
         )
 
 
-def _together(planes: list[Plane], notes: list[str]) -> list[Plane]:
+def imaged_together(planes: list[Plane], notes: list[str]) -> list[Plane]:
     """Planes that were imaged together: as many frames, but for one or two."""
     if len(planes) < 2:
         return planes

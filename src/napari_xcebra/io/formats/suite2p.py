@@ -7,7 +7,6 @@ there are no planes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,16 +17,13 @@ from napari_xcebra.footprints import Footprints
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.npy import read_npy, sentence_on_failure
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.suite2p import facts
+from napari_xcebra.io.suite2p.folders import COMBINED, folders_at, is_extracted, plane_number
 from napari_xcebra.io.suite2p.plane import read_plane
 from napari_xcebra.recording import InputError
 from napari_xcebra.traces import JoinedTraces
 
 NAME = "suite2p (a folder with F.npy, or with plane folders)"
 
-_FILES = {
-    "F.npy", "Fneu.npy", "spks.npy", "stat.npy", "iscell.npy", "redcell.npy", *facts.FILES
-}  # fmt: skip
 _FRAMES_APART = 10
 """Frames by which planes of one volume may differ (it is one, as a rule)."""
 
@@ -35,7 +31,7 @@ _FRAMES_APART = 10
 def sniff(path: Path) -> bool:
     """Whether there are files of suite2p's names, in the folder or in plane folders in it."""
     try:
-        return bool(_folders(path))
+        return bool(folders_at(path))
     except OSError:
         return False
 
@@ -47,10 +43,10 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
 
 
 def _loaded(path: Path) -> Extraction:
-    folders = _folders(path)
+    folders = folders_at(path)
     if not folders:
         raise InputError(f"{path} has no F.npy, neither in it nor in plane folders.")
-    planes = {folder.name: read_plane(folder) for folder in folders if _is_extracted(folder)}
+    planes = {folder.name: read_plane(folder) for folder in folders if is_extracted(folder)}
     if not planes:
         raise InputError(f"{path} has no F.npy: suite2p extracted no traces.")
     whole = stacked(planes, path) if len(planes) > 1 else next(iter(planes.values()))
@@ -89,36 +85,6 @@ def stacked(planes: Mapping[str, Extraction], path: Path) -> Extraction:
     )
 
 
-def _folders(path: Path) -> list[Path]:
-    """Folders to read: one, or those of several planes; none if this is not suite2p's."""
-    if path.is_file():
-        beside = [name for name in _FILES if (path.parent / name).is_file()]
-        return _folders(path.parent) if path.name in _FILES and len(beside) > 1 else []
-    if not path.is_dir():
-        return []
-    for folder in (path, path / "suite2p"):
-        if _is_extracted(folder):
-            return [folder]
-        numbers = {_number(plane): plane for plane in folder.glob("plane*") if plane.is_dir()}
-        planes = [numbers[number] for number in sorted(numbers) if number >= 0]
-        if any(_is_extracted(plane) or (plane / "ops.npy").is_file() for plane in planes):
-            return planes
-        if _is_extracted(folder / "combined"):
-            return [folder / "combined"]
-        if (folder / "stat.npy").is_file():
-            return [folder]
-    return []
-
-
-def _is_extracted(folder: Path) -> bool:
-    return (folder / "F.npy").is_file()
-
-
-def _number(plane: Path) -> int:
-    match = re.fullmatch(r"plane_?(\d{1,6})", plane.name)
-    return int(match.group(1)) if match else -1
-
-
 def _joined_notes(planes: Mapping[str, Extraction]) -> tuple[str, ...]:
     """Notes of the planes: what holds for all of them once, all else by the name of the plane."""
     everywhere = set.intersection(*(set(part.notes) for part in planes.values()))
@@ -151,7 +117,7 @@ def _joined_columns(planes: Mapping[str, Extraction]) -> dict[str, np.ndarray]:
         name: np.concatenate([p.cells.get(name, np.full(p.n_cells, np.nan)) for p in parts])
         for name in names
     }
-    numbers = [_number(Path(name)) for name in planes]
+    numbers = [plane_number(Path(name)) for name in planes]
     columns["plane"] = np.repeat(numbers, [part.n_cells for part in parts])
     columns["roi"] = np.concatenate([np.arange(part.n_cells) for part in parts])
     return columns
@@ -198,8 +164,8 @@ def _excluded(parts: Sequence[Extraction], n_frames: int) -> np.ndarray | None:
 
 def _other_cells(plane: Path, whole: Extraction) -> tuple[str, ...]:
     """A note if `combined` has other cells, or other decisions: suite2p keeps those to itself."""
-    combined = plane.parent / "combined"
-    if plane.name == "combined" or not (combined / "iscell.npy").is_file():
+    combined = plane.parent / COMBINED
+    if plane.name == COMBINED or not (combined / "iscell.npy").is_file():
         return ()
     try:
         flags = read_npy(combined / "iscell.npy")[:, 0] > 0

@@ -13,8 +13,9 @@ from napari_xcebra.io.nwb.traces import Plane
 from napari_xcebra.io.nwb.walk import column_names, plain_column
 from napari_xcebra.recording import InputError
 
-ACCEPTED = ("iscell", "is_cell", "accepted", "is_accepted", "valid_roi", "manual_accepted")
+ACCEPTED = ("is_accepted", "iscell", "is_cell", "accepted", "valid_roi", "manual_accepted")
 REJECTED = ("rejected", "is_rejected")
+"""Columns that say which ROIs are cells, in small letters; the first that is there counts."""
 MASKS = ("image_mask", "pixel_mask", "voxel_mask")
 NAMES = {"roi_name": "name", "names": "name"}
 
@@ -93,21 +94,33 @@ def _unique(ids: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
     return ids[rows].astype(np.int64)
 
 
-def _acceptance(
-    table: h5py.Group, rows: np.ndarray, length: int
-) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
-    """(cells,) bool from the column that says so; and its probability, if there is one."""
+def acceptance_columns(table: h5py.Group, length: int) -> dict[str, h5py.Dataset]:
+    """Columns that say which ROIs are cells or are not, by their name in small letters."""
     names = {name.lower(): name for name in column_names(table)}
+    found = {}
     for key in (*ACCEPTED, *REJECTED):
         dataset = dataset_at(table, names[key]) if key in names else None
         if dataset is None or dataset.dtype.kind not in "biuf" or dataset.shape[:1] != (length,):
             continue
+        if dataset.shape in ((length,), (length, 2)):
+            found[key] = dataset
+    return found
+
+
+def _acceptance(
+    table: h5py.Group, rows: np.ndarray, length: int
+) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+    """(cells,) bool from the column that says so; and the probability, where one has it."""
+    accepted: np.ndarray | None = None
+    likely: dict[str, np.ndarray] = {}
+    for key, dataset in acceptance_columns(table, length).items():
         values = np.asarray(read(dataset), np.float64)
-        if values.ndim == 2 and values.shape[1] == 2:
-            # suite2p: a flag, and the probability that its classifier gave
-            return values[rows, 0] > 0.5, {"probability": values[rows, 1]}
-        if values.ndim == 1:
-            flags = values[rows] > 0.5
-            likely = {} if np.isin(values, (0, 1)).all() else {"probability": values[rows]}
-            return (~flags if key in REJECTED else flags), likely
-    return None, {}
+        # suite2p: a flag, and the probability that its classifier gave
+        flags = values[rows] if values.ndim == 1 else values[rows, 0]
+        if accepted is None:
+            accepted = flags <= 0.5 if key in REJECTED else flags > 0.5
+        if values.ndim == 2 and not likely:
+            likely = {"probability": values[rows, 1]}
+        elif not np.isin(values, (0, 1)).all() and not likely:
+            likely = {"probability": values[rows]}
+    return accepted, likely

@@ -1,0 +1,34 @@
+"""Decisions on cells, written to where the recording came from and to other programs.
+
+    decisions ──plan_output──▶ Plan ──write──▶ Written ──restore──▶ as it was before
+
+A plan says what will be written where, and writes all of it or nothing. What it replaces is kept
+beside it, and one call puts it back.
+"""
+
+from __future__ import annotations
+
+from napari_xcebra.io.decisions.labels import accepted_labels
+from napari_xcebra.io.decisions.outputs import (
+    OUTPUT_KINDS,
+    Output,
+    OutputKind,
+    plan_output,
+    possible_outputs,
+)
+from napari_xcebra.io.decisions.plan import FileChange, Plan, Written
+from napari_xcebra.io.decisions.restoring import plan_restore, restore
+
+__all__ = [
+    "OUTPUT_KINDS",
+    "FileChange",
+    "Output",
+    "OutputKind",
+    "Plan",
+    "Written",
+    "accepted_labels",
+    "plan_output",
+    "plan_restore",
+    "possible_outputs",
+    "restore",
+]

@@ -1,0 +1,127 @@
+"""Decisions on the cells of a recording, with all else that is known of them, as one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.recording import Recording
+
+CURATED = ("status", "by", "tags", "note", "curator", "time")
+"""Columns of `Curation.table` that are written, in this order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What is to be written, checked.
+
+    Parameters
+    ----------
+    recording : Recording
+    path : Path or None
+        What the recording was opened from.
+    accepted : (cells,) bool
+        Decision where there is one, else what the extractor says.
+    table : DataFrame or None
+        One row a cell that was decided on or all cells: cell, status, by, tags, note, curator,
+        time.
+    scores : DataFrame or None
+        One row a cell and factor: cell, factor, score, and more such as z and q.
+    """
+
+    recording: Recording
+    path: Path | None
+    accepted: np.ndarray
+    table: pd.DataFrame | None = None
+    scores: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        accepted = np.asarray(self.accepted)
+        if accepted.shape != (self.recording.n_cells,) or accepted.dtype != bool:
+            raise InputError(
+                f"accepted has shape {accepted.shape} and type {accepted.dtype}: True or False "
+                f"for each of the {self.recording.n_cells} cells is needed."
+            )
+        object.__setattr__(self, "accepted", accepted)
+        _check(self.table, "table", ("cell",))
+        _check(self.scores, "scores", ("cell", "factor", "score"))
+
+    @property
+    def cell_ids(self) -> np.ndarray:
+        """(cells,) int64."""
+        return np.asarray(self.recording.cell_ids)
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """Names of the factors that have scores."""
+        return () if self.scores is None else tuple(map(str, self.scores["factor"].unique()))
+
+    def score(self, factor: str, column: str = "score") -> np.ndarray:
+        """(cells,), scores of a factor or another column of them; NaN where there is none."""
+        if self.scores is None:
+            raise InputError("There are no scores.")
+        own = self.scores[self.scores["factor"].astype(str) == factor]
+        values = own.drop_duplicates("cell").set_index("cell")[column]
+        return np.asarray(values.reindex(self.cell_ids))
+
+    def everything(self) -> pd.DataFrame:
+        """One row a cell: where it is, what the extractor says, decisions, scores by factor."""
+        recording = self.recording
+        columns: dict[str, Any] = {"cell": self.cell_ids}
+        for name in ("plane", "roi"):
+            if name in recording.cells:
+                columns[name] = recording.cells[name]
+        columns |= _centroids(recording)
+        columns["accepted"] = self.accepted
+        columns["extractor_accepted"] = np.asarray(recording.accepted)
+        if "probability" in recording.cells:
+            columns["extractor_probability"] = recording.cells["probability"]
+        frame = pd.DataFrame(columns)
+        if self.table is not None:
+            known = [name for name in CURATED if name in self.table]
+            curated = self.table.drop_duplicates("cell").set_index("cell")[known]
+            frame = frame.join(curated, on="cell")
+        for factor in self.factors:
+            for column in _score_columns(self.scores):
+                frame[f"{column}_{factor}"] = self.score(factor, column)
+        return frame
+
+    def summary(self) -> str:
+        """A sentence: how many are accepted, and on how many that is news to the extractor."""
+        changed = int((self.accepted != np.asarray(self.recording.accepted)).sum())
+        count = f"{int(self.accepted.sum())} of {len(self.accepted)} cells are accepted"
+        return f"{count}; the extractor says otherwise of {changed or 'none'}."
+
+
+def _check(table: pd.DataFrame | None, name: str, needed: tuple[str, ...]) -> None:
+    missing = [] if table is None else [column for column in needed if column not in table]
+    if missing:
+        raise InputError(f"{name} has no column {missing[0]!r}: {', '.join(needed)} are needed.")
+
+
+def _score_columns(scores: pd.DataFrame | None) -> list[str]:
+    named = [] if scores is None else [str(name) for name in scores.columns]
+    return [name for name in named if name not in ("cell", "factor")]
+
+
+def _centroids(recording: Recording) -> dict[str, np.ndarray]:
+    """Centre of each footprint in pixels: "y" and "x", and "plane" where the source has none."""
+    footprints = recording.footprints
+    if footprints is None:
+        return {}
+    weight = np.maximum(np.nan_to_num(footprints.weight), 1e-12)
+    size = recording.n_cells
+    total = np.bincount(footprints.cell, weight, size)
+    places = {"y": footprints.row, "x": footprints.column}
+    if footprints.plane is not None and "plane" not in recording.cells:
+        places = {"plane": footprints.plane, **places}
+    with np.errstate(invalid="ignore"):
+        return {
+            name: np.bincount(footprints.cell, weight * place, size) / total
+            for name, place in places.items()
+        }

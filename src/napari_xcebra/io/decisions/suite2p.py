@@ -1,0 +1,207 @@
+"""suite2p: `iscell.npy` of planes and of `combined`, kept in agreement.
+
+suite2p's own window writes the file of the folder that is open and no other, so that planes and
+`combined` come to disagree; here all that hold the same ROIs are written together. The column of
+probabilities stays as it is. suite2p removes the file when it is run again, and ROIs may then have
+other numbers: a table of the decisions with the place of each ROI lies beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.decisions.decided import Decided
+from napari_xcebra.io.decisions.plan import FileChange, Plan, change_to
+from napari_xcebra.io.decisions.table import writing
+from napari_xcebra.io.npy import mapped_header, read_npy
+from napari_xcebra.io.suite2p.folders import (
+    COMBINED,
+    folders_at,
+    is_extracted,
+    plane_number,
+    planes_in,
+)
+from napari_xcebra.io.suite2p.rois import read_flags
+from napari_xcebra.traces import NpyTraces
+
+TITLE = "suite2p (iscell.npy)"
+ISCELL, SIDECAR = "iscell.npy", "napari-xcebra-decisions.csv"
+_COMPARED = 16
+"""Frames by which the ROIs of planes are found again in `combined`."""
+
+Flags = dict[Path, np.ndarray]
+"""Decision on each ROI, (ROIs,) bool, by folder."""
+
+
+def plan(decided: Decided, destination: Path | None, *, together: bool = True) -> Plan:
+    """Every iscell.npy that holds these ROIs, and the table of decisions.
+
+    Parameters
+    ----------
+    decided : Decided
+    destination : Path or None
+        Another folder to write to; the opened one if None.
+    together : bool
+        Whether planes and `combined` are written with each other.
+    """
+    assert decided.path is not None
+    opened = [folder for folder in folders_at(decided.path) if is_extracted(folder)]
+    flags = _split(decided, opened)
+    warnings = []
+    others = _others(flags) if together else {}
+    if others:
+        names = _listed([folder.name for folder in (*opened, *others)])
+        warnings.append(f"Decisions are written to {names}, which hold the same ROIs.")
+    base = opened[0] if len(opened) == 1 else opened[0].parent
+    files: list[FileChange] = []
+    for folder, decisions in (flags | others).items():
+        target = folder
+        if destination is not None:
+            target = destination / folder.name if len(flags | others) > 1 else destination
+        change, more = _iscell(folder, target, decisions)
+        files += [] if change is None else [change]
+        warnings += more
+    table = decided.everything()
+    what = "The decisions as a table, for when suite2p is run again and removes iscell.npy."
+    files.append(change_to((destination or base) / SIDECAR, what, writing(table)))
+    return Plan("suite2p", tuple(files), decided.summary(), tuple(dict.fromkeys(warnings)))
+
+
+def written_near(path: Path) -> list[Path]:
+    """Files of decisions in the folder, and in those that are written with it."""
+    if not path.is_dir() and path.name not in (ISCELL, SIDECAR):
+        return []
+    folder = path if path.is_dir() else path.parent
+    home = folder.parent if plane_number(folder) >= 0 or folder.name == COMBINED else folder
+    folders = dict.fromkeys([folder, *_family(home), *_family(home / "suite2p"), home])
+    return [place / name for place in folders for name in (ISCELL, SIDECAR)]
+
+
+def check_backup(backup: Path, path: Path) -> None:
+    """Raise unless a backup of iscell.npy has as many ROIs as the folder has now."""
+    traces = path.parent / "F.npy"
+    if path.name != ISCELL or not traces.is_file():
+        return
+    kept, there = len(read_npy(backup)), mapped_header(traces).shape[0]
+    if kept != there:
+        raise InputError(
+            f"{backup} has {kept} ROIs but F.npy beside it has {there}: suite2p was run again "
+            "since, and the decisions of before do not fit."
+        )
+
+
+def _family(home: Path) -> list[Path]:
+    return [*planes_in(home), home / COMBINED]
+
+
+def _split(decided: Decided, opened: Sequence[Path]) -> Flags:
+    """Decisions by folder, as the recording puts the folders one after the other."""
+    counts = [mapped_header(folder / "F.npy").shape[0] for folder in opened]
+    if sum(counts) != decided.recording.n_cells:
+        raise InputError(
+            f"{decided.path} has {sum(counts)} ROIs but the recording has "
+            f"{decided.recording.n_cells}: suite2p was run again since it was opened. Open it "
+            "again."
+        )
+    parts = np.split(decided.accepted, np.cumsum(counts)[:-1])
+    return dict(zip(opened, parts, strict=True))
+
+
+def _others(flags: Mapping[Path, np.ndarray]) -> Flags:
+    """Decisions for `combined` if planes were opened, or for planes if `combined` was."""
+    first = next(iter(flags))
+    combined = first.parent / COMBINED
+    planes = [plane for plane in planes_in(first.parent) if is_extracted(plane)]
+    if first.name == COMBINED:
+        if not planes:
+            return {}
+        rows = _rows_in(combined, planes)
+        return {plane: flags[combined][rows[plane]] for plane in planes}
+    if first not in planes or not is_extracted(combined):
+        return {}
+    rows = _rows_in(combined, planes)
+    decisions = _present(combined)
+    for plane, own in flags.items():
+        decisions[rows[plane]] = own
+    return {combined: decisions}
+
+
+def _rows_in(combined: Path, planes: Sequence[Path]) -> dict[Path, slice]:
+    """Where the ROIs of each plane are in `combined`, which puts planes one after the other."""
+    counts = [mapped_header(plane / "F.npy").shape[0] for plane in planes]
+    there = mapped_header(combined / "F.npy").shape[0]
+    only = (
+        "Run suite2p's combine again, or write to the opened folder only (without planes and "
+        "combined together)."
+    )
+    if sum(counts) != there:
+        raise InputError(
+            f"{combined} has {there} ROIs but its planes have {' + '.join(map(str, counts))}: "
+            f"which is which cannot be told. {only}"
+        )
+    ends = np.cumsum([0, *counts])
+    rows = {p: slice(int(a), int(b)) for p, a, b in zip(planes, ends, ends[1:], strict=False)}
+    for plane, own in rows.items():
+        if not _same_traces(plane, combined, own):
+            raise InputError(
+                f"{combined} has other ROIs than {plane.name}, as if suite2p was run again on that "
+                f"plane: which is which cannot be told. {only}"
+            )
+    return rows
+
+
+def _same_traces(plane: Path, combined: Path, rows: slice) -> bool:
+    one = NpyTraces(plane / "F.npy", cells_first=True)
+    other = NpyTraces(combined / "F.npy", cells_first=True)
+    frames = slice(0, min(_COMPARED, one.shape[0], other.shape[0]))
+    part = one.block(frames, slice(0, one.shape[1]))
+    return bool(np.array_equal(part, other.block(frames, rows), equal_nan=True))
+
+
+def _present(folder: Path) -> np.ndarray:
+    """Decisions as suite2p has them now; without a file, every ROI is a cell."""
+    count = mapped_header(folder / "F.npy").shape[0]
+    if not (folder / ISCELL).is_file():
+        return np.ones(count, bool)
+    return read_flags(folder / ISCELL, count)[0]
+
+
+def _iscell(
+    folder: Path, target: Path, decisions: np.ndarray
+) -> tuple[FileChange | None, list[str]]:
+    """The change of one iscell.npy, if any; and what to know about it."""
+    warnings: list[str] = []
+    if (folder / ISCELL).is_file():
+        read_flags(folder / ISCELL, len(decisions))  # raises if it is not of these ROIs
+        table = read_npy(folder / ISCELL)
+        present = (table if table.ndim == 1 else table[:, 0]) > 0
+        accepted, rejected = int((decisions & ~present).sum()), int((~decisions & present).sum())
+        if table.ndim == 1:
+            warnings.append(
+                f"{folder / ISCELL} has no column of probabilities and is kept so; suite2p's "
+                "window cannot open such a file."
+            )
+        if not accepted and not rejected and target == folder:
+            return None, [*warnings, f"{folder / ISCELL} says so already and is left as it is."]
+        what = f"{accepted} ROIs become cells and {rejected} no longer are; probabilities stay."
+        if target != folder:
+            what = f"Copy of {folder / ISCELL} with these decisions: {what}"
+    else:
+        table = np.stack([decisions, decisions], axis=1).astype(np.float64)
+        what = f"{int(decisions.sum())} of {len(decisions)} ROIs are cells, with probability 1."
+    changed = table.copy()
+    (changed if changed.ndim == 1 else changed[:, 0])[:] = decisions
+    return change_to(target / ISCELL, what, lambda path: _save(path, changed)), warnings
+
+
+def _save(path: Path, table: np.ndarray) -> None:
+    with path.open("wb") as file:
+        np.save(file, table, allow_pickle=False)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,29 @@
+"""Decisions and everything else about the cells, as a table (CSV)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from napari_xcebra.exports import default_path
+from napari_xcebra.io.decisions.decided import Decided
+from napari_xcebra.io.decisions.plan import Plan, change_to
+
+TITLE = "Table of everything (.csv)"
+
+
+def plan(decided: Decided, destination: Path | None) -> Plan:
+    """One file: a row a cell."""
+    path = destination or default_path(decided.recording, "decisions", suffix=".csv")
+    if path.is_dir():
+        path = path / default_path(decided.recording, "decisions", suffix=".csv").name
+    table = decided.everything()
+    what = f"A row for each of the {len(table)} cells: {', '.join(table.columns)}."
+    return Plan("csv", (change_to(path, what, writing(table)),), decided.summary())
+
+
+def writing(table: pd.DataFrame) -> Callable[[Path], None]:
+    """Function that writes the table to a path."""
+    return lambda path: table.to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
