@@ -100,6 +100,20 @@ def test_fit_then_attribute_gives_the_same_table_as_run(recording_file, tmp_path
     assert (loaded.method, loaded.aggregate, loaded.n_frames) == ("neuron-gradient", "max", 400)
 
 
+def test_all_methods_can_be_put_side_by_side(demo, tmp_path, capsys):
+    out, _ = demo
+    command = ["compare", str(out), str(out / "recording.npz"), "--out", str(tmp_path)]
+    assert main(command) == 0
+    assert files(tmp_path) == {"methods.png", "methods.csv", "statistics.csv"}
+    said = capsys.readouterr().out
+    assert re.search(r"^rank correlation with .* place  direction  speed  time$", said, re.M)
+    for name in ("neuron gradient", "spatial information"):
+        assert re.search(rf"^{name} +-?[01]\.\d\d ", said, re.M)
+    table = pd.read_csv(tmp_path / "methods.csv")
+    assert {f"{method} rank" for method in METHODS} < set(table.columns)
+    assert len(table) == 24 * 4
+
+
 def test_plain_files_with_behaviour_can_be_fitted(tmp_path, capsys):
     simulation = field(cells=12, frames=1500, shape=(96, 96))
     recording = simulation.recording

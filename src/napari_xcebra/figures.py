@@ -79,7 +79,7 @@ def painted_field(
     # dark as the panels, so that a white outline is seen here too
     figure.legend(handles=_key(marked, attribution, threshold), loc="outside lower center", ncols=3,
                   facecolor="#303030", labelcolor="white", framealpha=1)  # fmt: skip
-    return _written(figure, path)
+    return written(figure, path)
 
 
 class _Field:
@@ -221,7 +221,7 @@ def learning_curves(fit: Fit, path: Where = None) -> Figure:
     _draw_losses(above, fit)
     _draw_penalty(below, fit)
     _shade_phases(above, below, fit)
-    return _written(figure, path)
+    return written(figure, path)
 
 
 def _draw_losses(ax: Axes, fit: Fit) -> None:
@@ -274,7 +274,8 @@ def _shade_phases(above: Axes, below: Axes, fit: Fit) -> None:
     above.set_xlim(0, fit.steps)
 
 
-def _written(figure: Figure, path: Where) -> Figure:
+def written(figure: Figure, path: Where) -> Figure:
+    """The figure, after writing it if there is a path; its ending says the format."""
     if path is not None:
         with whole(path) as file:
             figure.savefig(file, dpi=DPI)

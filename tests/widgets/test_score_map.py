@@ -7,7 +7,8 @@ import pytest
 from scipy.stats import spearmanr
 from scored import CELLS, METHOD, UNUSED, scored_recording, scored_run
 
-from napari_xcebra.widgets.score_map import ScoreMap, attribution_of, rank_correlation
+from napari_xcebra.attribution.comparison import rank_correlation
+from napari_xcebra.widgets.score_map import ScoreMap, attribution_of
 
 
 @pytest.fixture

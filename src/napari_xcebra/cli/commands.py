@@ -54,15 +54,25 @@ def fit(arguments: argparse.Namespace) -> None:
 
 def attribute(arguments: argparse.Namespace) -> None:
     """Score the cells with a fit."""
-    from napari_xcebra.learn import Fit
-
-    out = _output(arguments)
-    folder = Path(arguments.fit)
-    # `run` and `fit` write DIR/fit; DIR itself will do
-    if not (folder / "fit.json").exists() and (folder / FIT / "fit.json").exists():
-        folder = folder / FIT
-    loaded = Fit.load(folder)
+    out, loaded = _output(arguments), _loaded(arguments)
     _attribute(arguments, loaded, _recording(arguments), out)
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Put all methods, and single-cell statistics, side by side."""
+    from napari_xcebra.attribution.comparison import compare as side_by_side
+    from napari_xcebra.attribution.single_cell import cell_statistics
+    from napari_xcebra.cli.report import agreement_table
+    from napari_xcebra.method_figure import methods_side_by_side
+
+    out, loaded, recording = _output(arguments), _loaded(arguments), _recording(arguments)
+    variables = {part.name: part.variables for part in loaded.parts}
+    statistics = cell_statistics(recording, variables, cells=loaded.inputs.columns(recording))
+    found = side_by_side(_scored_by_all(arguments, loaded, recording), statistics)
+    methods_side_by_side(found, out / "methods.png")
+    tables = [found.to_csv(out / "methods.csv"), statistics.to_csv(out / "statistics.csv")]
+    _say(arguments, agreement_table(found), "", loaded.summary(), *statistics.notes)
+    _say_written(arguments, [out / "methods.png", *tables])
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -112,6 +122,16 @@ def _recording(arguments: argparse.Namespace) -> Recording:
         kinds=kinds_from(arguments.kind),
         settings=opening_from(arguments),
     )
+
+
+def _loaded(arguments: argparse.Namespace) -> Fit:
+    """Fit in a folder; `run` and `fit` write DIR/fit, and DIR itself will do."""
+    from napari_xcebra.learn import Fit
+
+    folder = Path(arguments.fit)
+    if not (folder / "fit.json").exists() and (folder / FIT / "fit.json").exists():
+        folder = folder / FIT
+    return Fit.load(folder)
 
 
 def _trained(
@@ -201,6 +221,21 @@ def _scored(arguments: argparse.Namespace, trained: Fit, recording: Recording) -
             raise Interrupted(f"{stopped} No scores were written.") from stopped
 
 
+def _scored_by_all(
+    arguments: argparse.Namespace, trained: Fit, recording: Recording
+) -> dict[str, Attribution]:
+    """By every method; Ctrl-C stops."""
+    from napari_xcebra.attribution import AttributionStopped
+    from napari_xcebra.attribution.comparison import attribute_all
+    from napari_xcebra.cli.progress import comparison_bar, interrupt_as_request
+
+    with interrupt_as_request() as request, comparison_bar(arguments) as bar:
+        try:
+            return attribute_all(trained, recording, on_progress=bar, stop=request)
+        except AttributionStopped as stopped:
+            raise Interrupted(f"{stopped} Nothing was written.") from stopped
+
+
 def _output(arguments: argparse.Namespace) -> Path:
     """Folder to write to; found wanting now rather than after an hour of training."""
     out = Path(arguments.out)
@@ -225,6 +260,9 @@ WHAT = {
     "painted.png": "cells coloured by their score, a panel a factor",
     "attribution.csv": "score, z and selection of every cell for every factor",
     "attribution.npz": "the same for programs, per latent",
+    "methods.png": "rank correlations of all methods, and the rank of every cell by each",
+    "methods.csv": "score and rank of every cell by every method and statistic",
+    "statistics.csv": "single-cell statistics with their signs",
 }
 
 

@@ -121,8 +121,12 @@ def make_parser() -> argparse.ArgumentParser:
 
     scoring = "FIT PATH [--behavior FILE] --out DIR [settings]"
     attribute = command("attribute", commands.attribute, scoring, "score the cells with a fit")
-    attribute.add_argument("fit", metavar="FIT", help="folder that fit wrote")
-    add_recording_flags(attribute)
-    add_attribution_flags(attribute)
-    add_output_flags(attribute)
+    compare = command("compare", commands.compare, scoring,
+                      "put all methods, and single-cell statistics, side by side")  # fmt: skip
+    for made in (attribute, compare):
+        made.add_argument("fit", metavar="FIT", help="folder that fit or run wrote")
+        add_recording_flags(made)
+        if made is attribute:
+            add_attribution_flags(made)
+        add_output_flags(made)
     return parser

@@ -70,6 +70,20 @@ def attribution_bar(arguments: argparse.Namespace) -> Iterator[Callable[[int, in
         yield show
 
 
+@contextmanager
+def comparison_bar(arguments: argparse.Namespace) -> Iterator[Callable[[str, int, int], None]]:
+    """Progress bar of one attribution after the other, in frames."""
+    with _bar(arguments, None, "frame") as bar:
+
+        def show(method: str, done: int, total: int) -> None:
+            if done < bar.n or bar.n == 0:
+                bar.reset(total)
+            bar.set_description(method, refresh=False)
+            bar.update(done - bar.n)
+
+        yield show
+
+
 def _bar(arguments: argparse.Namespace, total: int | None, unit: str, text: str = "") -> tqdm:
     shown = not arguments.quiet and (arguments.progress or sys.stderr.isatty())
     return tqdm(total=total, unit=unit, desc=text, disable=not shown, dynamic_ncols=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
+    from napari_xcebra.attribution.comparison import Comparison
     from napari_xcebra.learn import Fit, Goodness
 
 
@@ -47,6 +48,19 @@ def factor_table(
             mixed = 0 < carries.sum() < len(carries)
             row.append(f"{auroc(attribution.score(row[0]), carries):.3f}" if mixed else "–")
     return table(header, rows)
+
+
+def agreement_table(comparison: Comparison) -> str:
+    """A row a method or statistic: Spearman's ρ of its ranking with that of the first method."""
+    from napari_xcebra.attribution.comparison import title_of
+
+    names = list(dict.fromkeys(n for f in comparison.factors for n in comparison.of(f)))
+    with_first = {f: comparison.correlations(f).iloc[0] for f in comparison.factors}
+    rows = []
+    for name in names[1:]:
+        found = [with_first[f].get(name, np.nan) for f in comparison.factors]
+        rows.append([title_of(name), *("–" if np.isnan(v) else f"{v:.2f}" for v in found)])
+    return table([f"rank correlation with {title_of(names[0])}", *comparison.factors], rows)
 
 
 def _goodness_words(goodness: Goodness) -> list[str]:

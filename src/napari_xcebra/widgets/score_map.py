@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from napari_xcebra.attribution.comparison import ranks_of
+
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.recording import Recording
@@ -86,10 +88,7 @@ class ScoreMap:
     @cached_property
     def ranks(self) -> np.ndarray:
         """(cells,) int, 1 for the highest score; 0 where a cell was not used."""
-        ranks = np.zeros(len(self.scores), np.int64)
-        order = np.argsort(-self.scores, kind="stable")[: int(self.known.sum())]
-        ranks[order] = np.arange(1, len(order) + 1)
-        return ranks
+        return ranks_of(self.scores)
 
     @cached_property
     def span(self) -> tuple[float, float]:
@@ -132,24 +131,3 @@ def attribution_of(run: Run | None, method: str, recording: Recording | None) ->
         return None
     same = np.array_equal(attribution.cell_ids, np.asarray(recording.cell_ids))
     return attribution if same else None
-
-
-def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's ρ over the cells that have both scores; NaN for fewer than three.
-
-    >>> round(rank_correlation(np.array([1, 2, 3, np.nan]), np.array([1, 8, 27, 0])), 6)
-    1.0
-    """
-    both = np.isfinite(first) & np.isfinite(second)
-    if both.sum() < 3:
-        return float("nan")
-    ranks = np.stack([_mean_ranks(first[both]), _mean_ranks(second[both])])
-    if (ranks.std(1) == 0).any():
-        return float("nan")
-    return float(np.corrcoef(ranks)[0, 1])
-
-
-def _mean_ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks, equal values sharing theirs."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(count) - (count - 1) / 2)[place]

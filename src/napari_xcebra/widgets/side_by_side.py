@@ -9,10 +9,11 @@ import pyqtgraph
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from napari_xcebra.attribution.comparison import rank_correlation
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.plain_plot import BLUE, ORANGE, dress, plain_plot
 from napari_xcebra.widgets.plot_style import PlotStyle
-from napari_xcebra.widgets.score_map import ScoreMap, rank_correlation
+from napari_xcebra.widgets.score_map import ScoreMap
 from napari_xcebra.widgets.score_painter import Beside
 from napari_xcebra.widgets.shown import Shown
 from napari_xcebra.widgets.shown_choice import choice_box, fill

@@ -93,8 +93,9 @@ def cell_statistics(
         Variables by factor, as given to `fit`; factors without any are passed over.
     statistics : sequence of str, optional
         Names from `STATISTICS`; all if not given.
-    cells : (cells,) bool, optional
-        The accepted ones if not given.
+    cells : (n,) int, optional
+        Positions of the cells, such as ``fit.inputs.columns(recording)``; the accepted ones if not
+        given.
     on_progress : callable, optional
         Called with the number of cells done and in all, over all statistics and factors.
     stop : callable, optional
@@ -109,7 +110,7 @@ def cell_statistics(
     ['cell', 'correlation']
     """
     names = STATISTICS if statistics is None else statistics
-    chosen = np.flatnonzero(np.asarray(recording.accepted) if cells is None else cells)
+    chosen = np.flatnonzero(np.asarray(recording.accepted)) if cells is None else cells
     columns = {name: columns_of(recording, list(v)) for name, v in factors.items() if len(v)}
     asked = [(f, s) for f in columns for s in map(statistic_named, names) if s.applies(columns[f])]
     values: dict[str, dict[str, np.ndarray]] = {factor: {} for factor in columns}

@@ -1,0 +1,228 @@
+"""All methods for one fit side by side, with single-cell statistics, to see where they disagree.
+
+Torch is not imported here before something is computed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from napari_xcebra.attribution.method_notes import METHODS, frames_for, title_of_method
+from napari_xcebra.attribution.single_cell.registry import STATISTICS
+from napari_xcebra.files import whole
+from napari_xcebra.recording import InputError, Recording
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution.result import Attribution
+    from napari_xcebra.attribution.single_cell.result import CellStatistics
+    from napari_xcebra.learn.result import Fit
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What cells are ranked by, method beside method and statistic beside statistic.
+
+    Parameters
+    ----------
+    cell_ids : (cells,) int64
+        Every ROI of the recording, in its order.
+    scores : mapping of factor to mapping of method or statistic to (cells,) float64
+        NaN where a cell has none. Of statistics with a sign, their size.
+    at_chance : mapping of str to bool
+        Factors that were not found in the cells, so that no ranking by a method means anything.
+    """
+
+    cell_ids: np.ndarray
+    scores: Mapping[str, Mapping[str, np.ndarray]]
+    at_chance: Mapping[str, bool]
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """Names of the factors."""
+        return tuple(self.scores)
+
+    def methods(self, factor: str) -> tuple[str, ...]:
+        """Methods of attribution among what is compared."""
+        return tuple(name for name in self.of(factor) if name not in STATISTICS)
+
+    def of(self, factor: str) -> Mapping[str, np.ndarray]:
+        """What the cells are ranked by for a factor: methods first, then statistics."""
+        try:
+            return self.scores[factor]
+        except KeyError:
+            raise InputError(
+                f"There is no factor {factor!r} here; there are: {', '.join(self.factors)}."
+            ) from None
+
+    def ranks(self, factor: str) -> np.ndarray:
+        """(cells, methods and statistics) int, 1 for the highest score; 0 where there is none."""
+        return np.stack([ranks_of(scores) for scores in self.of(factor).values()], axis=1)
+
+    def spread(self, factor: str) -> np.ndarray:
+        """How far the methods disagree about a cell: highest less lowest rank, in share of cells.
+
+        Returns
+        -------
+        (cells,) float64
+            0 where all methods agree, near 1 where one has the cell first and another last; NaN
+            where no method has a score.
+        """
+        places = np.stack([relative_ranks(self.of(factor)[name]) for name in self.methods(factor)])
+        return np.asarray(np.fmax.reduce(places) - np.fmin.reduce(places))
+
+    def correlations(self, factor: str) -> pd.DataFrame:
+        """Spearman's ρ between each two, over the cells that have both."""
+        scores = self.of(factor)
+        values = [[rank_correlation(a, b) for b in scores.values()] for a in scores.values()]
+        return pd.DataFrame(values, index=list(scores), columns=list(scores))
+
+    def table(self, factor: str) -> pd.DataFrame:
+        """One row a ROI: cell, score and rank by each method and statistic, rank_spread."""
+        scores, ranks = self.of(factor), self.ranks(factor)
+        columns: dict[str, np.ndarray] = {"cell": self.cell_ids, "rank_spread": self.spread(factor)}
+        for number, (name, values) in enumerate(scores.items()):
+            columns[name] = values
+            columns[f"{name} rank"] = np.where(ranks[:, number] > 0, ranks[:, number], np.nan)
+        return pd.DataFrame(columns)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> Path:
+        """Write one row a ROI and factor."""
+        tables = [self.table(factor) for factor in self.factors]
+        for factor, table in zip(self.factors, tables, strict=True):
+            table.insert(1, "factor", factor)
+        with whole(path) as file:
+            pd.concat(tables).to_csv(file, index=False)
+        return Path(path)
+
+
+def compare(
+    attributions: Mapping[str, Attribution], statistics: CellStatistics | None = None
+) -> Comparison:
+    """Put attributions of one fit, and statistics of the same cells, side by side.
+
+    Parameters
+    ----------
+    attributions : mapping of str to Attribution
+        By method.
+    statistics : CellStatistics, optional
+    """
+    if not attributions:
+        raise InputError("There is no attribution to compare: compute at least one.")
+    first = next(iter(attributions.values()))
+    ids = [one.cell_ids for one in attributions.values()]
+    ids += [statistics.cell_ids] if statistics else []
+    if not all(np.array_equal(first.cell_ids, other) for other in ids):
+        raise InputError("The attributions are not of the same cells: compute them anew.")
+    scores: dict[str, dict[str, np.ndarray]] = {}
+    for factor in first.factors:
+        by_method = {
+            method: np.asarray(one.score(factor), np.float64)
+            for method, one in attributions.items()
+            if factor in one.factors
+        }
+        by_statistic = {
+            name: STATISTICS[name].strength(values)
+            for name, values in (statistics.of(factor) if statistics else {}).items()
+        }
+        scores[factor] = {**by_method, **by_statistic}
+    at_chance = {factor: first.at_chance(factor) for factor in first.factors}
+    return Comparison(first.cell_ids, scores, at_chance)
+
+
+def attribute_all(
+    fit: Fit,
+    recording: Recording,
+    methods: Sequence[str] = METHODS,
+    *,
+    done: Mapping[str, Attribution] | None = None,
+    on_progress: Callable[[str, int, int], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> dict[str, Attribution]:
+    """Attribution by every method, the slow ones over every 10th frame.
+
+    Parameters
+    ----------
+    fit : Fit
+    recording : Recording
+    methods : sequence of str
+    done : mapping of str to Attribution, optional
+        Those there are already.
+    on_progress : callable, optional
+        Called with the method, the number of frames done and in all.
+    stop : callable, optional
+        As of `attribute`.
+    """
+    from napari_xcebra.attribution import AttributionStopped, attribute
+
+    found = dict(done or {})
+    for number, method in enumerate(methods):
+        if method in found:
+            continue
+        if stop is not None and stop():
+            raise AttributionStopped(f"Stopped after {number} of {len(methods)} methods.")
+
+        def advance(frames: int, total: int, method: str = method) -> None:
+            if on_progress is not None:
+                on_progress(method, frames, total)
+
+        found[method] = attribute(
+            fit, recording, method, frames=frames_for(method), on_progress=advance, stop=stop
+        )
+    return {method: found[method] for method in methods}
+
+
+def ranks_of(scores: np.ndarray) -> np.ndarray:
+    """(cells,) int64, 1 for the highest score; 0 where a cell has none.
+
+    >>> ranks_of(np.array([0.1, np.nan, 0.7])).tolist()
+    [2, 0, 1]
+    """
+    ranks = np.zeros(len(scores), np.int64)
+    order = np.argsort(-scores, kind="stable")[: int(np.isfinite(scores).sum())]
+    ranks[order] = np.arange(1, len(order) + 1)
+    return ranks
+
+
+def relative_ranks(scores: np.ndarray) -> np.ndarray:
+    """(cells,) float64 from 0 for the lowest score to 1 for the highest; NaN where there is none.
+
+    >>> relative_ranks(np.array([0.1, np.nan, 0.7, 0.3])).tolist()
+    [0.0, nan, 1.0, 0.5]
+    """
+    known = np.isfinite(scores)
+    place = np.full(len(scores), np.nan)
+    if known.any():
+        place[known] = (rankdata(scores[known]) - 1) / max(1, int(known.sum()) - 1)
+    return place
+
+
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's ρ over the cells that have both scores; NaN for fewer than three.
+
+    >>> round(rank_correlation(np.array([1, 2, 3, np.nan]), np.array([1, 8, 27, 0])), 6)
+    1.0
+    """
+    both = np.isfinite(first) & np.isfinite(second)
+    if both.sum() < 3:
+        return float("nan")
+    ranks = np.stack([rankdata(first[both]), rankdata(second[both])])
+    if (ranks.std(1) == 0).any():
+        return float("nan")
+    return float(np.corrcoef(ranks)[0, 1])
+
+
+def title_of(name: str) -> str:
+    """Of a method or statistic, as it is written in a picture.
+
+    >>> title_of("mutual_information"), title_of("shapley-zeros")
+    ('mutual information', 'shapley zeros')
+    """
+    return title_of_method(name).replace("_", " ")
