@@ -116,6 +116,15 @@ def free_name(wanted: str, taken: list[str]) -> str:
     return next(name for i in range(2, len(taken) + 3) if (name := f"{wanted} {i}") not in taken)
 
 
+def next_name(taken: list[str]) -> str:
+    """Name for a run that was given none.
+
+    >>> next_name(["run 1", "place"])
+    'run 2'
+    """
+    return next(name for i in range(1, len(taken) + 2) if (name := f"run {i}") not in taken)
+
+
 def _about(path: Path) -> dict[str, Any]:
     about = read_description(path, "run", FORMAT)
     if not isinstance(about.get("attributions"), list):

@@ -8,11 +8,14 @@ import numpy as np
 import psutil
 import pytest
 from qtpy.QtCore import Qt
+from scored import scored_recording, scored_run
 
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
+from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.train_dock import TrainDock
+from napari_xcebra.widgets.workspace import docked_widget, open_dock, open_workspace
 
 pytestmark = pytest.mark.gui
 
@@ -58,6 +61,66 @@ def test_a_run_is_trained_scored_and_shown(dock, qtbot):
     assert dock.session.scores.shape == (40,)
     assert "nats" in dock.notice.text
     assert dock.runs.selected is run
+    assert dock.device.text() == "Trains on CPU, 1 thread"
+    assert dock.choice.title == "What to train: position, direction, speed"
+    assert not dock.choice.unfolded
+
+
+def test_a_device_that_is_not_there_is_said_before_training(dock, qtbot):
+    set_(dock, device="abacus")
+    qtbot.waitUntil(lambda: "abacus" in dock.device.text(), timeout=60_000)
+    assert dock.device.text() == "“Device” is 'abacus', which this computer does not have."
+    set_(dock, device="cpu", threads=2)
+    qtbot.waitUntil(lambda: "Trains on" in dock.device.text(), timeout=60_000)
+    assert dock.device.text() == "Trains on CPU, 2 threads"
+
+
+def scored(name):
+    """A run without training, as the list and the verdict need it."""
+    run = scored_run(name)
+    history = {"step": np.arange(1, 4), "penalty": np.ones(3), "place": np.linspace(6, 5, 3)}
+    notes = ("A note on the fit.",)
+    return replace(run, fit=replace(run.fit, history=history, notes=notes))
+
+
+@pytest.fixture
+def small_screen(make_napari_viewer, qtbot):
+    """All docks in a window of 1280 × 800 pixels, with two runs."""
+    viewer = make_napari_viewer(show=True)
+    session = session_of(viewer)
+    session.show(scored_recording())
+    open_workspace(viewer)
+    dock = open_dock(viewer, "Train").widget()
+    viewer.window.resize(1280, 800)
+    for name in ("run 1", "run 2"):
+        session.add_run(scored(name))
+    session.shown = replace(session.shown, run="run 2", factor="place")
+    dock.choice.unfolded = False
+    yield dock
+    session.close()
+
+
+def in_sight(dock, widget):
+    """Whether all of a widget is shown without scrolling."""
+    viewport = dock._area.viewport()
+    corner = widget.mapTo(viewport, widget.rect().topLeft())
+    return widget.isVisible() and viewport.rect().contains(widget.rect().translated(corner))
+
+
+def test_on_a_small_screen_runs_and_verdict_are_in_sight(small_screen, qtbot):
+    dock = small_screen
+    for widget in (dock.train_button, dock.cancel_button, dock.device, dock.runs, dock.notice):
+        qtbot.waitUntil(lambda w=widget: in_sight(dock, w), timeout=10_000)
+    assert dock.notice.text.startswith("A note on the fit.\nplace is clearly in these cells")
+    assert dock.progress.isHidden()
+
+
+def test_a_run_is_compared_with_another_from_the_list(small_screen):
+    dock = small_screen
+    (other,) = dock.runs._others.actions()
+    other.trigger()
+    assert painter_of(dock.session).beside == ("run 1", "place")
+    assert docked_widget(dock.session.viewer, "Attribution") is not None
 
 
 def test_cancelling_stops_and_the_next_run_works(dock, qtbot):

@@ -20,13 +20,21 @@ from __future__ import annotations
 
 from napari_xcebra.jobs.events import Advanced, Cancelled, Event, Failed, Finished, Started
 from napari_xcebra.jobs.job import Job
-from napari_xcebra.jobs.tasks import AttributeTask, EmbedTask, FitTask, OverTimeTask, Task
+from napari_xcebra.jobs.tasks import (
+    AttributeTask,
+    DeviceTask,
+    EmbedTask,
+    FitTask,
+    OverTimeTask,
+    Task,
+)
 from napari_xcebra.jobs.worker import Worker
 
 __all__ = [
     "Advanced",
     "AttributeTask",
     "Cancelled",
+    "DeviceTask",
     "EmbedTask",
     "Event",
     "Failed",

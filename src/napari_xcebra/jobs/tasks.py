@@ -213,6 +213,23 @@ class EmbedTask:
             return None
 
 
+@dataclass(frozen=True, eq=False)
+class DeviceTask:
+    """Name, in words, of the device that these settings come to on this computer."""
+
+    doing: ClassVar[str] = "Looking for the device"
+    sparing: ClassVar[str] = "set `device` to cpu"
+
+    device: str = "auto"
+    threads: int = 1
+
+    def run(self, report: Report) -> str:
+        """Look."""
+        from napari_xcebra.learn.device import describe_device
+
+        return describe_device(self.device, self.threads)
+
+
 class Pace:
     """How long the rest will take, if it goes on as from the first report to the present one."""
 

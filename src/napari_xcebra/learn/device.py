@@ -65,6 +65,23 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
+def describe_device(name: str, threads: int) -> str:
+    """Device in words: the name of the GPU, or the processor with its threads.
+
+    >>> describe_device("cpu", 1)
+    'CPU, 1 thread'
+    """
+    device = choose_device(name)
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    if device.type == "mps":
+        return "the GPU of this Mac (mps)"
+    if device.type != "cpu":
+        return str(device)
+    threads = threads or torch.get_num_threads()
+    return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+
+
 @contextmanager
 def limited_threads(threads: int) -> Iterator[None]:
     """Run torch on that many threads (0: as it is), and restore the number afterwards."""

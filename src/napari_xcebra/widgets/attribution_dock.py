@@ -110,7 +110,7 @@ class AttributionDock(QWidget):
         self.table.marked.connect(self._mark_from_table)
         self.over_time.toggled.connect(lambda on: self._change(over_time=on))
         self.over_time.smoothing_changed.connect(lambda s: self._change(smoothing=s))
-        self.side_by_side.chosen.connect(self._compare)
+        self.side_by_side.chosen.connect(self.compare)
         self.side_by_side.picked.connect(self.session.select)
         self.export.said.connect(self.notice.say)
 
@@ -164,7 +164,8 @@ class AttributionDock(QWidget):
         if (cell := self.table.current_cell) is not None and cell in cells:
             bring_into_view(self.session, cell)
 
-    def _compare(self, beside: tuple[str, str] | None) -> None:
+    def compare(self, beside: tuple[str, str] | None) -> None:
+        """Show the map of another run or factor beside this one."""
         self.painter.beside = beside
         self._show_comparison()
         if beside is not None:

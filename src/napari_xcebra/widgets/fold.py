@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qtpy.QtWidgets import QPushButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 
 class Fold(QWidget):
@@ -12,6 +12,8 @@ class Fold(QWidget):
         super().__init__()
         self._title = title
         self.button = QPushButton()
+        # a long title is cut off rather than making the dock wide
+        self.button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.button.setStyleSheet("text-align: left; padding: 3px 4px;")
         self.button.setToolTip(help)
         self._inside = QWidget()
@@ -29,6 +31,16 @@ class Fold(QWidget):
         layout = self._inside.layout()
         assert layout is not None
         layout.addWidget(widget)
+
+    @property
+    def title(self) -> str:
+        """What the button says."""
+        return self._title
+
+    @title.setter
+    def title(self, title: str) -> None:
+        self._title = title
+        self.unfolded = self.unfolded
 
     @property
     def unfolded(self) -> bool:

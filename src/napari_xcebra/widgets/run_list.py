@@ -11,6 +11,7 @@ from qtpy.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
     QHeaderView,
+    QMenu,
     QPushButton,
     QTableWidget,
     QTableWidgetItem,
@@ -25,6 +26,7 @@ from napari_xcebra.widgets.lifetime import follow
 from napari_xcebra.widgets.session import Session
 
 NAME, TIME, FACTORS, VERDICT = range(4)
+ROW, MOST_ROWS = 26, 5
 
 
 class RunList(QWidget):
@@ -32,6 +34,8 @@ class RunList(QWidget):
 
     said = Signal(str, str, str)
     """A sentence for the dock's notice, its tone, and details."""
+    comparing = Signal(str)
+    """Name of a run to show beside the selected one."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -42,17 +46,23 @@ class RunList(QWidget):
         self._table.verticalHeader().hide()
         header = self._table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setSectionResizeMode(VERDICT, QHeaderView.ResizeMode.Stretch)
+        for column in (FACTORS, VERDICT):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         self._table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self._table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self._table.setFixedHeight(130)
+        self._table.verticalHeader().setDefaultSectionSize(ROW)
         self._table.itemSelectionChanged.connect(self._chosen)
         self._table.itemChanged.connect(self._renamed)
         self._save = _button("Save…", "Write the selected run to a folder.", self.save)
         self._load = _button("Load…", "Open a run that was saved.", self.load)
         self._delete = _button("Delete", "Remove the selected run from this list.", self.delete)
+        self._compare = QPushButton("Compare")
+        self._compare.setToolTip("Show another run beside the selected one.")
+        self._others = QMenu(self._compare)
+        self._others.triggered.connect(lambda action: self.comparing.emit(action.text()))
+        self._compare.setMenu(self._others)
         buttons = QHBoxLayout()
-        for button in (self._save, self._load, self._delete):
+        for button in (self._compare, self._save, self._load, self._delete):
             buttons.addWidget(button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -83,6 +93,10 @@ class RunList(QWidget):
                     item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)
                 self._table.setItem(row, column, item)
         self._table.blockSignals(False)
+        # as tall as its rows: what stands below it is not to be scrolled to
+        self._table.setVisible(bool(runs))
+        header = self._table.horizontalHeader().sizeHint().height()
+        self._table.setFixedHeight(header + min(len(runs), MOST_ROWS) * ROW + 4)
         self._mark_shown()
         self._load.setEnabled(self._session.current is not None)
 
@@ -148,8 +162,14 @@ class RunList(QWidget):
         self._mark_buttons()
 
     def _mark_buttons(self) -> None:
+        run = self.selected
         for button in (self._save, self._delete):
-            button.setEnabled(self.selected is not None)
+            button.setEnabled(run is not None)
+        self._others.clear()
+        for other in self._session.runs if run is not None else ():
+            if other is not run and other.attributions:
+                self._others.addAction(other.name)
+        self._compare.setEnabled(bool(self._others.actions()))
 
 
 def best_factor(run: Run) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from qtpy.QtCore import Qt
+from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -20,20 +20,26 @@ from qtpy.QtWidgets import (
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import Advanced, Job
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.runs import Run, free_name
+from napari_xcebra.runs import Run, free_name, next_name
+from napari_xcebra.widgets.device_label import DeviceLabel
 from napari_xcebra.widgets.factor_table import FactorTable
+from napari_xcebra.widgets.fold import Fold
 from napari_xcebra.widgets.forms import SettingsForm
 from napari_xcebra.widgets.learning_plot import LearningPlot
 from napari_xcebra.widgets.lifetime import end_with_dock, follow
 from napari_xcebra.widgets.notice import Notice, Tone
 from napari_xcebra.widgets.plot_style import style_of
-from napari_xcebra.widgets.run_list import RunList
+from napari_xcebra.widgets.run_list import RunList, best_factor
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.trainer import trainer_of
+from napari_xcebra.widgets.workspace import open_dock
 
 if TYPE_CHECKING:
     import napari
+
+
+CHOICE = "What to train"
 
 
 class TrainDock(QWidget):
@@ -48,6 +54,7 @@ class TrainDock(QWidget):
         self._drawn = 0
         self.recording_name = QLabel()
         self.recording_name.setWordWrap(True)
+        self.choice = Fold(CHOICE, "What to train, and how.", unfolded=True)
         self.factors = FactorTable()
         self.form: SettingsForm[FitSettings] = SettingsForm(FitSettings())
         self.name = QLineEdit()
@@ -58,6 +65,7 @@ class TrainDock(QWidget):
         self.cancel_button.setToolTip("Stop; what was learned so far is kept if it can be.")
         self.progress = QProgressBar()
         self.progress.setToolTip("Steps done, what λ does, and the time left.")
+        self.device = DeviceLabel(self.session)
         self.plot = LearningPlot()
         self.notice = Notice()
         self.runs = RunList(self.session)
@@ -66,7 +74,10 @@ class TrainDock(QWidget):
         self.cancel_button.clicked.connect(lambda _=False: self.cancel())
         self.factors.changed.connect(self._mark_ready)
         self.form.changed.connect(self._mark_ready)
-        self.runs.said.connect(self.notice.say)
+        self.form.changed.connect(self._show_device)
+        self.choice.button.clicked.connect(self._sum_up)
+        self.runs.said.connect(self._say)
+        self.runs.comparing.connect(self.compare)
         for signal, method in (
             (self.session.recording_changed, self._show_recording),
             (self.session.shown_changed, self._show_run),
@@ -80,26 +91,28 @@ class TrainDock(QWidget):
         self._show_recording()
         self._show_run()
         self._show_training()
-        # torch takes seconds to import: let the child do it while the user chooses
-        _ = self.session.worker
+        # torch takes seconds to import: this also lets the child do it while the user chooses
+        self._show_device()
 
     def _lay_out(self) -> None:
         inside = QWidget()
         column = QVBoxLayout(inside)
         column.addWidget(self.recording_name)
-        column.addWidget(self.factors)
-        column.addWidget(self.form)
+        self.choice.addWidget(self.factors)
+        self.choice.addWidget(self.form)
+        column.addWidget(self.choice)
         buttons = QHBoxLayout()
         buttons.addWidget(self.name, 1)
         buttons.addWidget(self.train_button)
         buttons.addWidget(self.cancel_button)
         column.addLayout(buttons)
         column.addWidget(self.progress)
+        column.addWidget(self.device)
+        column.addWidget(self.runs)
         column.addWidget(self.notice)
         column.addWidget(self.plot)
-        column.addWidget(self.runs)
         column.addStretch(1)
-        area = QScrollArea()
+        self._area = area = QScrollArea()
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(inside)
@@ -118,16 +131,27 @@ class TrainDock(QWidget):
         try:
             factors, settings = self.factors.factors, self.form.value
         except InputError as error:
-            self.notice.say(str(error), "problem")
+            self._say(str(error), "problem", "")
             return None
-        name = self.name.text().strip() or free_name("run 1", [r.name for r in opened.runs])
+        taken, wanted = [run.name for run in opened.runs], self.name.text().strip()
+        name = free_name(wanted, taken) if wanted else next_name(taken)
         self.name.clear()
         self.notice.clear()
+        # done with: progress, verdict and runs take its place
+        self._fold_choice()
         return self.trainer.start(opened, name, factors, settings)
 
     def cancel(self) -> None:
         """Stop what is running."""
         self.trainer.cancel()
+
+    def compare(self, other: str) -> None:
+        """Show another run beside the one that is painted, in the Attribution dock."""
+        opened, factor = self.session.current, self.session.shown.factor
+        run = opened.run(other) if opened else None
+        if run is not None:
+            dock: Any = open_dock(self.session.viewer, "Attribution").widget()
+            dock.compare((other, factor if factor in run.fit.factors else best_factor(run)))
 
     @property
     def busy(self) -> bool:
@@ -144,7 +168,9 @@ class TrainDock(QWidget):
         for at in course[self._drawn :]:
             self.plot.add(at.done, at.loss, at.chance, at.penalty)
         self._drawn = len(course)
+        self.plot.setVisible(self.busy or self.session.shown_run is not None)
         at_last = self.trainer.progress
+        self.progress.setVisible(self.busy)
         self.progress.setRange(0, (at_last.total if at_last else 0) if self.busy else 1)
         self.progress.setValue(at_last.done if at_last else 0)
         told = at_last is not None and self.trainer.doing != "stopping"
@@ -165,7 +191,25 @@ class TrainDock(QWidget):
                 f"<b>{opened.name}</b>: {accepted} accepted cells of {recording.n_cells}, "
                 f"{recording.n_frames} frames at {recording.rate:g} Hz"
             )
+        self._fold_choice(unfolded=opened is None or not opened.runs)
         self._mark_ready()
+
+    def _fold_choice(self, *, unfolded: bool = False) -> None:
+        self.choice.unfolded = unfolded
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Say what is chosen where it is folded away."""
+        try:
+            names = ", ".join(self.factors.factors)
+        except InputError:
+            names = ""
+        folded = names and not self.choice.unfolded
+        self.choice.title = f"{CHOICE}: {names}" if folded else CHOICE
+
+    def _show_device(self) -> None:
+        if not self.form.problem():
+            self.device.show_device(self.form.value.device, self.form.value.threads)
 
     def _show_run(self) -> None:
         """Curves and verdict of the run that is painted."""
@@ -173,6 +217,7 @@ class TrainDock(QWidget):
         if run is None or self.busy:
             return
         chances = [g.chance for g in run.fit.goodness.values()]
+        self.plot.show()
         self.plot.show_history(run.fit.history, chances[0] if chances else np.nan)
         self._say_verdict(run)
 
@@ -181,14 +226,18 @@ class TrainDock(QWidget):
 
     def _say(self, sentence: str, tone: Tone, details: str) -> None:
         self.notice.say(sentence, tone, details)
+        # once it has its place
+        QTimer.singleShot(0, self._reveal_notice)
+
+    def _reveal_notice(self) -> None:
+        self._area.ensureWidgetVisible(self.notice)
 
     def _say_verdict(self, run: Run) -> None:
         goodness = run.fit.goodness.values()
         tone = "good" if all(g.above_chance for g in goodness) else "warning"
         lines = [g.verdict for g in goodness]
-        if not run.complete:
-            lines.insert(0, f"Stopped after {run.fit.steps} of {run.fit.settings.steps} steps.")
-            tone = "warning"
+        if run.fit.notes:
+            lines, tone = [*run.fit.notes, *lines], "warning"
         self.notice.say("\n".join(lines), tone)  # type: ignore[arg-type]
 
     def _mark_ready(self) -> None:
