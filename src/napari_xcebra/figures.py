@@ -195,7 +195,7 @@ def _key(marked: bool, attribution: Attribution, threshold: float) -> list[Line2
 
     above = f"selected (z > {threshold:.2g})"
     key = [entry(above, to_hex(colormaps["viridis"](0.9)), OUTLINE)]
-    if np.isnan(attribution.latent_scores).any():
+    if not attribution.used.all():
         key.append(entry("not used", "none", NOT_USED))
     if marked:
         key.append(entry("carries it in truth", MARK, "black", 5))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from napari_xcebra.attribution import attribute, auroc
-from napari_xcebra.attribution.methods import METHODS
+from napari_xcebra.attribution.methods import LOCAL_METHODS
 from napari_xcebra.attribution.stream import make_stream
 
 SLOW = ("integrated-gradients", "feature-ablation", "shapley-zeros", "shapley-shuffled")
@@ -19,7 +19,7 @@ def test_every_method_ranks_the_cells_that_carry_z2_above_the_others(trained, si
 
 def joined(method, stream):
     with torch.no_grad():
-        return torch.cat(list(METHODS[method](stream)))
+        return torch.cat(list(LOCAL_METHODS[method](stream)))
 
 
 @pytest.mark.parametrize("name", ["trained", "windowed"])

@@ -8,7 +8,7 @@ from torch.func import jacrev, vmap
 
 from napari_xcebra.attribution import attribute
 from napari_xcebra.attribution.gradients import CUT_OFF, inverse
-from napari_xcebra.attribution.methods import METHODS
+from napari_xcebra.attribution.methods import LOCAL_METHODS
 from napari_xcebra.attribution.stream import make_stream
 
 
@@ -19,7 +19,7 @@ def stream(request, recording):
 
 def joined(method, stream):
     with torch.no_grad():
-        return torch.cat(list(METHODS[method](stream)))
+        return torch.cat(list(LOCAL_METHODS[method](stream)))
 
 
 def test_the_neuron_gradient_is_the_derivative_that_autograd_finds(stream):

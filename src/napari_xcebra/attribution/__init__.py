@@ -9,17 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from napari_xcebra.attribution.aggregation import AttributionStopped, attribute
+    from napari_xcebra.attribution.aggregation import attribute
     from napari_xcebra.attribution.evaluation import auroc
     from napari_xcebra.attribution.methods import METHODS
     from napari_xcebra.attribution.result import Attribution
+    from napari_xcebra.attribution.watching import AttributionStopped
 
 __all__ = ["METHODS", "Attribution", "AttributionStopped", "attribute", "auroc"]
 
 _HOMES = {
     "METHODS": "methods",
     "Attribution": "result",
-    "AttributionStopped": "aggregation",
+    "AttributionStopped": "watching",
     "attribute": "aggregation",
     "auroc": "evaluation",
 }

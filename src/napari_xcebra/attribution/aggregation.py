@@ -7,11 +7,11 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from napari_xcebra.attribution.methods import local_scores, method_named
+from napari_xcebra.attribution.methods import FACTOR_METHODS, check_method, local_scores
 from napari_xcebra.attribution.result import Attribution
-from napari_xcebra.attribution.stream import FrameChoice, make_stream, spread_out
+from napari_xcebra.attribution.stream import FrameChoice, Stream, make_stream, spread_out
+from napari_xcebra.attribution.watching import OnProgress, Stop, Watch, watched
 from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.recording import InputError, Recording
@@ -22,10 +22,6 @@ MEDIAN_BYTES = 256 * 2**20
 """Local scores that a median may keep in memory."""
 
 
-class AttributionStopped(Exception):
-    """The caller asked to stop; scores over the first frames only would mislead."""
-
-
 def attribute(
     fit: Fit,
     recording: Recording,
@@ -33,8 +29,8 @@ def attribute(
     *,
     frames: FrameChoice = None,
     aggregate: Aggregate = "mean",
-    on_progress: Callable[[int, int], object] | None = None,
-    stop: Callable[[], bool] | None = None,
+    on_progress: OnProgress = None,
+    stop: Stop = None,
     seed: int | None = None,
     device: str | None = None,
 ) -> Attribution:
@@ -46,14 +42,16 @@ def attribute(
     recording : Recording
         The one the fit was trained on, or another of the same cells.
     method : str
-        One of `METHODS`. The two gradient methods take seconds; the others take many passes
-        through the encoder a frame: give them ``frames=slice(None, None, 10)``.
+        One of `METHODS`. The two gradient methods and conditional encoding take seconds; the
+        others take many passes through the encoder a frame: give them
+        ``frames=slice(None, None, 10)``.
     frames : slice, (n,) int or (frames,) bool, optional
         A trial, a condition; all frames if not given. Frames that are excluded, or whose window
         leaves its trial, are not used.
     aggregate : {"mean", "median", "max"}
-        Over frames. The median is exact as long as the local scores fit into 256 MB, else it is
-        taken over evenly spaced frames, and `notes` says so.
+        Over frames; conditional encoding has no scores a frame. The median is exact as long as the
+        local scores fit into 256 MB, else it is taken over evenly spaced frames, and `notes` says
+        so.
     on_progress : callable, optional
         Called with the number of frames done and in all.
     stop : callable, optional
@@ -80,21 +78,24 @@ def attribute(
         raise InputError(
             f"aggregate is {aggregate!r}: one of {', '.join(get_args(Aggregate))} is needed."
         )
-    method_named(method)
+    check_method(method)
     stream = make_stream(fit, recording, frames, seed, device)
-    notes: tuple[str, ...] = ()
-    if aggregate == "median":
-        most = max(1, MEDIAN_BYTES // (4 * len(fit.scale) * len(fit.inputs.cell_ids)))
-        stream, notes = stream.thinned(most)
-    with limited_threads(fit.settings.threads), torch.no_grad():
-        chunks = watched(local_scores(method, stream), len(stream.frames), on_progress, stop)
-        scores = _AGGREGATES[aggregate](chunks)
+    if method in FACTOR_METHODS:
+        watch = Watch(len(stream.frames), on_progress, stop)
+        scores, notes = FACTOR_METHODS[method](stream, watch)
+        own = {"factor_scores": spread_out(scores, fit, recording), "latent_scores": None}
+        aggregate = "mean"
+    else:
+        stream, notes = _thinned(stream, aggregate)
+        with limited_threads(fit.settings.threads), torch.no_grad():
+            chunks = watched(local_scores(method, stream), len(stream.frames), on_progress, stop)
+            scores = _AGGREGATES[aggregate](chunks)
+        own = {"latent_scores": spread_out(scores, fit, recording)}
     return Attribution(
         method=method,
         aggregate=aggregate,
         parts=fit.parts,
         cell_ids=np.asarray(recording.cell_ids),
-        latent_scores=spread_out(scores, fit, recording),
         n_frames=len(stream.frames),
         above_chance={name: bool(g.above_chance) for name, g in fit.goodness.items()},
         verdicts={name: g.verdict for name, g in fit.goodness.items()},
@@ -103,24 +104,16 @@ def attribute(
         source=recording.source,
         fit=fit,
         recording=recording,
+        **own,
     )
 
 
-def watched(
-    chunks: Iterator[Tensor],
-    total: int,
-    on_progress: Callable[[int, int], object] | None,
-    stop: Callable[[], bool] | None,
-) -> Iterator[np.ndarray]:
-    """Chunks as arrays, with a report after each, and a way to stop between them."""
-    done = 0
-    for chunk in chunks:
-        yield chunk.cpu().numpy()
-        done += len(chunk)
-        if on_progress is not None:
-            on_progress(done, total)
-        if stop is not None and done < total and stop():
-            raise AttributionStopped(f"Stopped after {done} of {total} frames.")
+def _thinned(stream: Stream, aggregate: Aggregate) -> tuple[Stream, tuple[str, ...]]:
+    """As many frames as a median can keep."""
+    if aggregate != "median":
+        return stream, ()
+    fit = stream.fit
+    return stream.thinned(max(1, MEDIAN_BYTES // (4 * len(fit.scale) * len(fit.inputs.cell_ids))))
 
 
 def _mean(chunks: Iterator[np.ndarray]) -> np.ndarray:

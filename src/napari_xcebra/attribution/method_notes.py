@@ -17,6 +17,9 @@ _NOTES = {
     "feature-ablation": f"What changes when a cell is silenced. {_SLOW}, the more the more cells.",
     "shapley-zeros": f"Shapley values against silence. {_SLOW}.",
     "shapley-shuffled": f"Shapley values against shuffled activity. {_SLOW}.",
+    "conditional-encoding": "Share of a cell's variance (R², in blocks of time not seen) that only "
+    "this factor explains, beyond the other factors and the time latents. Stays right where "
+    "variables go together. Takes seconds; has no scores over time.",
 }
 
 
@@ -32,6 +35,11 @@ def note_on(method: str) -> str:
 def is_slow(method: str) -> bool:
     """Whether it takes many times as long as the gradients."""
     return _SLOW in note_on(method)
+
+
+def scores_latents(method: str) -> bool:
+    """Whether it scores single latents, and so also single frames, beside whole factors."""
+    return method != "conditional-encoding"
 
 
 def frames_for(method: str) -> slice | None:

@@ -1,13 +1,16 @@
 """The methods there are, by name.
 
-A method takes a `Stream` and yields, chunk of frames by chunk, the local attribution
-(frames in chunk, latents, cells) or (frames in chunk, latents, cells, window).
+Most explain the encoder frame by frame: they take a `Stream` and yield, chunk of frames by chunk,
+the local attribution (frames in chunk, latents, cells), with a window (…, cells, window).
+Others score a factor as a whole: they take a `Stream`, and a `Watch` to report to, and return
+scores (factors, cells) and notes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 from torch import Tensor
 
 from napari_xcebra.attribution.captum_methods import (
@@ -16,13 +19,16 @@ from napari_xcebra.attribution.captum_methods import (
     shapley_shuffled,
     shapley_zeros,
 )
+from napari_xcebra.attribution.conditional import conditional_encoding
 from napari_xcebra.attribution.gradients import inverted_neuron_gradient, neuron_gradient
 from napari_xcebra.attribution.stream import Stream
+from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.recording import InputError
 
-Method = Callable[[Stream], Iterator[Tensor]]
+LocalMethod = Callable[[Stream], Iterator[Tensor]]
+FactorMethod = Callable[[Stream, Watch], tuple[np.ndarray, tuple[str, ...]]]
 
-METHODS: dict[str, Method] = {
+LOCAL_METHODS: dict[str, LocalMethod] = {
     "inverted-neuron-gradient": inverted_neuron_gradient,
     "neuron-gradient": neuron_gradient,
     "integrated-gradients": integrated_gradients,
@@ -32,18 +38,28 @@ METHODS: dict[str, Method] = {
 }
 
 
-def method_named(name: str) -> Method:
-    """Method of that name, or a sentence listing those there are."""
-    try:
-        return METHODS[name]
-    except KeyError:
+FACTOR_METHODS: dict[str, FactorMethod] = {"conditional-encoding": conditional_encoding}
+
+METHODS = (*LOCAL_METHODS, *FACTOR_METHODS)
+"""Names of all methods, the default first."""
+
+
+def check_method(name: str) -> None:
+    """Raise a sentence listing the methods there are, if this is none."""
+    if name not in METHODS:
         raise InputError(
             f"There is no attribution method {name!r}; there are: {', '.join(METHODS)}."
-        ) from None
+        )
 
 
 def local_scores(method: str, stream: Stream) -> Iterator[Tensor]:
     """|A| at every frame, averaged over the lags of a window: (frames in chunk, latents, cells)."""
-    for local in method_named(method)(stream):
+    check_method(method)
+    if method not in LOCAL_METHODS:
+        raise InputError(
+            f"{method} explains whole traces, and has no scores over time: choose another method, "
+            f"such as {METHODS[0]}, to see scores frame by frame."
+        )
+    for local in LOCAL_METHODS[method](stream):
         size = local.abs()
         yield size.mean(3) if size.ndim == 4 else size

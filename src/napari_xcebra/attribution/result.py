@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution.stream import FrameChoice
     from napari_xcebra.learn.result import Fit
 
-FORMAT = 1
+FORMAT = 2
 """Version of the saved file; a later version of the program reads earlier ones."""
+_ARRAYS = ("cell_ids", "latent_scores", "factor_scores")
+"""Arrays of the saved file, each there or not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +42,17 @@ class Attribution:
         Which latents belong to which factor.
     cell_ids : (cells,) int64
         Every ROI of the recording, in its order.
-    latent_scores : (latents, cells) float32
-        NaN where a cell was not used: not accepted, or constant.
+    latent_scores : (latents, cells) float32 or None
+        NaN where a cell was not used: not accepted, or constant. None for a method that scores a
+        factor as a whole.
     n_frames : int
         Frames the scores are taken over.
     above_chance : mapping of str to bool
         Whether the map of a factor means anything, by the fit's held-out goodness.
     verdicts : mapping of str to str
         The same in a sentence.
+    factor_scores : (factors, cells) float32 or None
+        Of a method that scores a factor as a whole, in place of `latent_scores`.
     seed : int
         Of the methods that draw at random.
     notes : tuple of str
@@ -61,20 +66,35 @@ class Attribution:
     aggregate: str
     parts: tuple[Part, ...]
     cell_ids: np.ndarray
-    latent_scores: np.ndarray
+    latent_scores: np.ndarray | None
     n_frames: int
     above_chance: Mapping[str, bool]
     verdicts: Mapping[str, str]
+    factor_scores: np.ndarray | None = None
     seed: int = 0
     notes: tuple[str, ...] = ()
     source: str = ""
     fit: Fit | None = field(default=None, repr=False)
     recording: Recording | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        if (self.latent_scores is None) == (self.factor_scores is None):
+            raise TypeError("either latent_scores or factor_scores is needed")
+
     @property
     def factors(self) -> tuple[str, ...]:
         """Names of the factors."""
         return tuple(part.name for part in self.parts)
+
+    @property
+    def has_latents(self) -> bool:
+        """Whether there are scores for single latents, and so over time."""
+        return self.latent_scores is not None
+
+    @property
+    def used(self) -> np.ndarray:
+        """(cells,) bool, which cells have scores."""
+        return ~np.isnan(self.score(self.factors[0]))
 
     def part(self, factor: str) -> Part:
         """Part of that name, or a sentence listing those there are."""
@@ -83,14 +103,23 @@ class Attribution:
     def score(self, factor: str) -> np.ndarray:
         """Mean over the factor's latents: (cells,) float32, NaN where a cell was not used.
 
-        On nine fits of the box model the mean ranks cells as well as the root mean square and,
-        where latents differ, better than the maximum (auROC 0.82 against 0.79 on average).
+        A method that scores a factor as a whole has that score instead. As for the mean: on nine
+        fits of the box model it ranks cells as well as the root mean square and, where latents
+        differ, better than the maximum (auROC 0.82 against 0.79 on average).
         """
-        return self.latent_scores[self.part(factor).latents].mean(0)
+        part = self.part(factor)
+        if self.factor_scores is not None:
+            return self.factor_scores[self.parts.index(part)]
+        assert self.latent_scores is not None
+        return self.latent_scores[part.latents].mean(0)
 
     def latent(self, factor: str, i: int) -> np.ndarray:
         """Score for one latent of a factor: (cells,) float32."""
         part = self.part(factor)
+        if self.latent_scores is None:
+            raise InputError(
+                f"{self.method} scores a factor as a whole: it has no scores for single latents."
+            )
         if not 0 <= i < part.stop - part.start:
             raise InputError(
                 f"Factor {factor!r} has no latent {i}: 0 to {part.stop - part.start - 1} is "
@@ -193,13 +222,13 @@ class Attribution:
             "source": self.source,
         }
         with whole(path) as file, file.open("wb") as opened:
-            np.savez(
-                opened,
-                about=np.array(json.dumps(about)),
-                cell_ids=self.cell_ids,
-                latent_scores=self.latent_scores,
-            )
+            arrays: dict[str, Any] = {"about": np.array(json.dumps(about)), **self._arrays()}
+            np.savez(opened, **arrays)
         return Path(path)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        given = {name: getattr(self, name) for name in _ARRAYS}
+        return {name: array for name, array in given.items() if array is not None}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Attribution:
@@ -207,12 +236,12 @@ class Attribution:
         try:
             with np.load(path, allow_pickle=False) as file:
                 about = json.loads(str(file["about"]))
-                cell_ids, latent_scores = file["cell_ids"], file["latent_scores"]
+                arrays = {name: file[name] for name in _ARRAYS if name in file}
             _check_kind(about, path)
             del about["kind"], about["format"]
             about["parts"] = tuple(Part.from_dict(part) for part in about["parts"])
             about["notes"] = tuple(about["notes"])
-            return cls(cell_ids=cell_ids, latent_scores=latent_scores, **about)
+            return cls(**{"latent_scores": None, **arrays, **about})
         except InputError:
             raise
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:

@@ -112,7 +112,7 @@ class AttributeTask:
 
     def run(self, report: Report) -> Attribution | None:
         """Attribute; None if stopped, since scores over the first frames would mislead."""
-        from napari_xcebra.attribution.aggregation import AttributionStopped, attribute
+        from napari_xcebra.attribution import AttributionStopped, attribute
 
         try:
             return attribute(
@@ -154,7 +154,7 @@ class OverTimeTask:
 
     def run(self, report: Report) -> np.ndarray | None:
         """Attribute frame by frame; None if stopped."""
-        from napari_xcebra.attribution.aggregation import AttributionStopped
+        from napari_xcebra.attribution import AttributionStopped
         from napari_xcebra.attribution.by_frame import scores_by_frame
 
         try:
@@ -198,7 +198,7 @@ class EmbedTask:
 
     def run(self, report: Report) -> np.ndarray | None:
         """Embed; None if stopped."""
-        from napari_xcebra.attribution.aggregation import AttributionStopped
+        from napari_xcebra.attribution import AttributionStopped
         from napari_xcebra.attribution.by_frame import embedding_by_frame
 
         try:

@@ -300,7 +300,7 @@ class Session:
         attribution, shown = self.attribution, self._shown
         if attribution is None or shown.factor not in attribution.factors:
             return None
-        if shown.latent is None:
+        if shown.latent is None or not attribution.has_latents:
             return attribution.score(shown.factor)
         return attribution.latent(shown.factor, shown.latent)
 

@@ -7,7 +7,12 @@ from typing import Any
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QFormLayout, QSizePolicy, QWidget
 
-from napari_xcebra.attribution.method_notes import METHODS, note_on, title_of_method
+from napari_xcebra.attribution.method_notes import (
+    METHODS,
+    note_on,
+    scores_latents,
+    title_of_method,
+)
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.shown import Shown
 
@@ -40,21 +45,21 @@ class ShownChoice(QWidget):
         """Show what there is to choose from, and what is chosen."""
         fill(self.run, [(f"{run.name} · {run.verdict}", run.name) for run in runs], shown.run)
         run = next((run for run in runs if run.name == shown.run), None)
-        fill(self.factor, factor_choices(run), (shown.factor, shown.latent))
+        fill(self.factor, factor_choices(run, shown.method), (shown.factor, shown.latent))
         fill(self.method, method_choices(run), shown.method)
         for row, method in enumerate(METHODS):
             self.method.setItemData(row, note_on(method), Qt.ItemDataRole.ToolTipRole)
 
 
-def factor_choices(run: Run | None) -> list[tuple[str, FactorChoice]]:
-    """Factors of a run, each followed by its latents if it has several."""
+def factor_choices(run: Run | None, method: str) -> list[tuple[str, FactorChoice]]:
+    """Factors of a run, each followed by its latents if it has several and the method tells."""
     choices: list[tuple[str, FactorChoice]] = []
     for part in run.fit.parts if run else ():
         goodness = run.fit.goodness.get(part.name) if run else None
         chance = goodness is not None and not goodness.above_chance
         choices.append((f"{part.name} (at chance)" if chance else part.name, (part.name, None)))
         latents = part.stop - part.start
-        if latents > 1:
+        if latents > 1 and scores_latents(method):
             titles = [f"{part.name}, latent {i + 1} of {latents}" for i in range(latents)]
             choices += [(f"    {title}", (part.name, i)) for i, title in enumerate(titles)]
     return choices

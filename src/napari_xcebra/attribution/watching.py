@@ -1,0 +1,48 @@
+"""Progress of an attribution, and a way to stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from torch import Tensor
+
+OnProgress = Callable[[int, int], object] | None
+Stop = Callable[[], bool] | None
+
+
+class AttributionStopped(Exception):
+    """The caller asked to stop; scores over the first frames only would mislead."""
+
+
+def watched(
+    chunks: Iterator[Tensor], total: int, on_progress: OnProgress, stop: Stop
+) -> Iterator[np.ndarray]:
+    """Chunks as arrays, with a report after each, and a way to stop between them."""
+    watch = Watch(total, on_progress, stop)
+    for chunk in chunks:
+        yield chunk.cpu().numpy()
+        watch.advance(len(chunk))
+
+
+class Watch:
+    """Counts frames done, tells it, and raises when it should stop.
+
+    Parameters
+    ----------
+    frames : int
+        Frames in all, as the caller knows them.
+    """
+
+    def __init__(self, frames: int, on_progress: OnProgress, stop: Stop) -> None:
+        self._frames, self._done = frames, 0.0
+        self._on_progress, self._stop = on_progress, stop
+
+    def advance(self, frames: float) -> None:
+        """Some more are done; for work that takes several passes, a share of each."""
+        self._done += frames
+        done = min(self._frames, round(self._done))
+        if self._on_progress is not None:
+            self._on_progress(done, self._frames)
+        if self._stop is not None and done < self._frames and self._stop():
+            raise AttributionStopped(f"Stopped after {done} of {self._frames} frames.")

@@ -1,0 +1,245 @@
+"""Conditional encoding, on cells of which it is known what they follow."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter1d
+
+from napari_xcebra.attribution import Attribution, AttributionStopped, attribute
+from napari_xcebra.attribution.block_ridge import BlockSums, held_out_r2
+from napari_xcebra.attribution.conditional import BLOCKS, cut, make_encoding
+from napari_xcebra.attribution.hidden_state import shared_part
+from napari_xcebra.attribution.predictors import Predictors
+from napari_xcebra.attribution.stream import make_stream
+from napari_xcebra.attribution.watching import Watch
+from napari_xcebra.learn import FitSettings, fit
+from napari_xcebra.recording import InputError, Recording, Variable
+from napari_xcebra.traces import NpyTraces
+
+FRAMES, EACH = 4000, 6
+METHOD = "conditional-encoding"
+UNTRAINED = FitSettings(mode="behavior", steps=1, batch_size=64)
+"""Without time latents the encoder plays no part."""
+
+
+def slow(rng, frames=FRAMES, columns=1, over=15):
+    """Noise that forgets itself within a few seconds."""
+    wave = gaussian_filter1d(rng.normal(size=(frames, columns)), over, axis=0)
+    return wave / wave.std(0)
+
+
+@pytest.fixture(scope="module")
+def correlated():
+    """Cells of place, of speed, of heading and of nothing; the animal is fast in the middle."""
+    rng = np.random.default_rng(0)
+    place = slow(rng)[:, 0]
+    speed = 1.5 * np.exp(-(place**2)) + 0.5 * slow(rng)[:, 0]
+    heading = np.cumsum(0.2 * slow(rng)[:, 0]) % (2 * np.pi)
+    centres = np.linspace(-1, 1, EACH)
+    clean = np.hstack(
+        [
+            np.exp(-((place[:, None] - centres) ** 2)),
+            np.tanh(np.outer(speed - speed.mean(), np.linspace(0.5, 2, EACH))),
+            np.exp(np.cos(heading[:, None] - np.linspace(0, 2 * np.pi, EACH))),
+            slow(rng, columns=EACH),
+        ]
+    )
+    traces = clean / clean.std(0) + rng.normal(size=clean.shape)
+    recording = Recording(
+        traces,
+        10.0,
+        behavior={
+            "x": Variable("x", place),
+            "speed": Variable("speed", speed),
+            "heading": Variable("heading", heading, "circular"),
+            "fast": Variable("fast", speed > 1, "discrete"),
+        },
+    )
+    factors = {"place": ["x"], "speed": ["speed"], "heading": ["heading"]}
+    return recording, fit(recording, factors, UNTRAINED)
+
+
+PLACE, SPEED, HEADING, NOTHING = (slice(i * EACH, (i + 1) * EACH) for i in range(4))
+
+
+@pytest.fixture(scope="module")
+def result(correlated):
+    recording, untrained = correlated
+    return attribute(untrained, recording, METHOD)
+
+
+def test_a_place_cell_gets_no_score_for_the_speed_that_goes_with_place(correlated, result):
+    recording, _ = correlated
+    speed = recording.behavior["speed"].values[:, 0]
+    alone = [abs(np.corrcoef(speed, trace)[0, 1]) for trace in recording.traces[:, PLACE].T]
+    assert max(alone) > 0.3
+    assert result.score("speed")[PLACE].max() < 0.01
+    assert result.score("speed")[SPEED].min() > 0.02
+
+
+def test_cells_get_the_share_of_variance_that_their_own_factor_explains(result):
+    # noise is half of the variance of every cell
+    assert 0.2 < result.score("place")[PLACE].min() < result.score("place")[PLACE].max() < 0.55
+    assert result.score("place")[SPEED].max() < 0.01
+    assert result.score("speed")[HEADING].max() < 0.01
+
+
+def test_an_angle_has_no_seam(result):
+    """The first and the last cell prefer the seam itself, the others what lies between."""
+    scores = result.score("heading")[HEADING]
+    assert scores.min() > 0.35
+    assert np.ptp(scores) < 0.1
+
+
+def test_a_slow_cell_is_not_explained_by_a_slow_variable_it_has_nothing_to_do_with(result):
+    for factor in result.factors:
+        assert result.score(factor)[NOTHING].max() < 0.02
+
+
+def test_without_held_out_blocks_the_same_cell_would_seem_explained():
+    rng = np.random.default_rng(1)
+    x, y = slow(rng, 1000, 20, over=30), slow(rng, 1000, 50, over=30)
+    sums = BlockSums.empty(BLOCKS, 20, 50)
+    for block, positions in enumerate(cut(np.arange(1000), 10)):
+        sums.add(block, x[positions], y[positions])
+    residual = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    assert np.median(1 - residual.var(0) / y.var(0)) > 0.5
+    assert np.median(held_out_r2(sums)) < 0.05
+
+
+def test_blocks_are_contiguous_and_apart_from_each_other():
+    frames = np.r_[0:600, 700:1500]
+    blocks = cut(frames, 10)
+    assert len(blocks) == BLOCKS
+    for before, after in zip(blocks, blocks[1:], strict=False):
+        assert (np.diff(before) == 1).all()
+        assert frames[after[0]] - frames[before[-1]] >= 10
+
+
+def test_a_discrete_variable_is_compared_and_not_ordered(correlated):
+    recording, _ = correlated
+    rng = np.random.default_rng(2)
+    odor = np.repeat(rng.integers(4, size=FRAMES // 20), 20)
+    height = np.array([0.0, 2.0, 0.0, 2.0])
+    traces = np.c_[height[odor], rng.normal(size=FRAMES)] + rng.normal(size=(FRAMES, 2))
+    recording = Recording(traces, 10.0, behavior={"odor": Variable("odor", odor, "discrete")})
+    scored = attribute(fit(recording, {"odor": ["odor"]}, UNTRAINED), recording, METHOD)
+    ours, other = scored.score("odor")
+    assert ours > 0.4
+    assert other < 0.01
+
+
+def test_frames_at_which_a_variable_is_not_known_are_left_out(correlated, result):
+    recording, untrained = correlated
+    values = np.array(recording.behavior["speed"].values)
+    values[::7] = np.nan
+    gappy = recording.with_behavior(Variable("speed", values))
+    scored = attribute(untrained, gappy, METHOD)
+    np.testing.assert_allclose(scored.score("place"), result.score("place"), atol=0.05)
+    values[100:] = np.nan
+    with pytest.raises(InputError, match="86 of the 4000 frames can be used.*at least 200"):
+        attribute(untrained, recording.with_behavior(Variable("speed", values[:])), METHOD)
+
+
+def test_the_indicator_is_recognised_by_how_traces_lag_behind_the_variable():
+    rng = np.random.default_rng(3)
+    place = slow(rng, over=4)[:, 0]
+    recording = Recording(
+        traces=np.zeros((FRAMES, 1)), rate=10.0, behavior={"x": Variable("x", place)}
+    )
+    part = fit(
+        replace(recording, traces=rng.normal(size=(FRAMES, 3))), {"x": ["x"]}, UNTRAINED
+    ).parts
+    predictors = replace(Predictors.of(recording, part), decay=10.0)
+    shown = predictors.rows(np.arange(FRAMES))[:, 6:12]
+    traces = shown / shown.std(0) + 0.5 * rng.normal(size=shown.shape)
+    recording = replace(recording, traces=traces, cell_ids=None, accepted=None)
+    encoding = encoding_of(fit(recording, {"x": ["x"]}, UNTRAINED), recording)
+    assert encoding.predictors.decay == 10.0
+
+
+def test_predictors_do_not_depend_on_how_frames_are_cut(correlated):
+    recording, untrained = correlated
+    recording = replace(recording, starts=[0, 1000])
+    predictors = replace(Predictors.of(recording, untrained.parts), decay=5.0)
+    whole = predictors.rows(np.arange(900, 1100))
+    pieces = [predictors.rows(np.arange(i, i + 50)) for i in range(900, 1100, 50)]
+    np.testing.assert_allclose(np.vstack(pieces), whole, atol=0.01)
+
+
+def encoding_of(trained, recording):
+    stream = make_stream(trained, recording)
+    return make_encoding(stream, Watch(len(stream.frames), None, None))
+
+
+def test_a_cell_is_scored_beside_latents_that_do_not_know_it(trained, recording):
+    before = encoding_of(trained, recording)
+    traces = np.array(recording.traces)
+    columns = trained.inputs.columns(recording)
+    traces[:, columns[before.groups[0]]] += np.random.default_rng(0).normal(size=(len(traces), 1))
+    after = encoding_of(trained, replace(recording, traces=traces))
+    np.testing.assert_allclose(after.latents[0], before.latents[0], atol=1e-4)
+    assert np.abs(after.latents[1] - before.latents[1]).max() > 0.01
+
+
+def test_what_noisy_latents_lack_is_found_from_the_cells_that_follow_the_state():
+    """Speed goes with the state; most cells follow the state alone, some speed as well."""
+    rng = np.random.default_rng(4)
+    state, speed = slow(rng)[:, 0], slow(rng)[:, 0]
+    speed = 0.6 * state + 0.8 * speed
+    latent = state + 0.7 * rng.normal(size=FRAMES)
+    cells = np.outer(state, rng.uniform(0.5, 1, 40)) + np.outer(speed, np.arange(40) < 10)
+    y = cells + rng.normal(size=cells.shape)
+    sums = BlockSums.empty(1, 3, 40)
+    sums.add(0, np.c_[np.ones(FRAMES), latent, speed], y)
+    found = shared_part([sums], np.array([0]), np.array([1]), np.array([2]))
+    x = np.c_[latent, speed]
+    best = np.linalg.lstsq(x, state, rcond=None)[0]
+    assert found.weights[0, 0] == pytest.approx(best[1] / best[0], rel=0.2)
+
+
+def test_the_hidden_latents_of_the_box_are_found_in_the_cells_they_reach(trained, simulation):
+    scored = attribute(trained, simulation.recording, METHOD)
+    z2 = simulation.truth["z2"]
+    assert np.nanmin(scored.score("z2")[z2]) > 0.01
+    assert np.nanmax(scored.score("z2")[~z2]) < 0.01
+    assert np.nanmedian(scored.score("time")) > 0.05
+
+
+def test_cells_that_were_not_used_get_no_score(trained, recording, unused):
+    scored = attribute(trained, recording, METHOD)
+    assert list(np.flatnonzero(~scored.used)) == unused
+
+
+def test_there_are_no_scores_for_latents_or_frames_and_it_says_so(result):
+    with pytest.raises(InputError, match="no scores for single latents"):
+        result.latent("place", 0)
+    with pytest.raises(InputError, match="no scores over time: choose another method"):
+        result.over_time("place")
+
+
+def test_it_comes_back_from_its_file(result, tmp_path):
+    back = Attribution.load(result.to_npz(tmp_path / "attribution.npz"))
+    np.testing.assert_array_equal(back.score("speed"), result.score("speed"))
+    assert not back.has_latents
+    assert "R²" in back.notes[0]
+
+
+def test_traces_on_disk_give_the_same_scores(correlated, result, tmp_path):
+    recording, untrained = correlated
+    np.save(tmp_path / "traces.npy", recording.traces)
+    lazy = replace(recording, traces=NpyTraces(tmp_path / "traces.npy", cells_first=False))
+    scored = attribute(untrained, lazy, METHOD)
+    np.testing.assert_allclose(scored.score("place"), result.score("place"), rtol=1e-5)
+
+
+def test_it_reports_and_can_be_stopped(correlated):
+    recording, untrained = correlated
+    told = []
+    attribute(untrained, recording, METHOD, on_progress=lambda *at: told.append(at))
+    assert told == sorted(told)
+    assert told[-1][0] >= 0.9 * FRAMES
+    assert {total for _, total in told} == {FRAMES}
+    with pytest.raises(AttributionStopped, match="of 4000 frames"):
+        attribute(untrained, recording, METHOD, stop=lambda: True)
