@@ -154,7 +154,8 @@ def conditional_encoding(stream: Stream, watch: Watch) -> tuple[np.ndarray, tupl
         others, own = encoding.compared(part.name)
         for of_group, cells in zip(sums, encoding.groups, strict=True):
             everything = held_out_r2(of_group.of(np.r_[others, own]))
-            row[cells] = everything - held_out_r2(of_group.of(others))
+            # where the others predict worse than the mean, the mean is what is to be beaten
+            row[cells] = everything - np.maximum(held_out_r2(of_group.of(others)), 0)
     return scores, (_note(encoding),)
 
 

@@ -117,7 +117,11 @@ def shown_map(session: Session) -> ScoreMap | None:
     if attribution is None or shown.factor not in attribution.factors:
         return None
     latents = attribution.part(shown.factor).latents
-    inside = attribution.has_latents and shown.latent is not None and 0 <= shown.latent < latents.stop - latents.start
+    inside = (
+        attribution.has_latents
+        and shown.latent is not None
+        and 0 <= shown.latent < latents.stop - latents.start
+    )
     return ScoreMap(attribution, shown.factor, shown.latent if inside else None)
 
 
