@@ -56,16 +56,6 @@ def test_the_picture_is_a_picture(recording, attribution, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_picture_of_planes_is_refused_with_a_way_out(recording, attribution, tmp_path):
-    flat = recording.footprints
-    planes = replace(flat, shape=(3, *flat.shape), plane=np.zeros(len(flat.cell), int))
-    with pytest.raises(InputError, match="3: take a screenshot"):
-        exports.write_picture(
-            replace(recording, footprints=planes), attribution, tmp_path / "painted.png"
-        )
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_unknown_kind_of_picture_is_a_sentence_and_leaves_nothing(
     recording, attribution, tmp_path
 ):

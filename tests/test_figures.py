@@ -9,6 +9,7 @@ from skimage.io import imread
 from napari_xcebra.attribution import attribute
 from napari_xcebra.figures import learning_curves, painted_field
 from napari_xcebra.learn import FitSettings, fit
+from napari_xcebra.montage import Montage
 from napari_xcebra.simulate import field
 
 
@@ -88,6 +89,32 @@ def test_cells_without_footprints_lie_on_a_grid_under_their_ids(result):
     bare = replace(simulation.recording, footprints=None, images={})
     figure = painted_field(bare, attribution)
     assert [t.get_text() for t in figure.axes[0].texts][:18] == [str(i) for i in range(18)]
+
+
+def test_every_plane_is_painted_and_named(result, tmp_path):
+    simulation, _, attribution = result
+    flat = simulation.recording.footprints
+    planes = replace(flat, shape=(3, *flat.shape), plane=flat.cell % 3)
+    images = {"mean": np.repeat(simulation.recording.images["mean"][None], 3, 0)}
+    stacked = replace(simulation.recording, footprints=planes, images=images)
+    figure = painted_field(stacked, attribution, tmp_path / "painted.png")
+    said = [text.get_text() for text in figure.axes[0].texts]
+    assert [word for word in said if word.startswith("plane")] == ["plane 0", "plane 1", "plane 2"]
+    labels, painted = planes.label_image(), painted_pixels(figure, 0)
+    tiled = Montage(*labels.shape).tile(labels)
+    enlarged = np.kron(tiled, np.ones(np.array(painted.shape[:2]) // tiled.shape, tiled.dtype))
+    for cell in np.flatnonzero(np.isfinite(attribution.score("place"))):
+        assert (painted[enlarged == cell + 1][:, 3] > 0).all()
+    assert (painted[enlarged == 0][:, 3] == 0).all()
+
+
+def test_planes_of_any_number_lie_apart_and_keep_their_pixels():
+    for planes in (1, 2, 3, 5, 7):
+        stack = np.arange(1, planes * 12 + 1).reshape(planes, 3, 4)
+        tiled = Montage(*stack.shape).tile(stack)
+        assert sorted(tiled[tiled > 0]) == list(range(1, planes * 12 + 1))
+        for plane, (row, column) in zip(stack, Montage(*stack.shape).corners, strict=True):
+            np.testing.assert_array_equal(tiled[row : row + 3, column : column + 4], plane)
 
 
 def test_pictures_are_written_and_nothing_is_cut_off(result, tmp_path):

@@ -51,12 +51,7 @@ def write_scores(attribution: Attribution, path: Path) -> Path:
 def write_picture(
     recording: Recording, attribution: Attribution, path: Path, threshold: float = 0.0
 ) -> Path:
-    """The painted field, a panel a factor; the ending of the path says the format."""
-    if recording.footprints is not None and len(recording.footprints.shape) > 2:
-        raise InputError(
-            "The picture shows one plane but this recording has "
-            f"{recording.footprints.shape[0]}: take a screenshot of each instead."
-        )
+    """The painted field, a panel a factor with all planes; the ending of the path is the format."""
     with _in_a_sentence(path):
         from napari_xcebra.figures import painted_field
 

@@ -21,6 +21,7 @@ from skimage.segmentation import find_boundaries
 from napari_xcebra.attribution import Attribution, auroc
 from napari_xcebra.files import whole
 from napari_xcebra.learn import Fit
+from napari_xcebra.montage import Montage
 from napari_xcebra.recording import Footprints, Recording
 
 # Okabe and Ito: told apart with any colour vision.
@@ -39,7 +40,7 @@ def painted_field(
     truth: Mapping[str, np.ndarray] | None = None,
     threshold: float = 0.0,
 ) -> Figure:
-    """Cells coloured by their score, a panel a factor.
+    """Cells coloured by their score, a panel a factor, with its planes side by side.
 
     Selected cells are outlined, and cells that were not used are left empty. A factor at chance
     is drawn in grey and says that its map means nothing.
@@ -85,10 +86,16 @@ def painted_field(
 class _Field:
     """Labels and background, enlarged so that outlines are thin."""
 
-    def __init__(self, labels: np.ndarray, background: np.ndarray | None, names: np.ndarray | None):
+    def __init__(
+        self,
+        labels: np.ndarray,
+        background: np.ndarray | None = None,
+        names: np.ndarray | None = None,
+        montage: Montage | None = None,
+    ) -> None:
         self.enlarged = max(1, min(4, 2048 // max(labels.shape)))
         self.labels = np.kron(labels, np.ones((self.enlarged, self.enlarged), labels.dtype))
-        self.background, self.names = background, names
+        self.background, self.names, self.montage = background, names, montage
         self.outline = find_boundaries(self.labels, mode="inner")
 
     @classmethod
@@ -99,7 +106,13 @@ class _Field:
         labels = recording.footprints.label_image()
         images = [recording.images[n] for n in ("mean", *recording.images) if n in recording.images]
         fitting = [image for image in images if np.shape(image) == labels.shape]
-        return cls(labels, fitting[0] if fitting else None, None)
+        background = fitting[0] if fitting else None
+        if labels.ndim == 2:
+            return cls(labels, background)
+        montage = Montage(*labels.shape)
+        # without an image the planes are black, and what lies between them is not
+        stack = np.zeros(labels.shape) if background is None else np.asarray(background, float)
+        return cls(montage.tile(labels), montage.tile(stack, np.nan), montage=montage)
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
@@ -121,9 +134,9 @@ class _Field:
         score, at_chance = attribution.score(factor), attribution.at_chance(factor)
         colours = colormaps["gray" if at_chance else "viridis"]
         scale = Normalize(np.nanmin(score), np.nanpercentile(score, 99))
-        ax.set(xticks=[], yticks=[], facecolor="black")
+        ax.set(xticks=[], yticks=[], facecolor="white" if self.montage else "black")
         if self.background is not None:
-            low, high = np.percentile(self.background, (1, 99.7))
+            low, high = np.nanpercentile(self.background, (1, 99.7))
             # bright somata would outshine the colours
             dimmed = Normalize(low, high + 0.35 * (high - low))
             ax.imshow(self.background, cmap="gray", norm=dimmed, extent=self.extent)
@@ -135,6 +148,7 @@ class _Field:
             painted[self._outline_of(attribution.selected(factor, threshold))] = _bytes(OUTLINE)
         shown = ax.imshow(painted, extent=self.extent, cmap=colours, norm=scale)
         self._name_cells(ax)
+        self._name_planes(ax)
         if at_chance:
             _warn(ax)
         else:
@@ -151,6 +165,12 @@ class _Field:
         around = withStroke(linewidth=1.5, foreground="black")
         for (row, column), name in zip(self.centres(), self.names, strict=True):
             ax.text(column, row, str(name), path_effects=[around], **look)
+
+    def _name_planes(self, ax: Axes) -> None:
+        around = [withStroke(linewidth=2, foreground="black")]
+        for plane, (row, column) in enumerate(self.montage.corners if self.montage else ()):
+            ax.annotate(f"plane {plane}", (column, row), (4, -4), textcoords="offset points",
+                        va="top", fontsize=9, color="white", path_effects=around)  # fmt: skip
 
 
 def _warn(ax: Axes) -> None:

@@ -305,8 +305,10 @@ def test_a_file_that_cannot_be_written_is_a_sentence(painted, tmp_path, qtbot):
 def test_a_closed_dock_gets_no_calls_and_the_painting_goes_on(
     painted, session, viewer, qtbot, trained
 ):
-    with qtbot.waitSignal(painted.destroyed, timeout=5 * SECONDS):
-        viewer.window.remove_dock_widget(painted)
+    gone = []
+    painted.destroyed.connect(lambda *_: gone.append(True))
+    viewer.window.remove_dock_widget(painted)
+    qtbot.waitUntil(lambda: bool(gone), timeout=5 * SECONDS)
     session.shown = replace(session.shown, factor="time", threshold=0.3)
     session.select([1, 2])
     session.frame = 5
