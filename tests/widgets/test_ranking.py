@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scored import CELLS, METHOD, UNUSED, scored_recording, scored_run
 
-from napari_xcebra.widgets.ranking import Ranking, RowFilter
+from napari_xcebra.widgets.ranking import CellColumn, Ranking, RowFilter
 from napari_xcebra.widgets.score_map import ScoreMap
 
 ALL = RowFilter()
@@ -32,7 +32,7 @@ def test_rows_come_by_rank_with_unused_cells_last(ranking, painted):
 @pytest.mark.parametrize("descending", [False, True])
 def test_any_column_orders_the_rows_and_loses_none(ranking, column, descending):
     rows = ranking.rows(column, descending=descending, shown=ALL)
-    values = list(ranking.columns[column][rows[:-1]])
+    values = list(ranking.columns[column].values[rows[:-1]])
     assert values == sorted(values, reverse=descending)
     assert sorted(rows) == list(range(CELLS))
 
@@ -71,7 +71,30 @@ def test_copied_rows_can_be_pasted_into_a_spreadsheet(ranking):
     assert lines[0].split("\t") == list(ranking.titles)
     first = dict(zip(ranking.titles, lines[1].split("\t"), strict=True))
     assert first["cell"] == "102" and first["name"] == "soma-c"
-    assert float(first["score"]) == pytest.approx(ranking.columns["score"][2], rel=1e-3)
+    assert float(first["score"]) == pytest.approx(ranking.columns["score"].values[2], rel=1e-3)
     unused = dict(zip(ranking.titles, lines[2].split("\t"), strict=True))
     assert (unused["rank"], unused["score"], unused["z"]) == ("", "", "")
     assert (unused["selected"], unused["accepted"]) == ("no", "no")
+
+
+def test_more_columns_stand_to_the_right_in_their_own_format(ranking):
+    values = np.linspace(0, 0.12345, CELLS)
+    values[3] = np.nan
+    table = ranking.with_columns([CellColumn("q", values, "q-value", ".3f")])
+    assert table.titles == (*ranking.titles, "q")
+    assert table.text("q", CELLS - 1) == "0.123"
+    assert table.text("q", 3) == ""
+    assert table.as_tsv([CELLS - 1]).splitlines()[1].endswith("\t0.123")
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_cells_without_a_value_come_after_those_with_one_whichever_way_they_are_ordered(
+    ranking, descending
+):
+    values = np.arange(CELLS, dtype=float)
+    values[[2, 7]] = np.nan
+    table = ranking.with_columns([CellColumn("grid", values)])
+    rows = table.rows("grid", descending=descending, shown=ALL)
+    assert set(rows[-3:-1]) == {2, 7} and rows[-1] == UNUSED
+    known = list(values[rows[:-3]])
+    assert known == sorted(known, reverse=descending)

@@ -31,27 +31,11 @@ from qtpy.QtWidgets import (
 
 from napari_xcebra.widgets.ranking import Ranking, RowFilter
 
-HINTS = {
-    "rank": "1 has the highest score; empty for cells that were not used.",
-    "cell": "Id of the cell in the program that found it.",
-    "name": "Name that the source gives the cell.",
-    "score": "How much the cell carries the factor.",
-    "z": "Score in standard deviations above the mean of the cells.",
-    "selected": "Whether z is above the threshold.",
-    "accepted": "Whether it counts as a cell.",
-}
 SWATCH = "rank"
 """Column that shows the colour of the cell."""
-WIDTHS = {"rank": 8, "cell": 6, "name": 12, "score": 8, "z": 6, "selected": 9}
-"""Of columns, in letters."""
-
-
 MARKS = {"yes": "✓", "no": ""}
-SIDES = {
-    "name": Qt.AlignmentFlag.AlignLeft,
-    "selected": Qt.AlignmentFlag.AlignHCenter,
-    "accepted": Qt.AlignmentFlag.AlignHCenter,
-}
+SIDES = {"U": Qt.AlignmentFlag.AlignLeft, "b": Qt.AlignmentFlag.AlignHCenter}
+"""Of words, and of yes and no; numbers are to the right."""
 
 
 class CellModel(QAbstractTableModel):
@@ -119,13 +103,15 @@ class CellModel(QAbstractTableModel):
         """Text, alignment and colour of an entry."""
         if self.ranking is None or not index.isValid():
             return None
-        column, cell = self.ranking.titles[index.column()], int(self.cells[index.row()])
+        name, cell = self.ranking.titles[index.column()], int(self.cells[index.row()])
+        column = self.ranking.columns[name]
+        kind = column.values.dtype.kind
         if role == Qt.ItemDataRole.DisplayRole:
-            text = self.ranking.text(column, cell)
-            return MARKS.get(text, text) if column in ("selected", "accepted") else text
+            text = column.text(cell)
+            return MARKS[text] if kind == "b" else text
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return SIDES.get(column, Qt.AlignmentFlag.AlignRight) | Qt.AlignmentFlag.AlignVCenter
-        if role == Qt.ItemDataRole.DecorationRole and column == SWATCH:
+            return SIDES.get(kind, Qt.AlignmentFlag.AlignRight) | Qt.AlignmentFlag.AlignVCenter
+        if role == Qt.ItemDataRole.DecorationRole and name == SWATCH:
             return (
                 None if self._colors is None else QColor.fromRgbF(*map(float, self._colors[cell]))
             )
@@ -140,7 +126,7 @@ class CellModel(QAbstractTableModel):
         title = self.ranking.titles[section]
         if role == Qt.ItemDataRole.DisplayRole:
             return title
-        return HINTS.get(title) if role == Qt.ItemDataRole.ToolTipRole else None
+        return self.ranking.columns[title].help if role == Qt.ItemDataRole.ToolTipRole else None
 
 
 class CellTable(QWidget):
@@ -178,9 +164,9 @@ class CellTable(QWidget):
 
     def show_ranking(self, ranking: Ranking | None, colors: np.ndarray | None = None) -> None:
         """Show another table."""
-        columns = self.model.columnCount()
+        before = self.model.ranking.titles if self.model.ranking else ()
         self.model.show_ranking(ranking, colors)
-        if self.model.columnCount() != columns:
+        if ranking is not None and ranking.titles != before:
             self.view.size_columns()
 
     def mark(self, cells: np.ndarray) -> None:
@@ -261,8 +247,8 @@ class _View(QTableView):
         header.setMinimumSectionSize(5 * letter)
         header.setStretchLastSection(True)
         ranking = self._model.ranking
-        for i, title in enumerate(ranking.titles if ranking else ()):
-            header.resizeSection(i, WIDTHS.get(title, 8) * letter)
+        for i, column in enumerate(ranking.columns.values() if ranking else ()):
+            header.resizeSection(i, column.width * letter)
 
     def marked_cells(self) -> np.ndarray:
         """Positions of the cells whose rows are marked, from top to bottom."""

@@ -2,16 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.score_map import ScoreMap
 
-DIGITS = 4
-"""Significant digits of scores."""
+
+@dataclass(frozen=True, eq=False)
+class CellColumn:
+    """One column of the table: what it is called, holds and means, and how it is written.
+
+    Parameters
+    ----------
+    name : str
+        Its title; a table has no two of the same.
+    values : (cells,) array
+        In the order of the recording. Yes or no, numbers or words; of numbers, NaN is left empty.
+    help : str
+        What it means, for a tooltip.
+    format : str
+        Of numbers that are not whole, as in Python: ".2f" has two decimals.
+    width : int
+        In letters.
+    none : int, optional
+        Whole number that stands for none, as NaN does.
+    """
+
+    name: str
+    values: np.ndarray
+    help: str = ""
+    format: str = "#.4g"
+    width: int = 8
+    none: int | None = None
+
+    @cached_property
+    def missing(self) -> np.ndarray:
+        """(cells,) bool, which cells have no value."""
+        if self.values.dtype.kind == "f":
+            return np.isnan(self.values)
+        nothing: np.ndarray = np.zeros(len(self.values), bool)
+        return nothing if self.none is None else self.values == self.none
+
+    def text(self, cell: int) -> str:
+        """What stands in the table.
+
+        Yes and no are words, which a table program sorts and counts; a number that is not there
+        is left empty.
+        """
+        value = self.values[cell]
+        if isinstance(value, np.bool_):
+            return "yes" if value else "no"
+        if self.missing[cell]:
+            return ""
+        if isinstance(value, np.floating):
+            return format(float(value), self.format).rstrip(".")
+        return str(value)
+
+    def order(self, *, descending: bool) -> np.ndarray:
+        """Positions of the cells, ordered by their values; those without one last."""
+        order = np.argsort(self.values, kind="stable")
+        order = order[::-1] if descending else order
+        missing = self.missing[order]
+        return np.concatenate([order[~missing], order[missing]])
+
+
+_ABOUT: dict[str, tuple[str, str, int]] = {
+    "rank": ("1 has the highest score; empty for cells that were not used.", "", 8),
+    "cell": ("Id of the cell in the program that found it.", "", 6),
+    "name": ("Name that the source gives the cell.", "", 12),
+    "score": ("How much the cell carries the factor.", "#.4g", 8),
+    "z": ("Score in standard deviations above the mean of the cells.", ".2f", 6),
+    "selected": ("Whether z is above the threshold.", "", 9),
+    "accepted": ("Whether it counts as a cell.", "", 8),
+}
+"""Help, format and width of the columns that every table has."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +104,11 @@ class Ranking:
 
     Parameters
     ----------
-    columns : mapping of str to (cells,) array
-        "rank" is 0, and "score" and "z" are NaN, where a cell was not used.
+    columns : mapping of str to CellColumn
+        By name. "rank" is 0, and "score" and "z" are NaN, where a cell was not used.
     """
 
-    columns: Mapping[str, np.ndarray]
+    columns: Mapping[str, CellColumn]
     _texts: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
@@ -52,7 +120,11 @@ class Ranking:
         columns |= {"score": painted.scores, "z": painted.z}
         columns["selected"] = painted.selected(threshold)
         columns["accepted"] = np.asarray(recording.accepted)
-        return cls(columns)
+        return cls({name: _known_column(name, values) for name, values in columns.items()})
+
+    def with_columns(self, more: Iterable[CellColumn]) -> Ranking:
+        """Table with more columns, to the right of the others."""
+        return replace(self, columns={**self.columns, **{column.name: column for column in more}})
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -62,29 +134,18 @@ class Ranking:
     @property
     def n_cells(self) -> int:
         """Cells, shown or not."""
-        return len(self.columns["cell"])
+        return len(self.columns["cell"].values)
 
     def rows(self, column: str, *, descending: bool, shown: RowFilter) -> np.ndarray:
         """Positions of the cells that pass a filter, ordered by a column; unused cells last."""
-        values = self.columns[column]
-        order = np.argsort(values, kind="stable")
-        order = order[::-1] if descending else order
-        unused = self.columns["rank"][order] == 0
+        order = self.columns[column].order(descending=descending)
+        unused = self.columns["rank"].values[order] == 0
         order = np.concatenate([order[~unused], order[unused]])
         return order[self._passes(shown)[order]]
 
     def text(self, column: str, cell: int) -> str:
-        """What stands in the table.
-
-        Yes and no are words, which a table program sorts and counts; a score that is not there
-        is left empty.
-        """
-        value = self.columns[column][cell]
-        if isinstance(value, np.bool_):
-            return "yes" if value else "no"
-        if isinstance(value, np.floating):
-            return _number(column, float(value)) if np.isfinite(value) else ""
-        return "" if column == "rank" and value == 0 else str(value)
+        """What stands in the table."""
+        return self.columns[column].text(cell)
 
     def as_tsv(self, cells: Sequence[int] | np.ndarray) -> str:
         """Rows to paste into a spreadsheet, with a header."""
@@ -96,9 +157,9 @@ class Ranking:
         """(cells,) bool."""
         passes = np.ones(self.n_cells, bool)
         if shown.accepted_only:
-            passes &= self.columns["accepted"]
+            passes &= self.columns["accepted"].values
         if shown.selected_only:
-            passes &= self.columns["selected"]
+            passes &= self.columns["selected"].values
         wanted = shown.text.replace(",", " ").casefold().split()
         if wanted:
             passes &= np.logical_or.reduce([self._matches(text) for text in wanted])
@@ -106,14 +167,14 @@ class Ranking:
 
     def _matches(self, text: str) -> np.ndarray:
         if not self._texts:
-            self._texts["cell"] = self.columns["cell"].astype(str)
+            self._texts["cell"] = self.columns["cell"].values.astype(str)
             if "name" in self.columns:
-                self._texts["name"] = np.char.lower(self.columns["name"])
+                self._texts["name"] = np.char.lower(self.columns["name"].values)
         found = np.char.startswith(self._texts["cell"], text)
         if "name" in self._texts:
             found |= np.char.find(self._texts["name"], text) >= 0
         return found
 
 
-def _number(column: str, value: float) -> str:
-    return f"{value:.2f}" if column == "z" else f"{value:#.{DIGITS}g}".rstrip(".")
+def _known_column(name: str, values: np.ndarray) -> CellColumn:
+    return CellColumn(name, values, *_ABOUT[name], none=0 if name == "rank" else None)
