@@ -281,7 +281,7 @@ def _draw_penalty(ax: Axes, fit: Fit) -> None:
 def _shade_phases(above: Axes, below: Axes, fit: Fit) -> None:
     """Where λ is zero, raised and held."""
     steps, settle = fit.settings.steps, fit.settings.settle
-    edges = [0, settle * steps, (settle + fit.settings.ramp) * steps, steps]
+    edges = [0, settle * steps, _held_from(fit), steps]
     names = ("settling (λ = 0)", "raising λ", "holding λ")
     for name, left, right in zip(names, edges[:-1], edges[1:], strict=True):
         if left >= fit.steps or right <= left:
@@ -292,6 +292,14 @@ def _shade_phases(above: Axes, below: Axes, fit: Fit) -> None:
         above.text((left + right) / 2, 1.02, name, ha="center", fontsize=9,
                    transform=above.get_xaxis_transform())  # fmt: skip
     above.set_xlim(0, fit.steps)
+
+
+def _held_from(fit: Fit) -> float:
+    """Step from which on λ is held."""
+    if fit.settings.lambda_ != "auto":
+        return (fit.settings.settle + fit.settings.ramp) * fit.settings.steps
+    moving = fit.history["step"][fit.history["lambda"] != fit.lambda_]
+    return float(moving.max(initial=fit.settings.settle * fit.settings.steps))
 
 
 def written(figure: Figure, path: Where) -> Figure:

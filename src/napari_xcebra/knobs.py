@@ -24,9 +24,14 @@ def knob(
     high: float | None = None,
     title: str = "",
     advanced: bool = True,
+    number: float | None = None,
 ) -> Any:
-    """Field of a settings dataclass with all that a form, a flag and a check need to know."""
+    """Field of a settings dataclass with all that a form, a flag and a check need to know.
+
+    `number` is what a form proposes in place of a default that is a word, such as "auto".
+    """
     about = {"help": help, "low": low, "high": high, "title": title, "advanced": advanced}
+    about["number"] = default if number is None else number
     return field(default=default, metadata=about)
 
 
@@ -69,8 +74,31 @@ def worded(sentence: str, names: Mapping[str, str]) -> str:
     return _IN_BACKTICKS.sub(lambda found: names.get(found[1], found[0]), sentence)
 
 
+def words_of(cls: type, name: str) -> tuple[str, ...]:
+    """Words that a knob admits beside its numbers, such as "auto"; else an empty tuple."""
+    return _words(get_type_hints(cls)[name])
+
+
+def number_of(cls: type, name: str) -> type:
+    """Type of a knob, whatever words it admits beside."""
+    return _number(get_type_hints(cls)[name])
+
+
+def _words(hint: Any) -> tuple[str, ...]:
+    literals = [arg for arg in get_args(hint) if get_origin(arg) is Literal]
+    return tuple(word for literal in literals for word in get_args(literal))
+
+
+def _number(hint: Any) -> Any:
+    numbers = [arg for arg in get_args(hint) if arg in (int, float)]
+    return numbers[0] if numbers else hint
+
+
 def _converted(name: str, value: Any, hint: Any) -> Any:
     """Value in the type of its knob, or a sentence."""
+    words, hint = _words(hint), _number(hint)
+    if isinstance(value, str) and value in words:
+        return value
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             raise InputError(
@@ -88,11 +116,14 @@ def _converted(name: str, value: Any, hint: Any) -> Any:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         wanted = "a whole number" if hint is int else "a number"
+        wanted = " or ".join([*words, wanted])
         raise InputError(f"`{name}` is {value!r}: {wanted} is needed.") from None
     return converted
 
 
 def _check_bounds(name: str, value: Any, about: Mapping[str, Any]) -> None:
+    if isinstance(value, str):
+        return
     low, high = about["low"], about["high"]
     if low is not None and not value >= low:
         raise InputError(f"`{name}` is {value}: {low:g} or more is needed.")

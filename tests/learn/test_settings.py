@@ -45,7 +45,7 @@ def test_a_number_beyond_its_bounds_is_refused_with_the_bound(knob):
 
 @pytest.mark.parametrize("knob", BOUNDED, ids=lambda k: k.name)
 def test_the_bounds_themselves_are_admitted(knob):
-    others = {"settle": 0.0, "ramp": 0.0}
+    others = {"settle": 0.0, "ramp": 0.0, "lambda_": 1.0}
     for bound in (knob.metadata["low"], knob.metadata["high"]):
         assert getattr(FitSettings(**(others | {knob.name: bound})), knob.name) == bound
 
@@ -95,8 +95,15 @@ def test_whole_numbers_may_come_as_floats_and_floats_as_whole_numbers():
 
 
 def test_settling_and_raising_take_no_more_than_all_steps():
-    assert "`settle` + `ramp` is 1.3" in the_sentence(settle=0.6, ramp=0.7)
-    assert FitSettings(settle=0.6, ramp=0.4).ramp == 0.4
+    assert "`settle` + `ramp` is 1.3" in the_sentence(settle=0.6, ramp=0.7, lambda_=1)
+    assert FitSettings(settle=0.6, ramp=0.4, lambda_=1).ramp == 0.4
+    assert "`settle` + `search` is 1.3" in the_sentence(settle=0.6, search=0.7, lambda_="auto")
+
+
+def test_a_knob_may_take_a_word_beside_numbers():
+    assert FitSettings(lambda_="auto").lambda_ == "auto"
+    assert FitSettings(lambda_="0.5").lambda_ == 0.5
+    assert the_sentence(lambda_="Auto") == "`lambda_` is 'Auto': auto or a number is needed."
 
 
 def test_settings_survive_their_file():

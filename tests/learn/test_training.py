@@ -117,8 +117,13 @@ class TestStopping:
     # 60 steps: pairs are drawn for 32 steps at a time, and 20 lies within the first of them
     @pytest.mark.parametrize(
         "changes",
-        [{}, {"temperature": "learned", "penalty": "projected"}, {"mode": "supervised"}],
-        ids=["default", "learned temperature and projections", "supervised"],
+        [
+            {},
+            {"temperature": "learned", "penalty": "projected"},
+            {"mode": "supervised"},
+            {"lambda_": "auto"},
+        ],
+        ids=["default", "learned temperature and projections", "supervised", "searching for λ"],
     )
     def test_a_resumed_run_ends_exactly_as_an_uninterrupted_one(
         self, simulation, tmp_path, changes

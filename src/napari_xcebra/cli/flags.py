@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from napari_xcebra.attribution.method_notes import METHODS
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.knobs import choices_of, worded
+from napari_xcebra.knobs import choices_of, number_of, worded, words_of
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import KINDS, InputError, Kind
 
@@ -149,8 +150,19 @@ def _add_knobs(settings: Any, common: Any, advanced: Any, prefix: str) -> None:
         elif choices := choices_of(settings, knob.name):
             how |= {"choices": choices}
         else:
-            how |= {"type": hints[knob.name], "metavar": hints[knob.name].__name__.upper()}
+            words, number = words_of(settings, knob.name), number_of(settings, knob.name)
+            metavar = "|".join([*words, number.__name__.upper()])
+            how |= {"type": _number_or(words, number), "metavar": metavar}
         group.add_argument(flag(knob.name), **how)
+
+
+def _number_or(words: tuple[str, ...], number: type) -> Callable[[str], Any]:
+    def typed(text: str) -> Any:
+        return text if text in words else number(text)
+
+    # what the error of a mistyped value calls it
+    typed.__name__ = " or ".join([*words, number.__name__])
+    return typed
 
 
 def _given(settings: Any, arguments: argparse.Namespace, prefix: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from napari_xcebra.recording import InputError
 
 
 class Checkpoint:
-    """One safetensors file: weights, moments of Adam, history and the number of steps done.
+    """One safetensors file: weights, moments of Adam, history, search for λ and steps done.
 
     Parameters
     ----------
@@ -89,6 +89,8 @@ class Checkpoint:
             tensors |= {f"adam.{number}.{name}": value for name, value in state.items()}
         for name, values in training.history.items():
             tensors[f"history.{name}"] = torch.tensor(values, dtype=torch.float64)
+        for name, values in _looks(training).items():
+            tensors[f"search.{name}"] = torch.tensor(values, dtype=torch.float64)
         return {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
 
     def _put(self, tensors: dict[str, Tensor], step: int) -> None:
@@ -108,4 +110,12 @@ class Checkpoint:
         training.optimizer.load_state_dict({"state": state, "param_groups": groups})
         for name in training.history:
             training.history[name] = tensors[f"history.{name}"].tolist()
+        looks = _looks(training)
+        for name in looks:
+            looks[name] = tensors[f"search.{name}"].tolist()
         training.step = step
+
+
+def _looks(training: Training) -> dict[str, list[float]]:
+    """State of the search for λ; empty if there is none."""
+    return {} if training.search is None else training.search.looks

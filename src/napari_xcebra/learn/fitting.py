@@ -13,6 +13,7 @@ import torch
 from napari_xcebra.learn.checkpoint import Checkpoint
 from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.goodness import check_measurable, measure_goodness
+from napari_xcebra.learn.lambda_search import UNSEARCHED
 from napari_xcebra.learn.parts import Factors
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
@@ -104,9 +105,10 @@ def finish(training: Training, source: str) -> Fit:
 
 
 def _notes(training: Training) -> tuple[str, ...]:
-    notes = []
+    notes: list[str] = []
     if training.step < training.settings.steps:
         notes.append(f"Stopped after {training.step} of {training.settings.steps} steps.")
+    notes += _lambda_notes(training)
     frames = training.split.training.anchors
     frames = frames[:: max(1, len(frames) // 2000)]
     with torch.no_grad():
@@ -118,6 +120,18 @@ def _notes(training: Training) -> tuple[str, ...]:
             "its gradient vanishes: raise `bound` or `time_offset`."
         )
     return tuple(notes)
+
+
+def _lambda_notes(training: Training) -> list[str]:
+    """How λ was found, if it was to be found."""
+    if training.settings.lambda_ != "auto":
+        return []
+    if training.search is None:
+        return [
+            f"The recording is too short to set frames aside, by which λ is found: {UNSEARCHED:g} "
+            "was used."
+        ]
+    return [training.search.reason] if training.search.over else []
 
 
 def _versions() -> dict[str, str]:

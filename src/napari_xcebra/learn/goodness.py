@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 
+from napari_xcebra.learn.block_loss import (
+    Blocks,
+    draw_pairs,
+    labels_of,
+    matched_inside,
+    pair_losses,
+)
 from napari_xcebra.learn.device import embedded
-from napari_xcebra.learn.objective import info_nce
 from napari_xcebra.learn.parts import TIME, Part
-from napari_xcebra.learn.sampling import LabelNeighbours
 from napari_xcebra.learn.split import Frames
 from napari_xcebra.learn.training import Training
 from napari_xcebra.learn.verdict import Goodness
@@ -18,21 +21,6 @@ from napari_xcebra.recording import InputError
 
 REFERENCES = 512
 """References a block on which InfoNCE is measured, and negatives of each."""
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """Frames on which a fit is measured.
-
-    Parameters
-    ----------
-    frames : Frames
-    number : (frames,) int64
-        Block a frame belongs to, −1 outside.
-    """
-
-    frames: Frames
-    number: np.ndarray
 
 
 @torch.no_grad()
@@ -55,7 +43,8 @@ def check_measurable(training: Training) -> None:
         if part.name == TIME or training.settings.mode == "supervised":
             continue
         if training.labels[part.name].n_codes > 1:
-            matched = [len(_inside(training, part, unseen, b)[0]) > 0 for b in blocks]
+            labels = training.labels[part.name]
+            matched = [len(matched_inside(part, labels, unseen, b)[0]) > 0 for b in blocks]
             if sum(matched) < 2:
                 raise InputError(
                     f"Factor {part.name!r} has values that no two held-out blocks share: the fit "
@@ -100,10 +89,7 @@ def _contrastive_goodness(
 
 def _blocks(training: Training, part: Part, among: Blocks) -> np.ndarray:
     """Blocks in which the labels of a part are known somewhere."""
-    anchors = among.frames.anchors
-    if part.name != TIME:
-        anchors = anchors[training.labels[part.name].known[anchors]]
-    blocks = np.unique(among.number[anchors])
+    blocks = among.where_known(labels_of(training, part))
     if len(blocks) < 2:
         raise InputError(
             f"The variables of factor {part.name!r} are known in {len(blocks)} of the "
@@ -119,54 +105,9 @@ def is_above_chance(goodness: float, error: float) -> bool:
 
 def _losses(training: Training, part: Part, embedding: np.ndarray, among: Blocks) -> np.ndarray:
     """InfoNCE in every block: (blocks,)."""
-    blocks = _blocks(training, part, among)
-    losses = np.array([_block_loss(training, part, embedding, among, b) for b in blocks])
-    return losses[np.isfinite(losses)]
-
-
-def _block_loss(
-    training: Training, part: Part, embedding: np.ndarray, among: Blocks, block: int
-) -> float:
-    """InfoNCE of references in one block, with all partners from other blocks.
-
-    Within a block everything that is slow looks alike; partners from elsewhere, positive and
-    negative, make sure that only the label can bring them together. A time pair cannot leave
-    its block, so there only the negatives come from elsewhere.
-    """
-    rng = np.random.default_rng([training.settings.seed, block])
-    anchors, number = among.frames.anchors, among.number
-    if part.name == TIME:
-        starts = among.frames.pairs(part.offset)
-        inside, neighbours = starts[number[starts] == block], None
-    else:
-        inside, neighbours = _inside(training, part, among, block)
-    if len(inside) == 0:
-        return float("nan")
-    reference = _drawn(inside, rng)
-    positive = neighbours.draw(reference, rng) if neighbours else reference + part.offset
-    negative = _drawn(anchors[number[anchors] != block], rng)
-    a, b, c = (
-        torch.as_tensor(embedding[frames], device=training.device)
-        for frames in (reference, positive, negative)
-    )
-    return float(info_nce(training.pair(part, a, b), training.cross(part, a, c)).mean())
-
-
-def _drawn(frames: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return frames[rng.integers(len(frames), size=REFERENCES)]
-
-
-def _inside(
-    training: Training, part: Part, among: Blocks, block: int
-) -> tuple[np.ndarray, LabelNeighbours]:
-    """References of one block that have label neighbours in the others, and how to find them."""
-    labels, anchors, offset = training.labels[part.name], among.frames.anchors, part.offset
-    known = anchors[labels.known[anchors]]
-    starts = among.frames.pairs(offset)
-    steps = starts[labels.known[starts] & labels.known[starts + offset]]
-    elsewhere = known[among.number[known] != block]
-    neighbours = LabelNeighbours(labels, elsewhere, steps, offset)
-    return neighbours.matched(known[among.number[known] == block]), neighbours
+    size, seed = (REFERENCES, REFERENCES), training.settings.seed
+    pairs = draw_pairs(part, labels_of(training, part), among, size, seed)
+    return pair_losses(training, part, pairs, embedding)
 
 
 def _decoded(

@@ -78,6 +78,12 @@ class Fit:
         """Names of the parts of the embedding."""
         return tuple(part.name for part in self.parts)
 
+    @property
+    def lambda_(self) -> float:
+        """λ that training ended with, given or found; NaN if it ended before its first report."""
+        reported = self.history["lambda"]
+        return float(reported[-1]) if len(reported) else float("nan")
+
     def part(self, factor: str) -> Part:
         """Part of that name, or a sentence listing those there are."""
         return part_named(factor, self.parts)

@@ -43,13 +43,15 @@ class FitSettings:
         1, "latents for what was not observed (hybrid and time)", low=1, high=64, advanced=False
     )
     steps: int = knob(600, "training steps", low=1, high=1_000_000, advanced=False)
-    lambda_: float = knob(
-        3.0,
-        "weight λ of the Jacobian penalty (Eq. 10): 0 turns it off",
+    lambda_: float | Literal["auto"] = knob(
+        "auto",
+        "weight λ of the Jacobian penalty (Eq. 10): auto finds the highest at which InfoNCE stays "
+        "at its minimum; 0 turns it off",
         low=0.0,
         high=100.0,
         title="λ",
         advanced=False,
+        number=1.0,
     )
     seed: int = knob(0, "the same seed gives the same result", low=0, high=2**31 - 1)
     window: int = knob(1, "frames the encoder sees at once", low=1, high=200)
@@ -86,7 +88,10 @@ class FitSettings:
         low=0.0,
         high=1e4,
     )
-    ramp: float = knob(0.1, "share of the steps over which λ is raised", low=0.0, high=1.0)
+    ramp: float = knob(0.1, "share of the steps over which a given λ is raised", low=0.0, high=1.0)
+    search: float = knob(
+        0.35, "share of the steps over which λ is raised to find it (λ auto)", low=0.05, high=1.0
+    )
     penalty: Penalty = knob(
         "auto", "exact: all outputs; projected: random ones; auto: the cheaper of the two"
     )
@@ -122,10 +127,11 @@ class FitSettings:
 
     def __post_init__(self) -> None:
         check_knobs(self)
-        if self.settle + self.ramp > 1:
+        then = "search" if self.lambda_ == "auto" else "ramp"
+        shares = self.settle + getattr(self, then)
+        if shares > 1:
             raise InputError(
-                f"`settle` + `ramp` is {self.settle + self.ramp:g}: the two shares of the steps "
-                "must not exceed 1."
+                f"`settle` + `{then}` is {shares:g}: the two shares of the steps must not exceed 1."
             )
 
     @property

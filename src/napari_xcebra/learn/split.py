@@ -60,6 +60,26 @@ class Split:
     held_out: Frames
     block: np.ndarray
 
+    def set_aside(self) -> tuple[Frames, Frames, np.ndarray]:
+        """A quarter of the training frames apart from the others.
+
+        Every fourth stretch between two held-out blocks: the blocks keep it apart from the rest.
+
+        Returns
+        -------
+        rest, aside : Frames
+        stretch : (frames,) int64
+            Number of the stretch that a frame set aside belongs to, −1 elsewhere.
+        """
+        before = np.maximum.accumulate(self.block) + 1
+        aside = before % 4 == 2
+        if before.max() < 6:  # partners are found in another stretch, so two are needed
+            aside = before % 2 == 1
+        run, anchors = self.training.run, self.training.anchors
+        rest = Frames(anchors[~aside[anchors]], np.where(aside, -1, run))
+        stretch = np.where(aside & (run >= 0), before, -1)
+        return rest, Frames(anchors[aside[anchors]], np.where(aside, run, -1)), stretch
+
 
 def split_frames(recording: Recording, settings: FitSettings, guard: int, offset: int = 0) -> Split:
     """Hold out blocks spread evenly over the usable frames, one in the middle of each part.

@@ -16,6 +16,7 @@ from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
 from napari_xcebra.learn.encoder import Activations, make_encoder
 from napari_xcebra.learn.inputs import inputs_for
 from napari_xcebra.learn.labels import correlation_time
+from napari_xcebra.learn.lambda_search import UNSEARCHED, LambdaSearch
 from napari_xcebra.learn.objective import (
     cross_similarity,
     info_nce,
@@ -35,7 +36,7 @@ from napari_xcebra.learn.parts import (
 )
 from napari_xcebra.learn.sampling import Batch, Sampler
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.split import split_frames
+from napari_xcebra.learn.split import Frames, split_frames
 from napari_xcebra.recording import InputError, Recording
 
 Phase = Literal["settling", "raising λ", "holding"]
@@ -102,12 +103,8 @@ class Training:
             self.factors, self.labels, recording.segment, {**offsets, TIME: offset}, settings
         )
         self.inputs = inputs_for(recording, self.split.training.anchors, settings)
-        self.sampler = Sampler(
-            self.split.training,
-            self.labels,
-            offset,
-            offsets,
-        )
+        self._offset, self._label_offsets = offset, offsets
+        self._whole = self.sampler_of(self.split.training)
         self.device = choose_device(settings.device)
         self.data = FrameData(self.inputs.of(recording), settings.window, self.device)
         self._build()
@@ -145,11 +142,30 @@ class Training:
                 for name, label in self.labels.items()
             }
         self.step = 0
+        self.search = self._lambda_search()
         self._warm_up = torch.zeros((), device=self.device)
-        self._chunk = -1
+        self._drawn_by: tuple[Sampler, int] | None = None
         self.history: dict[str, list[float]] = {"step": [], "penalty": [], "lambda": []}
         for name in self.loss_names:
             self.history[name] = []
+
+    def _lambda_search(self) -> LambdaSearch | None:
+        """How λ is found; None if it is given, or if the recording is too short to set aside."""
+        if self.settings.lambda_ != "auto":
+            return None
+        try:
+            return LambdaSearch(self)
+        except InputError:
+            return None
+
+    def sampler_of(self, frames: Frames) -> Sampler:
+        """Draws batches from these frames."""
+        return Sampler(frames, self.labels, self._offset, self._label_offsets)
+
+    @property
+    def sampler(self) -> Sampler:
+        """Draws from all training frames, except those set aside while λ is searched for."""
+        return self._whole if self.search is None or self.search.over else self.search.sampler
 
     @property
     def loss_names(self) -> tuple[str, ...]:
@@ -169,6 +185,8 @@ class Training:
             while self.step < self.settings.steps:
                 losses.append(self._train_step())
                 self.step += 1
+                if self.search is not None:
+                    self.search.look(self)
                 if len(losses) == every or self.step == self.settings.steps:
                     yield self._report(losses, time.perf_counter() - began)
                     losses = []
@@ -200,14 +218,19 @@ class Training:
         share = step / self.settings.steps
         if share <= self.settings.settle:
             return "settling"
+        if self.search is not None:
+            return "holding" if self.search.over else "raising λ"
         return "raising λ" if share < self.settings.settle + self.settings.ramp else "holding"
 
     def lambda_at(self, step: int) -> float:
         """λ: zero while InfoNCE settles, then ramped, then held (paper Sec. 4)."""
+        if self.search is not None:
+            return self.search.lambda_at(step)
         raised = step / self.settings.steps - self.settings.settle
         if raised <= 0:
             return 0.0
-        return self.settings.lambda_ * min(1.0, raised / max(self.settings.ramp, 1e-9))
+        highest = UNSEARCHED if self.settings.lambda_ == "auto" else self.settings.lambda_
+        return highest * min(1.0, raised / max(self.settings.ramp, 1e-9))
 
     def _learning_rate(self) -> float:
         low = self.settings.decay
@@ -238,10 +261,11 @@ class Training:
         """Pairs of this step, cut from those drawn ahead for several steps."""
         size = self.settings.batch_size
         chunk, within = divmod(self.step, DRAWN_AHEAD)
-        if self._chunk != chunk:
+        sampler = self.sampler
+        if self._drawn_by != (sampler, chunk):
             rng = np.random.default_rng([self.settings.seed, chunk])
-            self._drawn = self.sampler.draw(size * DRAWN_AHEAD, rng)
-            self._chunk = chunk
+            self._drawn = sampler.draw(size * DRAWN_AHEAD, rng)
+            self._drawn_by = sampler, chunk
         cut = slice(within * size, (within + 1) * size)
         labels = {name: frames[cut] for name, frames in self._drawn.label.items()}
         return Batch(self._drawn.reference[cut], self._drawn.time[cut], labels)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import Field, fields, replace
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar
 
 from magicgui.widgets import create_widget
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFormLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.knobs import choices_of, title_of
+from napari_xcebra.knobs import choices_of, number_of, title_of, words_of
 from napari_xcebra.widgets.fold import Fold
 from napari_xcebra.widgets.wheel import spare_from_wheel
+from napari_xcebra.widgets.word_or_number import WordOrNumber
 from napari_xcebra.widgets.wording import in_dock
 
 Settings = TypeVar("Settings")
@@ -89,7 +90,7 @@ class SettingsForm(QWidget, Generic[Settings]):
 def _widget_for(cls: type, knob: Field[Any], value: Any) -> Any:
     about = knob.metadata
     help = in_dock(about["help"][:1].upper() + about["help"][1:] + ".")
-    hint = get_type_hints(cls)[knob.name]
+    hint, words = number_of(cls, knob.name), words_of(cls, knob.name)
     options: dict[str, Any] = {"tooltip": help}
     if choices := choices_of(cls, knob.name):
         return create_widget(value, name=knob.name, options=options | {"choices": choices})
@@ -97,8 +98,10 @@ def _widget_for(cls: type, knob: Field[Any], value: Any) -> Any:
         options |= {"min": about["low"], "max": about["high"]}
     if hint is float:
         # as fine as the default is given, so that 0.003 is not shown as 0
-        assert isinstance(knob.default, float)
-        options |= {"step": _step(knob.default)}
+        options |= {"step": _step(about["number"])}
+    if words:
+        number = create_widget(about["number"], annotation=hint, name=knob.name, options=options)
+        return WordOrNumber(words[0], number, value)
     row = create_widget(value, annotation=hint, name=knob.name, options=options)
     if hint is bool:
         row.native.setText("")  # its title stands before it; an empty option means the default

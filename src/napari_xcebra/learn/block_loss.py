@@ -1,0 +1,133 @@
+"""InfoNCE on blocks of time, with partners from other blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from napari_xcebra.learn.labels import Labels
+from napari_xcebra.learn.objective import info_nce
+from napari_xcebra.learn.parts import TIME, Part
+from napari_xcebra.learn.sampling import LabelNeighbours
+from napari_xcebra.learn.split import Frames
+
+if TYPE_CHECKING:
+    from napari_xcebra.learn.training import Training
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Frames on which a fit is measured.
+
+    Parameters
+    ----------
+    frames : Frames
+    number : (frames,) int64
+        Block a frame belongs to, −1 outside.
+    """
+
+    frames: Frames
+    number: np.ndarray
+
+    def where_known(self, labels: Labels | None) -> np.ndarray:
+        """Blocks in which the labels are known somewhere; all of them if there are no labels."""
+        anchors = self.frames.anchors
+        if labels is not None:
+            anchors = anchors[labels.known[anchors]]
+        return np.unique(self.number[anchors])
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Frames of one block, their positive partners, and the negatives that all of them share."""
+
+    reference: np.ndarray
+    positive: np.ndarray
+    negative: np.ndarray
+
+
+def draw_pairs(
+    part: Part, labels: Labels | None, among: Blocks, size: tuple[int, int], seed: int
+) -> list[Pairs]:
+    """Pairs of every block that has some.
+
+    Within a block everything that is slow looks alike; partners from elsewhere, positive and
+    negative, make sure that only the label can bring them together. A time pair cannot leave
+    its block, so there only the negatives come from elsewhere.
+
+    Parameters
+    ----------
+    labels : Labels or None
+        None for the time part.
+    size : (references, negatives)
+        Of each block.
+    """
+    drawn = [_block_pairs(part, labels, among, b, size, seed) for b in among.where_known(labels)]
+    return [pairs for pairs in drawn if pairs is not None]
+
+
+def _block_pairs(
+    part: Part,
+    labels: Labels | None,
+    among: Blocks,
+    block: int,
+    size: tuple[int, int],
+    seed: int,
+) -> Pairs | None:
+    rng = np.random.default_rng([seed, block])
+    anchors, number = among.frames.anchors, among.number
+    if labels is None:
+        starts = among.frames.pairs(part.offset)
+        inside, neighbours = starts[number[starts] == block], None
+    else:
+        inside, neighbours = matched_inside(part, labels, among, block)
+    elsewhere = anchors[number[anchors] != block]
+    if len(inside) == 0 or len(elsewhere) == 0:
+        return None
+    reference = inside[rng.integers(len(inside), size=size[0])]
+    positive = neighbours.draw(reference, rng) if neighbours else reference + part.offset
+    return Pairs(reference, positive, elsewhere[rng.integers(len(elsewhere), size=size[1])])
+
+
+def matched_inside(
+    part: Part, labels: Labels, among: Blocks, block: int
+) -> tuple[np.ndarray, LabelNeighbours]:
+    """References of one block that have label neighbours in the others, and how to find them."""
+    anchors, offset = among.frames.anchors, part.offset
+    known = anchors[labels.known[anchors]]
+    starts = among.frames.pairs(offset)
+    steps = starts[labels.known[starts] & labels.known[starts + offset]]
+    elsewhere = known[among.number[known] != block]
+    inside = known[among.number[known] == block]
+    neighbours = LabelNeighbours(labels, elsewhere, steps, offset)
+    if len(steps) == 0 or len(elsewhere) == 0:
+        return inside[:0], neighbours
+    return neighbours.matched(inside), neighbours
+
+
+def pair_losses(
+    training: Training, part: Part, pairs: list[Pairs], embedding: np.ndarray
+) -> np.ndarray:
+    """InfoNCE in every block: (blocks,).
+
+    Parameters
+    ----------
+    embedding : (frames, latents)
+        In the units of the similarity, at the frames of the pairs at least.
+    """
+    losses = []
+    for each in pairs:
+        a, b, c = (
+            torch.as_tensor(embedding[frames], device=training.device)
+            for frames in (each.reference, each.positive, each.negative)
+        )
+        losses.append(float(info_nce(training.pair(part, a, b), training.cross(part, a, c)).mean()))
+    return np.array(losses)
+
+
+def labels_of(training: Training, part: Part) -> Labels | None:
+    """Labels of a behaviour part; None for time."""
+    return None if part.name == TIME else training.labels[part.name]

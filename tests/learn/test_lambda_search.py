@@ -1,0 +1,131 @@
+"""λ is raised until a factor gives way, and then held at what all factors bore."""
+
+import numpy as np
+import pytest
+from quick_settings import quick
+
+from napari_xcebra.learn import Training, fit
+from napari_xcebra.learn.lambda_search import BORNE, HIGHEST, LOWEST, UNSEARCHED, LambdaSearch
+from napari_xcebra.simulate import box
+
+SETTINGS = quick(lambda_="auto", steps=120, batch_size=256)
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    return box(frames=4000, cells=(12, 12))
+
+
+@pytest.fixture(scope="module")
+def trained(simulation):
+    """A whole run, and λ at every step of it."""
+    training = Training(simulation.recording, simulation.factors, SETTINGS)
+    return training, np.array([progress.lambda_ for progress in training.run(1)])
+
+
+@pytest.fixture
+def search(simulation):
+    return LambdaSearch(Training(simulation.recording, simulation.factors, SETTINGS))
+
+
+def see(search, lambdas, **goodness):
+    """Let a search look at these values instead of an encoder."""
+    search.looks = {"step": list(range(13, 13 + len(lambdas))), "lambda": list(lambdas)} | goodness
+    search.watched = list(goodness)
+
+
+def test_lambda_is_zero_at_first_then_rises_by_a_constant_factor_then_holds(trained):
+    training, lambdas = trained
+    settled = round(0.1 * SETTINGS.steps)
+    assert (lambdas[:settled] == 0).all()
+    held = np.flatnonzero(lambdas != lambdas[-1]).max() + 1
+    rising = lambdas[settled:held]
+    assert len(rising) > 10
+    np.testing.assert_allclose(rising[1:] / rising[:-1], rising[1] / rising[0])
+    assert (lambdas[held:] == training.search.chosen).all()
+    assert LOWEST < training.search.chosen < rising.max()
+
+
+def test_at_the_lambda_that_was_chosen_the_factor_kept_its_goodness(trained):
+    search = trained[0].search
+    looks = np.array(search.looks["lambda"])
+    goodness = search.goodness("z2")
+    assert goodness[looks <= search.chosen].max() > 0.95 * goodness.max()
+    assert goodness[-1] < (1 - BORNE) * goodness.max()
+
+
+def test_frames_set_aside_are_not_trained_on_until_lambda_is_chosen(simulation):
+    training = Training(simulation.recording, simulation.factors, SETTINGS)
+    rest, aside, stretch = training.split.set_aside()
+    rng = np.random.default_rng(0)
+    first = training.sampler.draw(4000, rng)
+    for frames in (first.reference, first.time, first.label["z2"]):
+        assert not np.isin(frames, aside.anchors).any()
+    list(training.run())
+    assert np.isin(training.sampler.draw(4000, rng).reference, aside.anchors).mean() > 0.1
+    assert np.isin(training.search.frames, aside.anchors).all()
+    assert len(np.unique(stretch[aside.anchors])) == 2
+    both = np.sort(np.concatenate([rest.anchors, aside.anchors]))
+    assert both.tolist() == training.split.training.anchors.tolist()
+
+
+def test_the_weakest_factor_decides(search):
+    lambdas = np.geomspace(LOWEST, HIGHEST, 60)
+    strong, weak = 2 / (1 + lambdas / 30), 0.2 / (1 + lambdas)
+    see(search, lambdas, strong=list(strong), weak=list(weak))
+    # 0.2 / (1 + λ) has lost a tenth at λ = 1/9
+    assert search.chosen == pytest.approx(1 / 9, rel=0.4)
+    assert search.reason.startswith(f"λ is {search.chosen:.2g}: raised further, weak loses more")
+
+
+def test_a_factor_that_gains_from_the_penalty_does_not_hold_lambda_down(search):
+    """On noisy recordings the penalty keeps the encoder from fitting the noise."""
+    lambdas = np.geomspace(LOWEST, HIGHEST, 60)
+    noisy = np.where(lambdas < 3, 0.1 * np.log(lambdas / LOWEST), 0.1)
+    see(search, lambdas, noisy=list(noisy))
+    assert search.chosen == pytest.approx(3, rel=0.4)
+
+
+def test_a_factor_at_chance_has_nothing_to_lose(search):
+    lambdas = np.geomspace(LOWEST, HIGHEST, 60)
+    lost = list(1 / (1 + lambdas))
+    see(search, lambdas, real=lost, nothing=list(np.linspace(0.01, -3, 60)))
+    both = search.chosen
+    see(search, lambdas, real=lost)
+    assert search.chosen == both
+
+
+def test_a_dip_while_much_is_learned_does_not_end_the_search(search):
+    see(search, [0.01, 0.012, 0.015, 0.02], z2=[1.0, 1.0, 0.9, 0.7])
+    assert not search.over
+    assert search.reason == ""
+
+
+def test_where_no_factor_gives_way_the_highest_lambda_is_taken_and_said(search):
+    see(search, np.geomspace(LOWEST, HIGHEST, 60), z2=[1.0] * 60)
+    assert search.over
+    assert search.chosen == pytest.approx(HIGHEST)
+    assert "no factor gave way" in search.reason
+
+
+def test_the_fit_says_what_was_chosen_and_why(simulation, trained):
+    done = fit(simulation.recording, simulation.factors, SETTINGS)
+    assert done.lambda_ == done.history["lambda"][-1] == trained[0].search.chosen
+    assert trained[0].search.reason in done.notes
+    assert "z2 loses more than 10%" in " ".join(done.notes)
+
+
+@pytest.mark.parametrize("mode", ["behavior", "time", "supervised"])
+def test_every_mode_finds_a_lambda(simulation, mode):
+    factors = None if mode == "time" else simulation.factors
+    settings = quick(lambda_="auto", steps=40, mode=mode)
+    done = fit(simulation.recording, factors, settings)
+    assert LOWEST <= done.lambda_ <= HIGHEST
+    assert done.notes[0].startswith("λ is ")
+
+
+def test_a_recording_too_short_to_set_frames_aside_says_so(simulation):
+    settings = quick(lambda_="auto", blocks=2)
+    done = fit(simulation.recording, simulation.factors, settings)
+    assert done.lambda_ == UNSEARCHED
+    assert "too short to set frames aside" in done.notes[0]
