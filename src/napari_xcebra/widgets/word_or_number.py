@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QCheckBox, QHBoxLayout, QWidget
+from qtpy.QtWidgets import QCheckBox, QDoubleSpinBox, QHBoxLayout, QWidget
 
 
 class WordOrNumber(QWidget):
@@ -28,6 +28,9 @@ class WordOrNumber(QWidget):
         self.tick = QCheckBox(word)
         self.tick.setToolTip(self.tooltip)
         self.number = number
+        # a number that can be found may be of any size
+        number.native.setDecimals(4)
+        number.native.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.tick)
