@@ -194,18 +194,31 @@ def test_combined_of_another_run_is_refused_unless_left_out(planes):
     np.save(planes / "plane1" / "F.npy", traces[::-1])
     recording = open_recording(planes / "combined")
     accepted = decided(recording)
-    with pytest.raises(InputError, match=r"other ROIs than plane1.*opened folder only"):
+    with pytest.raises(InputError, match=r"does not have the 35 ROIs of plane1.*opened folder"):
         plan_output("suite2p", recording, planes / "combined", accepted)
     plan = plan_output("suite2p", recording, planes / "combined", accepted, together=False)
     plan.write()
     np.testing.assert_array_equal(open_recording(planes / "combined").accepted, accepted)
 
 
-def test_combined_with_another_number_of_rois_is_refused(planes):
-    shutil.rmtree(planes / "plane1")
-    recording = open_recording(planes / "plane0")
-    with pytest.raises(InputError, match="71 ROIs but its planes have 36: which is which"):
-        plan_output("suite2p", recording, planes / "plane0", decided(recording))
+@pytest.mark.parametrize("opened", ["combined", "plane1"])
+def test_a_plane_is_found_in_combined_where_others_are_missing(planes, opened):
+    before = np.load(planes / "combined" / "iscell.npy")
+    shutil.rmtree(planes / "plane0")
+    assert_round_trip("suite2p", planes / opened)
+    flags = np.load(planes / "combined" / "iscell.npy")
+    np.testing.assert_array_equal(flags[36:], np.load(planes / "plane1" / "iscell.npy"))
+    if opened == "plane1":
+        np.testing.assert_array_equal(flags[:36], before[:36])
+
+
+def test_combined_of_decisions_alone_follows_the_planes(planes):
+    """suite2p's window makes such a folder when it is shown a folder of planes."""
+    for path in (planes / "combined").iterdir():
+        if path.name != "iscell.npy":
+            path.unlink()
+    _, accepted, _ = assert_round_trip("suite2p", planes)
+    np.testing.assert_array_equal(np.load(planes / "combined" / "iscell.npy")[:, 0], accepted)
 
 
 @pytest.mark.parametrize("name", ["suite2p-real-219-cells", "suite2p-0.14/plane0"])

@@ -9,6 +9,7 @@ other numbers: a table of the decisions with the place of each ROI lies beside i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from napari_xcebra.io.suite2p.folders import (
     plane_number,
     planes_in,
 )
-from napari_xcebra.io.suite2p.rois import read_flags
+from napari_xcebra.io.suite2p.rois import columns_of, read_flags, read_stat
 from napari_xcebra.traces import NpyTraces
 
 TITLE = "suite2p (iscell.npy)"
@@ -117,57 +118,70 @@ def _others(flags: Mapping[Path, np.ndarray]) -> Flags:
     combined = first.parent / COMBINED
     planes = [plane for plane in planes_in(first.parent) if is_extracted(plane)]
     if first.name == COMBINED:
-        if not planes:
-            return {}
-        rows = _rows_in(combined, planes)
-        return {plane: flags[combined][rows[plane]] for plane in planes}
-    if first not in planes or not is_extracted(combined):
+        rows = _rows_in(combined, planes, planes)
+        return {plane: flags[combined][own] for plane, own in rows.items()}
+    if first not in planes or not (is_extracted(combined) or (combined / ISCELL).is_file()):
         return {}
-    rows = _rows_in(combined, planes)
+    rows = _rows_in(combined, planes, list(flags))
     decisions = _present(combined)
     for plane, own in flags.items():
         decisions[rows[plane]] = own
     return {combined: decisions}
 
 
-def _rows_in(combined: Path, planes: Sequence[Path]) -> dict[Path, slice]:
-    """Where the ROIs of each plane are in `combined`, which puts planes one after the other."""
-    counts = [mapped_header(plane / "F.npy").shape[0] for plane in planes]
-    there = mapped_header(combined / "F.npy").shape[0]
-    only = (
-        "Run suite2p's combine again, or write to the opened folder only (without planes and "
-        "combined together)."
-    )
-    if sum(counts) != there:
-        raise InputError(
-            f"{combined} has {there} ROIs but its planes have {' + '.join(map(str, counts))}: "
-            f"which is which cannot be told. {only}"
-        )
-    ends = np.cumsum([0, *counts])
+def _rows_in(combined: Path, planes: Sequence[Path], wanted: Sequence[Path]) -> dict[Path, slice]:
+    """Where the ROIs of the wanted planes are in `combined`, which puts planes in a row."""
+    counts = {plane: mapped_header(plane / "F.npy").shape[0] for plane in planes}
+    there = len(_present(combined))
+    ends = np.cumsum([0, *counts.values()])
     rows = {p: slice(int(a), int(b)) for p, a, b in zip(planes, ends, ends[1:], strict=False)}
-    for plane, own in rows.items():
-        if not _same_traces(plane, combined, own):
+    if not is_extracted(combined) and ends[-1] == there:
+        return rows  # suite2p's window makes one of decisions alone, with nothing to compare
+    if ends[-1] == there and all(_same_traces(plane, combined, rows[plane]) for plane in wanted):
+        return rows
+    # planes may be missing, or be of another run: their numbers in `combined` tell the others
+    groups = _groups(combined)
+    found = {}
+    for plane in wanted:
+        same = [rows for rows in groups if _same_traces(plane, combined, rows)]
+        if not same:
             raise InputError(
-                f"{combined} has other ROIs than {plane.name}, as if suite2p was run again on that "
-                f"plane: which is which cannot be told. {only}"
+                f"{combined} ({there} ROIs) does not have the {counts[plane]} ROIs of "
+                f"{plane.name}, as if suite2p was run again on one of them. Let suite2p combine "
+                "the planes again, or write to the opened folder alone."
             )
-    return rows
+        found[plane] = same[0]
+    return found
+
+
+def _groups(combined: Path) -> list[slice]:
+    """Rows of each plane in `combined`, where stat.npy says which ROI is of which."""
+    if not is_extracted(combined) or not (combined / "stat.npy").is_file():
+        return []
+    rois = read_stat(combined / "stat.npy", mapped_header(combined / "F.npy").shape[0])
+    plane = columns_of(rois).get("plane", np.zeros(0))
+    starts = np.flatnonzero(np.diff(plane, prepend=-1))
+    return [slice(int(a), int(b)) for a, b in pairwise([*starts, len(plane)])]
 
 
 def _same_traces(plane: Path, combined: Path, rows: slice) -> bool:
     one = NpyTraces(plane / "F.npy", cells_first=True)
     other = NpyTraces(combined / "F.npy", cells_first=True)
     frames = slice(0, min(_COMPARED, one.shape[0], other.shape[0]))
+    if rows.stop - rows.start != one.shape[1]:
+        return False
     part = one.block(frames, slice(0, one.shape[1]))
     return bool(np.array_equal(part, other.block(frames, rows), equal_nan=True))
 
 
 def _present(folder: Path) -> np.ndarray:
     """Decisions as suite2p has them now; without a file, every ROI is a cell."""
-    count = mapped_header(folder / "F.npy").shape[0]
     if not (folder / ISCELL).is_file():
-        return np.ones(count, bool)
-    return read_flags(folder / ISCELL, count)[0]
+        return np.ones(mapped_header(folder / "F.npy").shape[0], bool)
+    count = len(read_npy(folder / ISCELL))
+    if is_extracted(folder):
+        count = mapped_header(folder / "F.npy").shape[0]
+    return read_flags(folder / ISCELL, count)[0].copy()
 
 
 def _iscell(
