@@ -38,14 +38,14 @@ def info(arguments: argparse.Namespace) -> None:
     """Show what a recording holds."""
     from napari_xcebra.cli.recording_report import recording_tables
 
-    print(worded(recording_tables(_recording(arguments)), FLAGS))
+    print(worded(recording_tables(recording_from(arguments)), FLAGS))
 
 
 def fit(arguments: argparse.Namespace) -> None:
     """Train on a recording and measure the fit."""
     from napari_xcebra.cli.report import factor_table
 
-    recording = _recording(arguments)
+    recording = recording_from(arguments)
     trained = _trained(arguments, recording)
     written = _write_fit(arguments, trained)
     _say(arguments, factor_table(trained), "", trained.summary(), *trained.notes)
@@ -55,7 +55,7 @@ def fit(arguments: argparse.Namespace) -> None:
 def attribute(arguments: argparse.Namespace) -> None:
     """Score the cells with a fit."""
     out, loaded = _output(arguments), _loaded(arguments)
-    _attribute(arguments, loaded, _recording(arguments), out)
+    _attribute(arguments, loaded, recording_from(arguments), out)
 
 
 def compare(arguments: argparse.Namespace) -> None:
@@ -65,7 +65,7 @@ def compare(arguments: argparse.Namespace) -> None:
     from napari_xcebra.cli.report import agreement_table
     from napari_xcebra.method_figure import methods_side_by_side
 
-    out, loaded, recording = _output(arguments), _loaded(arguments), _recording(arguments)
+    out, loaded, recording = _output(arguments), _loaded(arguments), recording_from(arguments)
     variables = {part.name: part.variables for part in loaded.parts}
     statistics = cell_statistics(recording, variables, cells=loaded.inputs.columns(recording))
     found = side_by_side(_scored_by_all(arguments, loaded, recording), statistics)
@@ -77,7 +77,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Fit, then attribute."""
-    recording = _recording(arguments)
+    recording = recording_from(arguments)
     frames_from(arguments.frames)  # a mistake there should not be found after training
     trained = _trained(arguments, recording)
     written = _write_fit(arguments, trained)
@@ -112,7 +112,8 @@ def demo(arguments: argparse.Namespace) -> None:
     )
 
 
-def _recording(arguments: argparse.Namespace) -> Recording:
+def recording_from(arguments: argparse.Namespace) -> Recording:
+    """The recording that was named, opened as the flags say."""
     from napari_xcebra.io import open_recording
 
     return open_recording(

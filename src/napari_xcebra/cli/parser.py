@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from napari_xcebra.cli import commands
+from napari_xcebra.cli import commands, decisions
 from napari_xcebra.cli.flags import (
     FACTORS_HELP,
     FLAGS,
@@ -129,4 +129,19 @@ def make_parser() -> argparse.ArgumentParser:
         if made is attribute:
             add_attribution_flags(made)
         add_output_flags(made)
+
+    export = command(
+        "export-decisions",
+        decisions.export_decisions,
+        "PATH --to KIND [--journal FILE] [--out DEST] [--dry-run]",
+        "write decisions on cells to where the recording came from, or for other programs",
+    )
+    decisions.add_flags(export)
+    restore = command(
+        "restore",
+        decisions.restore,
+        "PATH [--previous] [--dry-run]",
+        "put back what was there before decisions were written",
+    )
+    decisions.add_restore_flags(restore)
     return parser

@@ -1,0 +1,127 @@
+"""Decisions on cells, written without a window and put back again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from napari_xcebra.cli.commands import recording_from
+from napari_xcebra.cli.flags import add_recording_flags
+from napari_xcebra.recording import InputError, Recording
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from napari_xcebra.curation import Curation
+    from napari_xcebra.io.decisions import Plan
+
+# `io.decisions.OUTPUT_KINDS` would bring h5py and pandas with it; a test holds the two together.
+KINDS = ("suite2p", "caiman", "nwb", "csv", "imagej")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags for what `plan_output` takes."""
+    group = parser.add_argument_group("decisions")
+    group.add_argument("--to", choices=KINDS, required=True, metavar="KIND",
+                       help=f"{', '.join(KINDS)}")  # fmt: skip
+    group.add_argument("--journal", metavar="FILE",
+                       help="where the decisions are (default: journal of the recording)"
+                       )  # fmt: skip
+    group.add_argument("--scores", metavar="FILE",
+                       help="attribution.csv, for columns of scores (csv, nwb)")  # fmt: skip
+    group.add_argument("--out", metavar="DEST",
+                       help="file or folder to write to (default: where the recording came from; "
+                       "beside it for csv, imagej and nwb)")  # fmt: skip
+    group.add_argument("--in-place", action="store_true",
+                       help="nwb: replace the file instead of writing a copy")  # fmt: skip
+    group.add_argument("--alone", action="store_true",
+                       help="suite2p: write to the opened folder alone, not to planes and combined "
+                       "together")  # fmt: skip
+    _add_common_flags(group)
+    add_recording_flags(parser)
+
+
+def add_restore_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags for what `restore` takes."""
+    parser.add_argument("path", metavar="PATH", help="a file that was written, or suite2p's folder")
+    parser.add_argument("--previous", action="store_true",
+                        help="not the original, but what was written here the time before"
+                        )  # fmt: skip
+    _add_common_flags(parser)
+
+
+def export_decisions(arguments: argparse.Namespace) -> None:
+    """Write the decisions in a journal."""
+    from napari_xcebra.io.decisions import plan_output
+
+    options: dict[str, Any] = {}
+    for flag, kind, option in (("in_place", "nwb", "in_place"), ("alone", "suite2p", "together")):
+        if getattr(arguments, flag):
+            if arguments.to != kind:
+                raise InputError(f"--{flag.replace('_', '-')} goes with --to {kind} alone.")
+            options[option] = flag == "in_place"
+    recording = recording_from(arguments)
+    curation = _curation(arguments, recording)
+    plan = plan_output(
+        arguments.to,
+        recording,
+        arguments.path,
+        curation.accepted(np.asarray(recording.accepted)),
+        curation.table(),
+        _scores(arguments.scores),
+        arguments.out,
+        **options,
+    )
+    _write(arguments, plan, [*curation.notes])
+
+
+def restore(arguments: argparse.Namespace) -> None:
+    """Put the original back."""
+    from napari_xcebra.io.decisions import plan_restore
+
+    version = "previous" if arguments.previous else "original"
+    _write(arguments, plan_restore(arguments.path, version), [])  # type: ignore[arg-type]
+
+
+def _add_common_flags(parser: Any) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be written")
+    parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
+
+
+def _write(arguments: argparse.Namespace, plan: Plan, notes: list[str]) -> None:
+    """Say what is going to be written, then write it."""
+    written = None if arguments.dry_run else plan.write()
+    lines = [*notes, *plan.lines()]
+    if written is None:
+        lines.append("Nothing was written (--dry-run).")
+    elif plan.kind != "restore" and written.files:
+        # naming one of suite2p's files brings all of them back
+        lines.append(f"Written. To undo: napari-xcebra restore {plan.files[0].path}")
+    if not arguments.quiet:
+        print("\n".join(lines))
+
+
+def _curation(arguments: argparse.Namespace, recording: Recording) -> Curation:
+    from napari_xcebra.curation import journal_path, open_curation, summary_of
+
+    journal = Path(arguments.journal or journal_path(recording, arguments.path))
+    if summary_of(journal) is None:
+        raise InputError(
+            f"{journal} holds no decisions: curate the recording first, or name another journal "
+            "with --journal."
+        )
+    return open_curation(recording, arguments.path, journal=journal, read_only=True)
+
+
+def _scores(path: str | None) -> pd.DataFrame | None:
+    if path is None:
+        return None
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path)
+    except (ValueError, OSError) as error:  # ParserError and EmptyDataError are ValueErrors
+        raise InputError(f"{path} is no table of scores ({error}).") from error
