@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution, attribute
     from napari_xcebra.attribution.single_cell import cell_statistics
+    from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.io import open_recording
     from napari_xcebra.learn import Factor, Fit, fit
     from napari_xcebra.learn.settings import FitSettings
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # No submodule may be called like one of these names: importing it would hide the public name.
 _HOME = {
     "Attribution": "attribution",
+    "Curation": "curation",
     "Factor": "learn",
     "Fit": "learn",
     "FitSettings": "learn.settings",
@@ -30,12 +32,14 @@ _HOME = {
     "attribute": "attribution",
     "cell_statistics": "attribution.single_cell",
     "fit": "learn",
+    "open_curation": "curation",
     "open_recording": "io",
     "paint": "widgets.painting",
 }
 
 __all__ = [
     "Attribution",
+    "Curation",
     "Factor",
     "Fit",
     "FitSettings",
@@ -46,6 +50,7 @@ __all__ = [
     "attribute",
     "cell_statistics",
     "fit",
+    "open_curation",
     "open_recording",
     "paint",
 ]

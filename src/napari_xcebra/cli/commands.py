@@ -112,6 +112,34 @@ def demo(arguments: argparse.Namespace) -> None:
     )
 
 
+def curation(arguments: argparse.Namespace) -> None:
+    """Show what was decided on the cells of a recording."""
+    from napari_xcebra.cli.curation_report import curation_tables
+
+    print("\n\n".join(curation_tables(journal) for journal in _journals(Path(arguments.path))))
+
+
+def agreement(arguments: argparse.Namespace) -> None:
+    """Compare the decisions of two curators."""
+    from napari_xcebra.cli.curation_report import agreement_tables
+
+    print(agreement_tables(Path(arguments.first), Path(arguments.second)))
+
+
+def _journals(path: Path) -> list[Path]:
+    """The journal itself, or all of a recording."""
+    from napari_xcebra.curation import journals_beside, journals_of
+    from napari_xcebra.io import open_recording
+
+    if path.suffix == ".jsonl" and path.is_file():
+        return [path]
+    # opening the recording takes time, and only serves to look in the data directory
+    found = journals_beside(path) or journals_of(open_recording(path), path)
+    if not found:
+        raise InputError(f"Nothing was decided on the cells of {path} yet.")
+    return found
+
+
 def recording_from(arguments: argparse.Namespace) -> Recording:
     """The recording that was named, opened as the flags say."""
     from napari_xcebra.io import open_recording

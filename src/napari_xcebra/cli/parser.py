@@ -130,6 +130,21 @@ def make_parser() -> argparse.ArgumentParser:
             add_attribution_flags(made)
         add_output_flags(made)
 
+    curation = command(
+        "curation", commands.curation, "PATH", "show what was decided on the cells of a recording"
+    )
+    curation.add_argument("path", metavar="PATH",
+                          help="the recording, or the .jsonl file of the decisions")  # fmt: skip
+    agreement = command(
+        "agreement",
+        commands.agreement,
+        "FILE_A FILE_B",
+        "compare the decisions of two curators: Cohen's κ and the table",
+    )
+    for place in ("first", "second"):
+        agreement.add_argument(place, metavar=f"FILE_{'AB'[place == 'second']}",
+                               help=f".jsonl file of the {place} curator's decisions")  # fmt: skip
+
     export = command(
         "export-decisions",
         decisions.export_decisions,

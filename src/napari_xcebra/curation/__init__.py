@@ -14,7 +14,7 @@ from napari_xcebra.curation.decisions import Curation
 from napari_xcebra.curation.journal import Journal, JournalInUse
 from napari_xcebra.curation.lines import Summary, summary_of
 from napari_xcebra.curation.order import ORDERS, Filter, Queue, centroids_of, ordered
-from napari_xcebra.curation.places import journal_path, journals_of
+from napari_xcebra.curation.places import journal_path, journals_beside, journals_of
 
 __all__ = [
     "ACCEPTED",
@@ -35,6 +35,7 @@ __all__ = [
     "between",
     "centroids_of",
     "journal_path",
+    "journals_beside",
     "journals_of",
     "open_curation",
     "ordered",

@@ -45,12 +45,25 @@ def journal_path(
 
 def journals_of(recording: Recording, path: str | os.PathLike[str] | None = None) -> list[Path]:
     """All journals of a recording with decisions, under whatever name; the usual ones first."""
-    usual = [p for p in (near_path(recording, path), own_path(recording, path)) if p]
-    found = {file for place in usual for file in _like(place, "*") if _OTHER not in file.name}
-    return sorted(
-        (file for file in found if summary_of(file)),
-        key=lambda file: (file not in usual, file.name),
-    )
+    source = source_of(recording, path)
+    return (journals_beside(source) if source else []) + _with_decisions(own_path(recording, path))
+
+
+def journals_beside(source: str | os.PathLike[str]) -> list[Path]:
+    """All journals with decisions beside what a recording was opened from; the usual one first."""
+    return _with_decisions(beside(Path(source)))
+
+
+def _with_decisions(usual: Path) -> list[Path]:
+    like = [file for file in _like(usual, "*") if _OTHER not in file.name]
+    return sorted(filter(_has_decisions, like), key=lambda file: (file != usual, file.name))
+
+
+def _has_decisions(file: Path) -> bool:
+    try:
+        return summary_of(file) is not None
+    except InputError:  # a file of somebody else's that is called alike
+        return False
 
 
 def near_path(
