@@ -13,6 +13,7 @@ from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions import (
     OUTPUT_KINDS,
     accepted_labels,
+    extractor_accepted,
     plan_output,
     possible_outputs,
     restore,
@@ -545,3 +546,49 @@ def test_what_cannot_be_written_is_said_with_the_reason(plane, tmp_path):
 def test_decisions_that_do_not_fit_are_refused(accepted, table, sentence):
     with pytest.raises(InputError, match=sentence):
         plan_output("csv", RECORDING, None, accepted, table)
+
+
+# -- the extractor's own word --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["suite2p", "caiman", "nwb"])
+def test_what_the_extractor_said_is_known_after_decisions_were_written(kind, plane, caiman, nwb):
+    path = {"suite2p": plane, "caiman": caiman}.get(kind) or nwb("nwb_imagemask_rate.nwb")
+    options = {"in_place": True} if kind == "nwb" else {}
+    before = open_recording(path)
+    np.testing.assert_array_equal(extractor_accepted(before, path), before.accepted)
+    for seed in (0, 2):
+        recording = open_recording(path)
+        plan_output(kind, recording, path, decided(before, seed), **options).write()
+    after = open_recording(path)
+    np.testing.assert_array_equal(extractor_accepted(after, path), before.accepted)
+    table = path.parent / "table.csv"
+    plan_output("csv", after, path, after.accepted, destination=table).write()
+    found = pd.read_csv(table)
+    np.testing.assert_array_equal(found["extractor_accepted"], before.accepted)
+    np.testing.assert_array_equal(found["accepted"], decided(before, 2))
+
+
+def test_a_large_file_is_kept_as_the_original_alone(caiman, monkeypatch):
+    monkeypatch.setattr("napari_xcebra.io.decisions.backups.LARGE", 1000)
+    original = caiman.read_bytes()
+    for accepted in ([1, 0, 0, 0], [0, 1, 0, 0]):
+        recording = open_recording(caiman)
+        plan = plan_output("caiman", recording, caiman, np.array(accepted, bool))
+        plan.write()
+    assert "is not kept, as it is large" in plan.files[0].sentence
+    kept = {path.name for path in caiman.parent.glob("results.hdf5*")}
+    assert kept == {"results.hdf5", "results.hdf5.original"}
+    restore(caiman)
+    assert caiman.read_bytes() == original
+
+
+def test_a_destination_without_an_ending_is_a_folder(caiman, tmp_path):
+    recording = open_recording(caiman)
+    for kind in ("csv", "imagej", "caiman"):
+        plan = plan_output(
+            kind, recording, caiman, recording.accepted, destination=tmp_path / "new"
+        )
+        assert plan.files[0].path.parent == tmp_path / "new"
+        plan.write()
+    assert len([p for p in (tmp_path / "new").iterdir() if not p.name.startswith(".")]) == 3

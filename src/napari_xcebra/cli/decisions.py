@@ -6,8 +6,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from napari_xcebra.cli.commands import recording_from
 from napari_xcebra.cli.flags import add_recording_flags
 from napari_xcebra.recording import InputError, Recording
@@ -55,7 +53,7 @@ def add_restore_flags(parser: argparse.ArgumentParser) -> None:
 
 def export_decisions(arguments: argparse.Namespace) -> None:
     """Write the decisions in a journal."""
-    from napari_xcebra.io.decisions import plan_output
+    from napari_xcebra.io.decisions import extractor_accepted, plan_output
 
     options: dict[str, Any] = {}
     for flag, kind, option in (("in_place", "nwb", "in_place"), ("alone", "suite2p", "together")):
@@ -69,7 +67,7 @@ def export_decisions(arguments: argparse.Namespace) -> None:
         arguments.to,
         recording,
         arguments.path,
-        curation.accepted(np.asarray(recording.accepted)),
+        curation.accepted(extractor_accepted(recording, arguments.path)),
         curation.table(),
         _scores(arguments.scores),
         arguments.out,

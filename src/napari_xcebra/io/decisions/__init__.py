@@ -9,6 +9,7 @@ beside it, and one call puts it back.
 from __future__ import annotations
 
 from napari_xcebra.io.decisions.labels import accepted_labels
+from napari_xcebra.io.decisions.originally import extractor_accepted
 from napari_xcebra.io.decisions.outputs import (
     OUTPUT_KINDS,
     Output,
@@ -27,6 +28,7 @@ __all__ = [
     "Plan",
     "Written",
     "accepted_labels",
+    "extractor_accepted",
     "plan_output",
     "plan_restore",
     "possible_outputs",

@@ -15,6 +15,7 @@ import hashlib
 import json
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -78,5 +79,12 @@ def _numbered(path: Path) -> dict[int, Path]:
 
 
 def _checksum(path: Path) -> str:
+    stat = path.stat()
+    return _checksum_of(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _checksum_of(path: Path, size: int, modified: int) -> str:
+    """Of a file as it is at that time: a preview asks often, and a file may have gigabytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

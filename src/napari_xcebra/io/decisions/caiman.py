@@ -13,8 +13,8 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions.decided import Decided
-from napari_xcebra.io.decisions.hdf5 import changed_copy, target_of
-from napari_xcebra.io.decisions.plan import Plan, change_to
+from napari_xcebra.io.decisions.hdf5 import changed_copy
+from napari_xcebra.io.decisions.plan import Plan, change_to, target_of
 from napari_xcebra.io.hdf5.reading import dataset_at, group_at, open_hdf5
 
 TITLE = "CaImAn (idx_components)"
@@ -26,7 +26,7 @@ def plan(decided: Decided, destination: Path | None) -> Plan:
     source = decided.path
     assert source is not None
     warnings = _checked(source, decided.recording.n_cells)
-    target = target_of(source, destination, source)
+    target = target_of(source, destination)
     accepted = decided.accepted.copy()
     count = f"{ACCEPTED} has {int(accepted.sum())} components, {REJECTED} {int((~accepted).sum())}."
     is_same = target.resolve() == source.resolve()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from napari_xcebra.curation.order import centroids_of
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
 
@@ -32,6 +33,8 @@ class Decided:
         time.
     scores : DataFrame or None
         One row a cell and factor: cell, factor, score, and more such as z and q.
+    extractor : (cells,) bool
+        What the extractor says; that of the recording if not given.
     """
 
     recording: Recording
@@ -39,6 +42,7 @@ class Decided:
     accepted: np.ndarray
     table: pd.DataFrame | None = None
     scores: pd.DataFrame | None = None
+    extractor: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         accepted = np.asarray(self.accepted)
@@ -48,6 +52,8 @@ class Decided:
                 f"for each of the {self.recording.n_cells} cells is needed."
             )
         object.__setattr__(self, "accepted", accepted)
+        extractor = self.recording.accepted if self.extractor is None else self.extractor
+        object.__setattr__(self, "extractor", np.asarray(extractor))
         _check(self.table, "table", ("cell",))
         _check(self.scores, "scores", ("cell", "factor", "score"))
 
@@ -76,9 +82,9 @@ class Decided:
         for name in ("plane", "roi"):
             if name in recording.cells:
                 columns[name] = recording.cells[name]
-        columns |= _centroids(recording)
+        columns |= _places(recording)
         columns["accepted"] = self.accepted
-        columns["extractor_accepted"] = np.asarray(recording.accepted)
+        columns["extractor_accepted"] = self.extractor
         if "probability" in recording.cells:
             columns["extractor_probability"] = recording.cells["probability"]
         frame = pd.DataFrame(columns)
@@ -93,7 +99,7 @@ class Decided:
 
     def summary(self) -> str:
         """A sentence: how many are accepted, and on how many that is news to the extractor."""
-        changed = int((self.accepted != np.asarray(self.recording.accepted)).sum())
+        changed = int((self.accepted != self.extractor).sum())
         count = f"{int(self.accepted.sum())} of {len(self.accepted)} cells are accepted"
         return f"{count}; the extractor says otherwise of {changed or 'none'}."
 
@@ -109,19 +115,12 @@ def _score_columns(scores: pd.DataFrame | None) -> list[str]:
     return [name for name in named if name not in ("cell", "factor")]
 
 
-def _centroids(recording: Recording) -> dict[str, np.ndarray]:
+def _places(recording: Recording) -> dict[str, np.ndarray]:
     """Centre of each footprint in pixels: "y" and "x", and "plane" where the source has none."""
-    footprints = recording.footprints
-    if footprints is None:
+    if recording.footprints is None:
         return {}
-    weight = np.maximum(np.nan_to_num(footprints.weight), 1e-12)
-    size = recording.n_cells
-    total = np.bincount(footprints.cell, weight, size)
-    places = {"y": footprints.row, "x": footprints.column}
-    if footprints.plane is not None and "plane" not in recording.cells:
-        places = {"plane": footprints.plane, **places}
-    with np.errstate(invalid="ignore"):
-        return {
-            name: np.bincount(footprints.cell, weight * place, size) / total
-            for name, place in places.items()
-        }
+    centres = centroids_of(recording.footprints, recording.n_cells)
+    places = {"y": centres[:, -2], "x": centres[:, -1]}
+    if centres.shape[1] > 2 and "plane" not in recording.cells:
+        places = {"plane": centres[:, 0], **places}
+    return places

@@ -29,11 +29,3 @@ def changed_copy(source: Path, path: Path, change: Callable[[h5py.File], None]) 
             f"A copy of {source} cannot be changed: it is damaged or of a version of HDF5 that is "
             f"not known here ({' '.join(str(error).split())[:150]})."
         ) from error
-
-
-def target_of(source: Path, destination: Path | None, default: Path) -> Path:
-    """Where to write: the default, a file, or the same name in a folder."""
-    if destination is None:
-        return default
-    is_folder = destination.is_dir() or not destination.suffix
-    return destination / source.name if is_folder else destination

@@ -11,7 +11,7 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.exports import default_path
 from napari_xcebra.io.decisions.decided import Decided
-from napari_xcebra.io.decisions.plan import Plan, change_to
+from napari_xcebra.io.decisions.plan import Plan, change_to, target_of
 
 TITLE = "ImageJ ROIs of the accepted cells (.zip)"
 _MOVE, _LINE, _CLOSE = 0.0, 1.0, 4.0
@@ -23,8 +23,7 @@ def plan(decided: Decided, destination: Path | None) -> Plan:
     if decided.recording.footprints is None:
         raise InputError("The recording has no footprints: there are no outlines to write.")
     default = default_path(decided.recording, "accepted-RoiSet", suffix=".zip")
-    path = destination or default
-    path = path / default.name if path.is_dir() else path
+    path = target_of(default, destination)
     pixels = _pixels(decided)
     if not pixels:
         raise InputError("No accepted cell has a footprint: there are no outlines to write.")

@@ -18,8 +18,8 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions.decided import Decided
-from napari_xcebra.io.decisions.hdf5 import changed_copy, target_of
-from napari_xcebra.io.decisions.plan import Plan, change_to
+from napari_xcebra.io.decisions.hdf5 import changed_copy
+from napari_xcebra.io.decisions.plan import Plan, change_to, target_of
 from napari_xcebra.io.formats.nwb import imaged_together
 from napari_xcebra.io.hdf5.reading import attribute, child, dataset_at, open_hdf5, read
 from napari_xcebra.io.nwb.rois import REJECTED, acceptance_columns
@@ -44,7 +44,7 @@ def plan(decided: Decided, destination: Path | None, *, in_place: bool = False) 
     source = decided.path
     assert source is not None
     beside = source.with_name(f"{source.stem}-curated{source.suffix}")
-    target = target_of(source, destination, source if in_place else beside)
+    target = target_of(source if in_place else beside, destination)
     is_same = target.resolve() == source.resolve()
     if is_same and not in_place:
         raise InputError(
@@ -66,6 +66,15 @@ def plan(decided: Decided, destination: Path | None, *, in_place: bool = False) 
 
     change = change_to(target, what, make, size=source.stat().st_size, copy=True)
     return Plan("nwb", (change,), decided.summary(), tuple(warnings))
+
+
+def accepted_in(file: h5py.File) -> np.ndarray:
+    """(cells,) bool, what the tables of ROIs say, in the order of the recording."""
+    found = []
+    for plane in _planes(file):
+        length = _length(_table(plane))
+        found.append(_flags(acceptance_columns(_table(plane), length), length)[plane.rows])
+    return np.concatenate(found)
 
 
 def _planes(file: h5py.File) -> list[Plane]:

@@ -14,6 +14,7 @@ import pandas as pd
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions import caiman, imagej, nwb, suite2p, table
 from napari_xcebra.io.decisions.decided import Decided
+from napari_xcebra.io.decisions.originally import extractor_accepted
 from napari_xcebra.io.decisions.plan import Plan
 from napari_xcebra.io.decisions.restoring import folders_near
 from napari_xcebra.io.decisions.together import undo_interrupted
@@ -120,7 +121,8 @@ def plan_output(
         raise InputError(why_not)
     if path is not None:
         undo_interrupted(folders_near(path.resolve()))
-    decided = Decided(recording, path, np.asarray(accepted), table, scores)
+    extractor = extractor_accepted(recording, path)
+    decided = Decided(recording, path, np.asarray(accepted), table, scores, extractor)
     plan: Callable[..., Plan] = _WRITERS[known].plan
     return plan(decided, None if destination is None else Path(destination), **options)
 

@@ -60,9 +60,11 @@ class FileChange:
     @property
     def sentence(self) -> str:
         """What happens to the file, for the preview."""
-        if self.backup is None:
-            return self.what
-        return f"{self.what} The present file is kept as {self.backup.name}."
+        if self.backup is not None:
+            return f"{self.what} The present file is kept as {self.backup.name}."
+        if self.action == "replace":
+            return f"{self.what} The present version, written here, is not kept, as it is large."
+        return self.what
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,14 @@ def change_to(
     return FileChange(
         path, action, what, make, backups.backup_for(path), size=size, before=stamp(path)
     )
+
+
+def target_of(default: Path, destination: Path | None) -> Path:
+    """Where to write: the default, a file, or the default's name in a folder."""
+    if destination is None:
+        return default
+    is_folder = destination.is_dir() or not destination.suffix
+    return destination / default.name if is_folder else destination
 
 
 def check_writable(path: Path) -> None:

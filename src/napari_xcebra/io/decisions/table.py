@@ -9,16 +9,15 @@ import pandas as pd
 
 from napari_xcebra.exports import default_path
 from napari_xcebra.io.decisions.decided import Decided
-from napari_xcebra.io.decisions.plan import Plan, change_to
+from napari_xcebra.io.decisions.plan import Plan, change_to, target_of
 
 TITLE = "Table of everything (.csv)"
 
 
 def plan(decided: Decided, destination: Path | None) -> Plan:
     """One file: a row a cell."""
-    path = destination or default_path(decided.recording, "decisions", suffix=".csv")
-    if path.is_dir():
-        path = path / default_path(decided.recording, "decisions", suffix=".csv").name
+    default = default_path(decided.recording, "decisions", suffix=".csv")
+    path = target_of(default, destination)
     table = decided.everything()
     what = f"A row for each of the {len(table)} cells: {', '.join(table.columns)}."
     return Plan("csv", (change_to(path, what, writing(table)),), decided.summary())
