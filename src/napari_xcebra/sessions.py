@@ -21,6 +21,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from napari_xcebra.curation.order import centroids_of
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import read_description, whole
 from napari_xcebra.fingerprint import fingerprint, same_sample
@@ -66,6 +67,12 @@ class Opened:
         """Label image of the cells; on a grid where the source does not say where they are."""
         where = self.recording.footprints or Footprints.on_a_grid(self.recording.n_cells)
         return where.label_image()
+
+    @cached_property
+    def centers(self) -> np.ndarray:
+        """(cells, 2 or 3) float64, middle of each cell in the label image; NaN if it has none."""
+        where = self.recording.footprints or Footprints.on_a_grid(self.recording.n_cells)
+        return centroids_of(where, self.recording.n_cells)
 
     def run(self, name: str) -> Run | None:
         """Run of that name."""

@@ -12,15 +12,16 @@ from napari_xcebra.attribution import Attribution
 from napari_xcebra.learn.parts import Part
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
-from napari_xcebra.widgets import recent
+from napari_xcebra.widgets import kept
 from napari_xcebra.widgets.session import Session, session_of
 
 
 @pytest.fixture(autouse=True)
-def recent_paths_of_this_test(tmp_path, monkeypatch):
-    """Paths are remembered in a file of the test, not in the settings of whoever runs it."""
-    file = str(tmp_path / "recent.ini")
-    monkeypatch.setattr(recent, "_store", lambda: QSettings(file, QSettings.Format.IniFormat))
+def kept_in_this_test(tmp_path, monkeypatch):
+    """Paths, keys and decisions are kept in files of the test, not of whoever runs it."""
+    file = str(tmp_path / "kept.ini")
+    monkeypatch.setattr(kept, "store", lambda: QSettings(file, QSettings.Format.IniFormat))
+    monkeypatch.setenv("NAPARI_XCEBRA_DATA", str(tmp_path / "data"))
 
 
 @pytest.fixture

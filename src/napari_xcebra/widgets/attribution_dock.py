@@ -14,9 +14,10 @@ from napari_xcebra.widgets.cell_table import CellTable
 from napari_xcebra.widgets.color_bar import ColorRow
 from napari_xcebra.widgets.computation import computation_of
 from napari_xcebra.widgets.compute_row import ComputeRow
+from napari_xcebra.widgets.curations import curations_of
 from napari_xcebra.widgets.empty_state import EmptyState
 from napari_xcebra.widgets.export_menu import ExportButton
-from napari_xcebra.widgets.lifetime import end_with_dock, follow
+from napari_xcebra.widgets.lifetime import Presence, end_with_dock, follow
 from napari_xcebra.widgets.notice import Notice
 from napari_xcebra.widgets.over_time_row import OverTimeRow
 from napari_xcebra.widgets.painting import colors_of
@@ -24,7 +25,7 @@ from napari_xcebra.widgets.plot_style import style_of
 from napari_xcebra.widgets.ranking import Ranking
 from napari_xcebra.widgets.run_list import best_factor
 from napari_xcebra.widgets.score_histogram import ScoreHistogram
-from napari_xcebra.widgets.score_map import ScoreMap, shown_map
+from napari_xcebra.widgets.score_map import ScoreMap, chosen_map, shown_map
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.shown_choice import FactorChoice, ShownChoice
@@ -51,6 +52,7 @@ class AttributionDock(QWidget):
         self.painter = painter_of(self.session)
         self.time_painter = time_painter_of(self.session)
         self.computation = computation_of(self.session)
+        self.curations = curations_of(self.session)
         self._map: ScoreMap | None = None
         self._make_parts()
         self._lay_out()
@@ -126,10 +128,13 @@ class AttributionDock(QWidget):
             (self.time_painter.status_changed, self._show_status),
             (self.computation.changed, self._show_computation),
             (self.computation.said, self._say),
+            (self.curations.changed, self._show_decisions),
             (session.viewer.events.theme, self._show_theme),
         ):
             follow(self, signal, method)
         end_with_dock(self)
+        self.presence = Presence(self)
+        self.presence.changed.connect(self._show_decisions)
 
     # ------------------------------------------------------------ what the user does
 
@@ -182,6 +187,10 @@ class AttributionDock(QWidget):
         self._map = None
         self._show_shown()
 
+    def _show_decisions(self, *_: Any) -> None:
+        if self._map is not None and self.presence.now:
+            self._show_map(self._map)
+
     def _show_runs(self) -> None:
         runs, shown = self.session.runs, self.session.shown
         # nothing may be painted yet, or what was painted may be gone
@@ -194,7 +203,7 @@ class AttributionDock(QWidget):
         session, shown = self.session, self.session.shown
         runs, painted = session.runs, shown_map(session)
         self.empty.show_step(*self._first_step())
-        self.choice.setVisible(bool(runs))
+        self.choice.setVisible(bool(runs) and not shown.blind)
         self.choice.show_choice(runs, shown)
         self._show_verdict()
         self._show_computation()
@@ -215,6 +224,8 @@ class AttributionDock(QWidget):
         """What is needed before there is anything to show, and in which dock it is done."""
         if self.session.current is None:
             return "No recording yet: open one in the Recording dock.", "Recording"
+        if self.session.shown.blind:
+            return "Scores are hidden: cells are being judged blind in the Curate dock.", "Curate"
         sentence = "" if self.session.runs else "No run yet: train one in the Train dock."
         return sentence, "Train"
 
@@ -228,14 +239,14 @@ class AttributionDock(QWidget):
 
     def _show_computation(self) -> None:
         run, shown = self.session.shown_run, self.session.shown
-        missing = run is not None and shown_map(self.session) is None
+        missing = run is not None and chosen_map(self.session) is None
         self.compute.setVisible(missing or self.computation.busy)
         if run is not None:
             self.compute.show_state(run.name, shown.method, self.computation)
 
     def _show_map(self, painted: ScoreMap) -> None:
-        shown, recording = self.session.shown, self.session.recording
-        assert recording is not None
+        shown, opened = self.session.shown, self.session.current
+        assert opened is not None
         before, self._map = self._map, painted
         same = before is not None and (
             (before.attribution, before.factor, before.latent)
@@ -248,7 +259,9 @@ class AttributionDock(QWidget):
         colors = colors_of(
             grey if painted.at_chance else painted.scores, shown.colormap, self.painter.limits
         )
-        self.table.show_ranking(Ranking.of(recording, painted, shown.threshold), colors[1:])
+        accepted = self.curations.accepted(opened)
+        ranking = Ranking.of(opened.recording, painted, shown.threshold, accepted)
+        self.table.show_ranking(ranking, colors[1:])
 
     def _show_colors(self) -> None:
         painted, shown = self._map, self.session.shown

@@ -130,7 +130,8 @@ class CellsDock(QWidget):
             return None
         cells = selected_cells(session, recording)
         drawn = tuple(cells[:MOST_CELLS])
-        run = session.shown_run
+        # a trace or an embedding coloured by a run would tell of its scores
+        run = None if session.shown.blind else session.shown_run
         return LookedAt(
             recording=recording,
             cells=drawn,

@@ -156,6 +156,8 @@ class EmbeddingPanel(Panel):
         looked = self._looked
         if looked is None:
             self.say("")
+        elif looked.shown.blind:
+            self.say("Hidden while cells are judged blind.")
         elif looked.run is None:
             self.say("Train a run in the Train dock to see its embedding.")
         elif self._fresh():

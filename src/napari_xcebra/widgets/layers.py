@@ -23,7 +23,7 @@ from napari_xcebra.widgets.movie import CellMovie
 
 KEY = "napari-xcebra"
 VERSION = 1
-Role = Literal["image", "activity", "cells", "scores", "scores over time", "selection"]
+Role = Literal["image", "activity", "cells", "scores", "scores over time", "decisions", "selection"]
 LayerTuple = tuple[Any, dict[str, Any], str]
 REJECTED = (0.5, 0.5, 0.5, 0.35)
 """Colour of ROIs that do not count as cells."""

@@ -1,4 +1,4 @@
-"""What ends with a dock: its widget, and its listening to the session."""
+"""What ends with a dock: its widget, and its listening to the session; and when it can be seen."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakMethod
 
-from qtpy.QtCore import QEvent, QObject
-from qtpy.QtWidgets import QWidget
+from qtpy.QtCore import QEvent, QObject, Signal
+from qtpy.QtWidgets import QDockWidget, QWidget
 
 
 def follow(owner: QWidget, signal: Any, method: Callable[..., object]) -> None:
@@ -57,3 +57,36 @@ class _Departure(QObject):
             elif self._docked:
                 watched.deleteLater()
         return False
+
+
+class Presence(QObject):
+    """Whether the dock around a widget can be seen: neither closed nor behind another tab.
+
+    Qt says of a widget behind a tab that it is visible.
+
+    Parameters
+    ----------
+    widget : QWidget
+    """
+
+    changed = Signal(bool)
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.now = True
+        self._dock: QDockWidget | None = None
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
+        """Listen to the dock into which the widget is put."""
+        if event is not None and event.type() == QEvent.Type.ParentChange and watched is not None:
+            dock = watched.parent()
+            if isinstance(dock, QDockWidget) and dock is not self._dock:
+                self._dock = dock
+                dock.visibilityChanged.connect(self._hear)
+        return False
+
+    def _hear(self, visible: bool) -> None:
+        if visible != self.now:
+            self.now = visible
+            self.changed.emit(visible)

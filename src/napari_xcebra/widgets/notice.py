@@ -52,7 +52,9 @@ class Notice(QFrame):
         self._more.setChecked(False)
         self._more.setVisible(bool(details))
         self._details.hide()
-        self.setStyleSheet(f"#notice {{ border-left: 3px solid {EDGES[tone]}; }}")
+        style = f"#notice {{ border-left: 3px solid {EDGES[tone]}; }}"
+        if style != self.styleSheet():  # which takes Qt milliseconds
+            self.setStyleSheet(style)
         self.setVisible(bool(sentence))
 
     def clear(self) -> None:

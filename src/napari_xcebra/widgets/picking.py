@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from napari.layers import Labels
 
+from napari_xcebra.curation import STATUSES
+from napari_xcebra.widgets.curations import curations_of
 from napari_xcebra.widgets.layers import metadata, role_of
 from napari_xcebra.widgets.outlines import Outlines
 from napari_xcebra.widgets.painting import label_colormap
@@ -19,6 +21,7 @@ from napari_xcebra.widgets.painting import label_colormap
 if TYPE_CHECKING:
     from napari.layers import Layer
 
+    from napari_xcebra.curation import Status
     from napari_xcebra.widgets.session import Opened, Session
 
 STILL = 4.0
@@ -165,7 +168,8 @@ class Picking:
             return ""
         opened, cell = found
         score = self._painted(cell) if opened is self._session.current else ""
-        named = "" if role == "cells" else naming(opened, cell)
+        status = STATUSES[curations_of(self._session).status(opened)[cell]]
+        named = "" if role == "cells" else naming(opened, cell, status)
         return ", ".join(filter(None, [named, score]))
 
     def _painted(self, cell: int) -> str:
@@ -178,16 +182,20 @@ class Picking:
         return f"{shown.factor} {scores[cell]:.3g} (z {z:.1f})"
 
 
-def naming(opened: Opened, cell: int) -> str:
+def naming(opened: Opened, cell: int, status: Status = "undecided") -> str:
     """A cell by the id and name of its source, and whether it was accepted.
 
-    It is given by its position in the recording.
+    It is given by its position in the recording. A `status` that somebody decided comes before
+    what the extractor says.
     """
     recording = opened.recording
     words = [f"cell {np.asarray(recording.cell_ids)[cell]}"]
     if "name" in recording.cells:
         words.append(str(recording.cells["name"][cell]))
-    words.append("accepted" if np.asarray(recording.accepted)[cell] else "not accepted")
+    if status == "undecided":
+        words.append("accepted" if np.asarray(recording.accepted)[cell] else "not accepted")
+    else:
+        words.append(f"{status} in curation")
     return ", ".join(words)
 
 

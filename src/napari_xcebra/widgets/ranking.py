@@ -112,14 +112,20 @@ class Ranking:
     _texts: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, recording: Recording, painted: ScoreMap, threshold: float) -> Ranking:
-        """Table of a map."""
+    def of(
+        cls,
+        recording: Recording,
+        painted: ScoreMap,
+        threshold: float,
+        accepted: np.ndarray | None = None,
+    ) -> Ranking:
+        """Table of a map; `accepted`, where others than the extractor decided."""
         columns = {"rank": painted.ranks, "cell": np.asarray(recording.cell_ids)}
         if "name" in recording.cells:
             columns["name"] = np.asarray(recording.cells["name"]).astype(str)
         columns |= {"score": painted.scores, "z": painted.z}
         columns["selected"] = painted.selected(threshold)
-        columns["accepted"] = np.asarray(recording.accepted)
+        columns["accepted"] = np.asarray(recording.accepted if accepted is None else accepted)
         return cls({name: _known_column(name, values) for name, values in columns.items()})
 
     def with_columns(self, more: Iterable[CellColumn]) -> Ranking:

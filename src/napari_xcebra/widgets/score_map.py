@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -46,6 +47,17 @@ class ScoreMap:
             else self.attribution.latent(self.factor, self.latent)
         )
         return np.asarray(scores, np.float64)
+
+    @property
+    def what(self) -> tuple[str, int | None]:
+        """Factor and latent."""
+        return self.factor, self.latent
+
+    @cached_property
+    def q(self) -> np.ndarray | None:
+        """(cells,) float64 q-values; None if the factor has not been tested against chance."""
+        table = self.attribution.table(self.factor)
+        return np.asarray(table["q"], np.float64) if "q" in table else None
 
     @cached_property
     def known(self) -> np.ndarray:
@@ -111,7 +123,12 @@ class ScoreMap:
 
 
 def shown_map(session: Session) -> ScoreMap | None:
-    """What is to be painted; None where it has not been computed."""
+    """What is to be painted; None where it has not been computed, or nobody is to see it."""
+    return None if session.shown.blind else chosen_map(session)
+
+
+def chosen_map(session: Session) -> ScoreMap | None:
+    """What was chosen to be painted, also while scores are hidden; None if not computed."""
     shown = session.shown
     attribution = attribution_of(session.shown_run, shown.method, session.recording)
     if attribution is None or shown.factor not in attribution.factors:
@@ -122,7 +139,15 @@ def shown_map(session: Session) -> ScoreMap | None:
         and shown.latent is not None
         and 0 <= shown.latent < latents.stop - latents.start
     )
-    return ScoreMap(attribution, shown.factor, shown.latent if inside else None)
+    latent = shown.latent if inside else None
+    last = _LAST.get(session)
+    if last is None or last.attribution is not attribution or last.what != (shown.factor, latent):
+        # kept, so that what is computed from the scores is computed once
+        last = _LAST[session] = ScoreMap(attribution, shown.factor, latent)
+    return last
+
+
+_LAST: WeakKeyDictionary[Session, ScoreMap] = WeakKeyDictionary()
 
 
 def attribution_of(run: Run | None, method: str, recording: Recording | None) -> Attribution | None:

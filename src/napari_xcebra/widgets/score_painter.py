@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.session import Opened, Session
 
 Limits = tuple[float, float]
+SCORE_COLUMNS = {"score", "z", "selected", "q", "p"}
+"""Of features tables."""
 Beside = tuple[str, str]
 """Run and factor of the map that is shown beside the first."""
 
@@ -100,7 +102,12 @@ class ScorePainter(OfSession):
         opened, shown = self.session.current, self.session.shown
         run = opened.run(self._beside[0]) if opened and self._beside else None
         attribution = attribution_of(run, shown.method, self.session.recording)
-        if attribution is None or not self._beside or self._beside[1] not in attribution.factors:
+        if (
+            attribution is None
+            or shown.blind
+            or not self._beside
+            or self._beside[1] not in attribution.factors
+        ):
             return None
         return ScoreMap(attribution, self._beside[1])
 
@@ -125,6 +132,8 @@ class ScorePainter(OfSession):
         for layer in session.viewer.layers:
             if role_of(layer) == "scores" and layer.visible != (layer in showing):
                 layer.visible = layer in showing
+        if shown.blind:
+            self._withhold_scores()
         self._second.show(beside)
 
     def _painted_layer(self, run: Run, painted: ScoreMap, limits: Limits) -> Labels:
@@ -148,6 +157,16 @@ class ScorePainter(OfSession):
             self._tabulate(layer, opened, painted)
         self._painted[layer] = (colors, table)
         return layer
+
+    def _withhold_scores(self) -> None:
+        """Leave nothing to be seen of scores, should a layer be shown or pointed at."""
+        for layer in [layer for layer in self._painted if layer in self.session.viewer.layers]:
+            repaint(layer, np.full(len(layer.features) - 1, np.nan))
+            for name in SCORE_COLUMNS & set(layer.features):
+                layer.features[name] = np.nan
+            layer.events.properties()
+            layer.events.features()
+            del self._painted[layer]
 
     def _tabulate(self, layer: Labels, opened: Opened, painted: ScoreMap) -> None:
         """Bring the features table up to date; columns that the user added stay."""
@@ -185,7 +204,7 @@ class ScorePainter(OfSession):
         # the label image is shared: drawing in one layer would change all
         layer.editable = False
         layers = self.session.viewer.layers
-        above = [i for i, other in enumerate(layers) if role_of(other) == "selection"]
+        above = [i for i, x in enumerate(layers) if role_of(x) in ("decisions", "selection")]
         layers.insert(above[0] if above else len(layers), layer)
         for other in self.session.layers_of(opened):
             if role_of(other) == "cells":

@@ -171,7 +171,8 @@ class Session:
         if self._current is None:
             return
         self._current.recording = recording
-        self._current.__dict__.pop("labels", None)
+        for drawn in ("labels", "centers"):
+            self._current.__dict__.pop(drawn, None)
         for layer in self.layers_of(self._current):
             if role_of(layer) == "cells":
                 layer.metadata[KEY]["value"] = recording
@@ -298,7 +299,7 @@ class Session:
     def scores(self) -> np.ndarray | None:
         """(cells,) scores that are painted; NaN for cells that were not used."""
         attribution, shown = self.attribution, self._shown
-        if attribution is None or shown.factor not in attribution.factors:
+        if attribution is None or shown.blind or shown.factor not in attribution.factors:
             return None
         if shown.latent is None or not attribution.has_latents:
             return attribution.score(shown.factor)

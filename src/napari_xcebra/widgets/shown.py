@@ -24,6 +24,8 @@ class Shown:
     over_time : bool
     smoothing : float
         Seconds over which scores are averaged when they follow the time slider.
+    blind : bool
+        Whether all scores are hidden, for decisions that do not know them.
     """
 
     run: str = ""
@@ -35,3 +37,4 @@ class Shown:
     dim: bool = False
     over_time: bool = False
     smoothing: float = 1.0
+    blind: bool = False

@@ -161,7 +161,8 @@ class TimePainter(OfSession):
         if hasattr(layer, "colorbar"):  # napari 0.6.5 and later
             layer.colorbar.visible = True
         layers = session.viewer.layers
-        above = [i for i, other in enumerate(layers) if role_of(other) in ("scores", "selection")]
+        over = ("scores", "decisions", "selection")
+        above = [i for i, other in enumerate(layers) if role_of(other) in over]
         layers.insert(above[0] if above else len(layers), layer)
         return layer
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.parts import Factor
     from napari_xcebra.learn.result import Fit
     from napari_xcebra.learn.settings import FitSettings
+    from napari_xcebra.recording import Recording
     from napari_xcebra.widgets.session import Opened, Session
 
 
@@ -54,13 +55,21 @@ class Trainer(OfSession):
         return self._progress if self.busy else None
 
     def start(
-        self, opened: Opened, name: str, factors: Mapping[str, Factor], settings: FitSettings
+        self,
+        opened: Opened,
+        name: str,
+        factors: Mapping[str, Factor],
+        settings: FitSettings,
+        recording: Recording | None = None,
     ) -> Job | None:
-        """Train a run of that name; None if one is being trained."""
+        """Train a run of that name; None if one is being trained.
+
+        `recording` is another version of the opened one, such as with other cells accepted.
+        """
         if self.busy:
             return None
         self.course = []
-        job = self.session.worker.submit(FitTask(opened.recording, factors, settings))
+        job = self.session.worker.submit(FitTask(recording or opened.recording, factors, settings))
         self._begin(job, "starting")
         listen(job.events(), lambda event: self._trained(event, opened, name, factors))
         return job

@@ -26,6 +26,7 @@ DOCKS = {
     "Recording": Dock("recording_dock:RecordingDock", "right"),
     "Train": Dock("train_dock:TrainDock", "right"),
     "Attribution": Dock("attribution_dock:AttributionDock", "right"),
+    "Curate": Dock("curate_dock:CurateDock", "right"),
     "Cells": Dock("cells_dock:CellsDock", "bottom"),
 }
 """By the name in menus and tabs, in the order of work."""

@@ -1,0 +1,104 @@
+"""How long the window waits when a cell is decided on and the next one comes up.
+
+A real window with the Curate, Attribution and Cells docks. What is measured is the processor time
+of the window's own thread, from the press of a key until nothing is left to be done for it:
+deciding, writing the journal, outlining, centring, painting the decision and filling the docks.
+What the graphics card draws is left out where there is one; without one, its work is in it too.
+
+    xvfb-run -a python benchmarks/curating.py [--cells 10000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import napari
+import numpy as np
+from painting import field_of_discs
+from qtpy.QtWidgets import QApplication
+from report import row
+
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.workspace import full_name, open_dock
+
+FIELDS = {1_000: 512, 10_000: 2048}
+TIMES = 20
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--cells", type=int, choices=FIELDS, help="only this size")
+    only = parser.parse_args().cells
+    print(row("cells", "what", "median ms", "most ms"))
+    print(row("---:", "---", "---:", "---:"))
+    for cells in [only] if only else FIELDS:
+        for what, taken in curated(cells, FIELDS[cells]).items():
+            print(row(f"{cells:,}", what, f"{np.median(taken):.1f}", f"{max(taken):.1f}"))
+
+
+def curated(cells: int, side: int) -> dict[str, list[float]]:
+    """Milliseconds of each thing that the user does, several times each."""
+    os.environ["NAPARI_XCEBRA_DATA"] = tempfile.mkdtemp()
+    recording, run = field_of_discs(cells, side)
+    viewer = napari.Viewer(show=True)
+    session = session_of(viewer)
+    for name in ("Attribution", "Cells", "Curate"):
+        open_dock(viewer, name)
+    session.show(recording)
+    session.add_run(run)
+    session.shown = replace(session.shown, run="run", factor="place")
+    dock = viewer.window.dock_widgets[full_name("Curate")]
+    settle()
+    dock.act("accept")
+    settle()
+    times = {
+        what: timed(lambda name=name: dock.act(name), TIMES)
+        for what, name in {
+            "accept, next cell": "accept",
+            "reject, next cell": "reject",
+            "next cell": "next",
+            "cell before": "previous",
+            "tag": "tag 1",
+            "undo": "undo",
+        }.items()
+    }
+    thresholds = iter(np.linspace(0, 1, 5))
+    times["accept all above the threshold"] = timed(
+        lambda: accept_above(dock, session, float(next(thresholds))), 5
+    )
+    session.close()
+    viewer.close()
+    return times
+
+
+def accept_above(dock, session, threshold: float) -> None:  # type: ignore[no-untyped-def]
+    """Move the threshold and accept what is above."""
+    session.shown = replace(session.shown, threshold=threshold)
+    dock.accept_above()
+
+
+def timed(call: Callable[[], object], times: int) -> list[float]:
+    """Milliseconds of this thread that each call takes, with all that it leads to."""
+    taken = []
+    for _ in range(times):
+        start = time.thread_time()
+        call()
+        settle()
+        taken.append(1e3 * (time.thread_time() - start))
+    return taken
+
+
+def settle() -> None:
+    """Let the window do what it has to do."""
+    for _ in range(3):
+        QApplication.processEvents()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""The keys of the Curate dock: one table for binding, help and the user's own choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from qtpy.QtCore import QObject, Qt
+from qtpy.QtGui import QKeySequence
+from qtpy.QtWidgets import QMainWindow, QMenu, QShortcut, QWidget
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.widgets.kept import keep, kept_text
+
+MOST_TAGS = 9
+
+
+@dataclass(frozen=True)
+class KeyAction:
+    """Something that a key does.
+
+    Parameters
+    ----------
+    name : str
+        By which the dock knows it, and under which another key is kept.
+    key : str
+        Default, as Qt writes keys.
+    meaning : str
+    repeats : bool
+        Whether it goes on while the key is held down.
+    """
+
+    name: str
+    key: str
+    meaning: str
+    repeats: bool = False
+
+
+ACTIONS = (
+    KeyAction("accept", "A", "Accept, then the next cell"),
+    KeyAction("reject", "R", "Reject, then the next cell"),
+    KeyAction("undecided", "U", "Leave undecided, then the next cell"),
+    KeyAction("previous", "Left", "Cell before", repeats=True),
+    KeyAction("next", "Right", "Next cell", repeats=True),
+    KeyAction("undo", "Ctrl+Z", "Undo", repeats=True),
+    KeyAction("redo", "Ctrl+Shift+Z", "Redo", repeats=True),
+    KeyAction("note", "N", "Write a note (Enter ends it)"),
+    KeyAction("lasso", "L", "Draw a lasso around cells"),
+    KeyAction("rectangle", "Shift+L", "Draw a rectangle around cells"),
+    *(KeyAction(f"tag {i}", str(i), f"Tag {i} on or off") for i in range(1, MOST_TAGS + 1)),
+)
+"""The table. None of the letters but L means anything in napari's image and Labels layers."""
+
+RESERVED = {
+    "Tab": "moves from one control to the next",
+    "Shift+Tab": "moves from one control to the one before",
+    "Backtab": "moves from one control to the one before",
+    "Space": "presses the button that has the focus, and moves the image while it is held",
+    "Return": "presses a button or ends a note",
+    "Enter": "presses a button or ends a note",
+    "Esc": "puts the lasso down",
+    "Up": "moves through lists",
+    "Down": "moves through lists",
+}
+"""Keys that keep the meaning they have all over the window."""
+
+Keys = Mapping[str, str]
+"""Key of each action, by its name."""
+
+
+def default_keys() -> dict[str, str]:
+    """As they are before anybody changes them."""
+    return {action.name: action.key for action in ACTIONS}
+
+
+def chosen_keys() -> dict[str, str]:
+    """As the user chose them; those that were kept and do not go together fall back."""
+    keys = {action.name: kept_text(f"keys/{action.name}") or action.key for action in ACTIONS}
+    return keys if len(set(keys.values())) == len(keys) else default_keys()
+
+
+def with_key(
+    keys: Keys, name: str, wanted: str, menus: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The table with another key for an action.
+
+    Parameters
+    ----------
+    keys : mapping of str to str
+    name : str
+        The action.
+    wanted : str
+        Key, as Qt writes keys.
+    menus : mapping of str to str, optional
+        Keys that entries of the menus have, with their titles.
+
+    Raises
+    ------
+    InputError
+        If the key has a meaning already.
+    """
+    shown = readable(wanted)
+    if not wanted:
+        raise InputError("That key cannot be told from others: choose another one.")
+    if wanted in RESERVED:
+        raise InputError(f"{shown} {RESERVED[wanted]}: choose another key.")
+    if title := (menus or {}).get(wanted):
+        raise InputError(f"{shown} is “{title}” in napari's menus: choose another key.")
+    meanings = {action.name: action.meaning for action in ACTIONS}
+    for other, key in keys.items():
+        if key == wanted and other != name:
+            raise InputError(
+                f"{shown} already means “{meanings[other]}”: choose another key, or give that "
+                "another one first."
+            )
+    return {**keys, name: wanted}
+
+
+def keep_keys(keys: Keys) -> None:
+    """Remember the keys that differ from the defaults."""
+    for action in ACTIONS:
+        chosen = keys[action.name]
+        keep(f"keys/{action.name}", chosen if chosen != action.key else None)
+
+
+def readable(key: str) -> str:
+    """A key as the user's system writes it; arrows as arrows."""
+    arrows = {"Left": "←", "Right": "→", "Up": "↑", "Down": "↓"}
+    if key in arrows:
+        return arrows[key]
+    return QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText)
+
+
+def pressed(event: Any) -> str:
+    """The key of a key press as Qt writes it; empty for a modifier alone."""
+    alone = (
+        Qt.Key.Key_Shift,
+        Qt.Key.Key_Control,
+        Qt.Key.Key_Alt,
+        Qt.Key.Key_Meta,
+        Qt.Key.Key_AltGr,
+    )
+    if event.key() in alone or event.key() == Qt.Key.Key_unknown:
+        return ""
+    # a 1 of the number pad is a 1
+    modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+    held = getattr(modifiers, "value", modifiers)  # plain numbers in older bindings
+    return QKeySequence(int(held) | int(event.key())).toString()
+
+
+def keys_of_menus(window: QWidget) -> dict[str, str]:
+    """Keys of the entries of a window's menus, with their titles."""
+    found: dict[str, str] = {}
+    bar = window.menuBar() if isinstance(window, QMainWindow) else None
+    for action in _entries(bar.actions() if bar else []):
+        for key in action.shortcuts():
+            found[key.toString()] = action.text().replace("&", "")
+    return found
+
+
+def _entries(actions: list[Any]) -> Iterator[Any]:
+    for action in actions:
+        menu = action.menu()
+        if isinstance(menu, QMenu):
+            yield from _entries(menu.actions())
+        else:
+            yield action
+
+
+def resting_in_napari(keys: Keys) -> dict[str, str]:
+    """What some keys of the table mean in napari otherwise, by key."""
+    from napari.settings import get_settings
+
+    ours = set(keys.values())
+    resting: dict[str, str] = {}
+    for name, bindings in get_settings().shortcuts.shortcuts.items():
+        for binding in bindings:
+            key = str(binding)
+            if key in ours:
+                what = name.removeprefix("napari:").replace("_", " ")
+                resting[key] = f"{resting[key]}, {what}" if key in resting else what
+    return resting
+
+
+class KeyBindings(QObject):
+    """Binds keys in a window while a dock in it can be seen.
+
+    A shortcut of Qt comes before the keys of napari's canvas and layers, works wherever the focus
+    is, and lets fields of text have what is typed into them. Disabled, it leaves no trace: napari's
+    own keys are as they were.
+
+    Parameters
+    ----------
+    dock : QWidget
+        With which the bindings end.
+    window : QWidget
+        The main window: shortcuts of a floating dock would not reach the canvas.
+    act : callable
+        Called with the name of an action.
+    """
+
+    def __init__(self, dock: QWidget, window: QWidget, act: Callable[[str], object]) -> None:
+        super().__init__(dock)
+        self._shortcuts: dict[str, QShortcut] = {}
+        for action in ACTIONS:
+            shortcut = QShortcut(window)
+            shortcut.setAutoRepeat(action.repeats)
+            shortcut.setEnabled(False)
+            shortcut.activated.connect(lambda name=action.name: act(name))
+            dock.destroyed.connect(shortcut.deleteLater)
+            self._shortcuts[action.name] = shortcut
+
+    def bind(self, keys: Keys) -> None:
+        """Give the actions their keys."""
+        for name, shortcut in self._shortcuts.items():
+            shortcut.setKey(QKeySequence(keys[name]))
+
+    def rest(self, resting: bool) -> None:
+        """Let all keys mean what they mean in napari, or no longer."""
+        for shortcut in self._shortcuts.values():
+            shortcut.setEnabled(not resting)

@@ -1,0 +1,282 @@
+"""The decisions on each recording of a session, and the journals they are in."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from psygnal import Signal
+
+from napari_xcebra.curation import (
+    ACCEPTED,
+    REJECTED,
+    Change,
+    Curation,
+    JournalInUse,
+    Summary,
+    journal_path,
+    journals_of,
+    open_curation,
+    summary_of,
+)
+from napari_xcebra.errors import InputError
+from napari_xcebra.widgets.decision_painter import DecisionLayers
+from napari_xcebra.widgets.kept import keep, kept_text
+from napari_xcebra.widgets.per_session import OfSession, one_per_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from napari_xcebra.sessions import Opened
+    from napari_xcebra.widgets.session import Session
+
+
+class Curations(OfSession):
+    """Opens journals when they are needed, and tells all docks what was decided.
+
+    A journal is made at the first decision: looking at a recording leaves nothing beside it. One
+    that is there already is continued when the user says so.
+
+    Parameters
+    ----------
+    session : Session
+    """
+
+    changed = Signal()
+    """Something was decided, or the decisions are those of another recording or journal."""
+    said = Signal(str, str, str)
+    """A sentence for a notice, its tone, and details."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._open: WeakKeyDictionary[Opened, Curation] = WeakKeyDictionary()
+        self._unused: WeakKeyDictionary[Opened, Curation] = WeakKeyDictionary()
+        self._found: WeakKeyDictionary[Opened, list[Summary]] = WeakKeyDictionary()
+        self._in_use = ""
+        self.refused = False
+        """Whether the last action was not done, for a reason that was said."""
+        self._layers = DecisionLayers()
+        self._curator = kept_text("curator") or _user()
+        self._blind = session.shown.blind
+        session.recording_changed.connect(self._follow_recording)
+        session.shown_changed.connect(self._follow_shown)
+        window = getattr(session.viewer, "window", None)
+        if window is not None:
+            window._qt_window.destroyed.connect(self.close)
+
+    def close(self) -> None:
+        """Let others have the journals."""
+        for curation in self._open.values():
+            with suppress(OSError):  # Python may have closed the file already when it ends
+                curation.close()
+        self._open.clear()
+
+    # ------------------------------------------------------------ who decides
+
+    @property
+    def curator(self) -> str:
+        """Name that decisions are kept under."""
+        return self._curator
+
+    @curator.setter
+    def curator(self, name: str) -> None:
+        self._curator = name.strip() or _user()
+        keep("curator", self._curator)
+        for curation in self._open.values():
+            curation.curator = self._curator
+
+    # ------------------------------------------------------------ what there is
+
+    @property
+    def current(self) -> Curation | None:
+        """Decisions on the current recording; None if there is no recording."""
+        opened = self.session.current
+        return None if opened is None else self.of(opened)
+
+    def of(self, opened: Opened) -> Curation:
+        """Decisions on a recording; empty until a journal is opened."""
+        curation = self._open.get(opened)
+        if curation is not None and curation.n_cells == opened.recording.n_cells:
+            return curation
+        unused = self._unused.get(opened)
+        if unused is None or unused.n_cells != opened.recording.n_cells:
+            unused = self._unused[opened] = Curation(opened.recording.cell_ids)
+        return unused
+
+    def accepted(self, opened: Opened) -> np.ndarray:
+        """(cells,) bool: decisions where there are any, else what the extractor says."""
+        return self.of(opened).accepted(np.asarray(opened.recording.accepted))
+
+    def status(self, opened: Opened) -> np.ndarray:
+        """(cells,) int8 as of `Curation.status`; while scores are hidden, by hand alone.
+
+        What a threshold decided would tell who is above it.
+        """
+        curation = self.of(opened)
+        status = curation.status
+        return np.where(curation.by_hand, status, 0) if self.session.shown.blind else status
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the current recording has its journal open."""
+        return self.session.current in self._open if self.session.current else False
+
+    @property
+    def read_only(self) -> bool:
+        """Whether decisions can only be looked at."""
+        journal = self.current.journal if self.is_open and self.current else None
+        return journal is not None and journal.read_only
+
+    @property
+    def offers(self) -> list[Summary]:
+        """Journals of the current recording that could be continued; none once one is open."""
+        opened = self.session.current
+        if opened is None or self.is_open:
+            return []
+        if opened not in self._found:
+            self._found[opened] = self._look_for(opened)
+        return self._found[opened]
+
+    @property
+    def in_use(self) -> str:
+        """Why the journal cannot be written to, in a sentence; empty if it can."""
+        return "" if self.is_open else self._in_use
+
+    def _look_for(self, opened: Opened) -> list[Summary]:
+        try:
+            files = journals_of(opened.recording, _path(opened))
+            return [summary for file in files if (summary := summary_of(file)) is not None]
+        except (InputError, OSError) as error:
+            self.said.emit(f"Earlier decisions cannot be read. {error}", "problem", "")
+            return []
+
+    # ------------------------------------------------------------ opening
+
+    def go_on(self, journal: Path | None = None, *, read_only: bool = False) -> bool:
+        """Open a journal of the current recording, the usual one if none is given."""
+        return self._opening(
+            lambda opened: open_curation(
+                opened.recording,
+                _path(opened),
+                curator=self.curator,
+                journal=journal,
+                read_only=read_only,
+            )
+        )
+
+    def begin_anew(self) -> bool:
+        """Open another journal; those that are there stay as they are."""
+
+        def begin(opened: Opened) -> Curation:
+            number = 2
+            while journal_path(opened.recording, _path(opened), name=str(number)).exists():
+                number += 1
+            return open_curation(
+                opened.recording, _path(opened), curator=self.curator, name=str(number)
+            )
+
+        return self._opening(begin)
+
+    def keep_own(self) -> bool:
+        """Open a journal under the curator's own name, while another window has the usual one."""
+        return self._opening(
+            lambda opened: open_curation(
+                opened.recording, _path(opened), curator=self.curator, name=self.curator
+            )
+        )
+
+    def _opening(self, open_it: Callable[[Opened], Curation]) -> bool:
+        opened = self.session.current
+        if opened is None:
+            return False
+        try:
+            curation = open_it(opened)
+        except JournalInUse as error:
+            self._in_use = str(error)
+            self.changed.emit()
+            return False
+        except (InputError, OSError) as error:
+            self.said.emit(f"Decisions cannot be kept: {error}", "problem", "")
+            return False
+        self._in_use = ""
+        before = self._open.pop(opened, None)
+        if before is not None:
+            before.close()
+        self._open[opened] = curation
+        curation.changed.connect(self._show_decisions)
+        if curation.journal is not None and curation.journal.notes:
+            self.said.emit("\n".join(curation.journal.notes), "warning", "")
+        self._show_decisions()
+        return True
+
+    # ------------------------------------------------------------ deciding
+
+    def act(self, step: Callable[[Curation], Change | None]) -> Change | None:
+        """Do something to the decisions of the current recording; a journal is opened for it.
+
+        Returns
+        -------
+        Change or None
+            None if nothing was done: because there was nothing to do, or for a reason that is
+            said; `refused` then is True.
+        """
+        self.refused = True
+        if self.session.current is None:
+            return None
+        if not self.is_open:
+            if self.offers:
+                self.said.emit(
+                    "There are decisions on this recording: continue with them or start anew "
+                    "first (above).", "warning", "",
+                )  # fmt: skip
+                return None
+            if not self.go_on():
+                return None
+        curation = self.current
+        assert curation is not None
+        try:
+            change = step(curation)
+        except InputError as error:
+            self.said.emit(str(error), "problem", "")
+            return None
+        self.refused = False
+        return change
+
+    # ------------------------------------------------------------ showing
+
+    def _show_decisions(self, *_: object) -> None:
+        opened = self.session.current
+        if opened is not None:
+            status = self.status(opened)
+            self._layers.show(self.session, opened, status == ACCEPTED, status == REJECTED)
+        self.changed.emit()
+
+    def _follow_shown(self) -> None:
+        if self.session.shown.blind != self._blind:
+            self._blind = self.session.shown.blind
+            self._show_decisions()
+
+    def _follow_recording(self) -> None:
+        self._in_use = ""
+        for opened in [opened for opened in self._open if opened not in self.session.opened]:
+            self._open.pop(opened).close()
+        self._show_decisions()
+
+
+curations_of = one_per_session(Curations)
+"""The decisions of a session."""
+
+
+def _path(opened: Opened) -> Path | None:
+    return opened.opening.path if opened.opening else None
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a user without a name, as in some containers
+        return "curator"

@@ -1,0 +1,319 @@
+"""Deciding on cells by hand: keys, many at once, blind, journals, and nothing left behind."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QApplication, QShortcut
+from test_picking import event, mouse_move_callbacks, mouse_press_callbacks, mouse_release_callbacks
+
+from napari_xcebra.curation import journals_of
+from napari_xcebra.io.write_suite2p import write_suite2p
+from napari_xcebra.opening import Opening
+from napari_xcebra.runs import Run, now
+from napari_xcebra.widgets.area import area_of
+from napari_xcebra.widgets.camera import camera_of, canvas_of
+from napari_xcebra.widgets.curation_keys import chosen_keys
+from napari_xcebra.widgets.curations import curations_of
+from napari_xcebra.widgets.layers import role_of
+from napari_xcebra.widgets.score_map import chosen_map
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.shown import Shown
+from napari_xcebra.widgets.workspace import docked_widget, full_name, open_dock
+
+pytestmark = pytest.mark.gui
+
+UNDECIDED, ACCEPTED, REJECTED = range(3)
+CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture
+def scored(small_field, made_up_scores):
+    """Shows the small field with made-up scores in a session: place rises from cell to cell."""
+
+    def show(session):
+        opened = session.show(small_field)
+        attribution = made_up_scores(small_field)
+        opened.runs.append(Run("run 1", now(), {}, None, {attribution.method: attribution}))
+        session.shown = Shown(run="run 1", factor="place")
+        return opened
+
+    return show
+
+
+def curate_dock(viewer):
+    open_dock(viewer, "Curate")
+    QApplication.processEvents()
+    return viewer.window.dock_widgets[full_name("Curate")]
+
+
+def status(dock):
+    return dock.curations.current.status
+
+
+@pytest.fixture
+def dock(viewer, session, scored):
+    scored(session)
+    return curate_dock(viewer)
+
+
+def test_keys_decide_and_bring_up_the_next_cell_until_the_dock_is_closed(
+    make_napari_viewer, scored, qtbot
+):
+    viewer = make_napari_viewer(show=True)
+    session = session_of(viewer)
+    scored(session)
+    dock = curate_dock(viewer)
+    window, canvas = viewer.window._qt_window, canvas_of(viewer)
+    window.activateWindow()
+    qtbot.waitUntil(lambda: QApplication.activeWindow() is window, timeout=10_000)
+    viewer.layers.selection.active = viewer.layers["cells"]
+    first, second, third = dock.walk.queue.cells[:3].tolist()
+    assert session.selection.tolist() == [first]
+    canvas.setFocus()
+    QTest.keyClick(canvas, Qt.Key.Key_1)
+    assert dock.curations.current.tags(first) == {"place"}
+    QTest.keyClick(canvas, Qt.Key.Key_A)
+    assert session.selection.tolist() == [second]
+    np.testing.assert_allclose(
+        camera_of(viewer).center[-2:], session.current.centers[second], atol=1e-6
+    )
+    # a button of the dock has the focus
+    dock.decide.buttons["accept"].setFocus()
+    QTest.keyClick(dock.decide.buttons["accept"], Qt.Key.Key_R)
+    assert status(dock)[[first, second, third]].tolist() == [ACCEPTED, REJECTED, UNDECIDED]
+    QTest.keyClick(canvas, Qt.Key.Key_Left)
+    assert session.selection.tolist() == [second]
+    QTest.keyClick(canvas, Qt.Key.Key_Z, CONTROL)
+    assert status(dock)[second] == UNDECIDED
+    QTest.keyClick(canvas, Qt.Key.Key_Z, CONTROL | SHIFT)
+    assert status(dock)[second] == REJECTED
+    # in a field of text, letters are letters
+    before = status(dock).tolist()
+    dock.card.note.setFocus()
+    QTest.keyClicks(dock.card.note, "a 1 r")
+    QTest.keyClick(dock.card.note, Qt.Key.Key_Return)
+    assert dock.curations.current.note(second) == "a 1 r"
+    assert status(dock).tolist() == before
+    # behind another tab or closed, all keys are napari's again
+    step = viewer.dims.current_step[0]
+    open_dock(viewer, "Recording")
+    qtbot.waitUntil(lambda: not dock.presence.now, timeout=5_000)
+    QTest.keyClick(canvas, Qt.Key.Key_R)
+    open_dock(viewer, "Curate")
+    qtbot.waitUntil(lambda: dock.presence.now, timeout=5_000)
+    docked_widget(viewer, "Curate").close()
+    viewer.layers["cells"].visible = True
+    canvas.setFocus()
+    QTest.keyClick(canvas, Qt.Key.Key_Right)
+    QTest.keyClick(canvas, Qt.Key.Key_1)
+    QTest.keyClick(canvas, Qt.Key.Key_A)
+    assert viewer.dims.current_step[0] == step + 1
+    assert viewer.layers["cells"].mode == "erase"
+    assert status(dock).tolist() == before
+
+
+def drag(viewer, places, modifiers=()):
+    """Draw through places in the world; on the canvas, a pixel is ten points."""
+
+    def at(kind, place):
+        return event(kind, (0.0, *map(float, place)), 10 * np.array(place[::-1]), modifiers)
+
+    mouse_press_callbacks(viewer, at("mouse_press", places[0]))
+    for place in places[1:]:
+        mouse_move_callbacks(viewer, at("mouse_move", place))
+    mouse_release_callbacks(viewer, at("mouse_release", places[-1]))
+
+
+def test_cells_drawn_around_are_decided_on_and_undone_together(dock):
+    session, area = dock.session, area_of(dock.session)
+    centers = session.current.centers
+    camera = camera_of(session.viewer)
+    dock.act("rectangle")
+    assert not camera.mouse_pan
+    drag(session.viewer, [(0, 0), (20, 20), (48, 96)])
+    upper = np.flatnonzero(centers[:, 0] < 48)
+    assert sorted(session.selection) == upper.tolist()
+    assert area.form is None and camera.mouse_pan
+    dock.act("lasso")
+    drag(session.viewer, [(49, 0), (49, 96), (96, 96), (96, 0)], ("Shift",))
+    around = np.flatnonzero((centers[:, 0] < 48) | (centers[:, 0] > 49))
+    assert sorted(session.selection) == around.tolist()
+    session.select(upper)
+    dock.act("reject")
+    assert np.flatnonzero(status(dock) == REJECTED).tolist() == upper.tolist()
+    layer = next(x for x in session.layers_of(session.current) if role_of(x) == "decisions")
+    lines = np.unique(layer.data[layer.colormap.map(layer.data)[..., 3] > 0])
+    assert lines.tolist() == (upper + 1).tolist()
+    dock.act("undo")
+    assert not status(dock).any()
+
+
+def test_what_was_decided_by_hand_wins_over_thresholds(dock):
+    session = dock.session
+    z = chosen_map(session).z
+    best = int(np.nanargmax(z))
+    dock.walk.go_to(best)
+    dock.act("reject")
+    dock.accept_above()
+    expected = np.where(z > 0, ACCEPTED, UNDECIDED)
+    expected[best] = REJECTED
+    np.testing.assert_array_equal(status(dock), expected)
+    session.shown = replace(session.shown, threshold=1.0)
+    dock.accept_above()
+    expected = np.where(z > 1, ACCEPTED, UNDECIDED)
+    expected[best] = REJECTED
+    np.testing.assert_array_equal(status(dock), expected)
+
+
+def test_the_table_of_the_attribution_dock_follows_decisions(viewer, session, scored, qtbot):
+    from types import SimpleNamespace
+
+    from napari_xcebra.learn.verdict import Goodness
+
+    opened = scored(session)
+    good = {"place": Goodness("place", 5.0, 6.2, 1.2, 0.1, 1.2, 0.5, True)}
+    fit = SimpleNamespace(factors=("place",), goodness=good, parts=(), steps=1)
+    opened.runs[0] = replace(opened.runs[0], fit=fit)
+    dock = curate_dock(viewer)
+    open_dock(viewer, "Attribution")
+    table = viewer.window.dock_widgets[full_name("Attribution")].table
+    cell = int(np.flatnonzero(session.recording.accepted)[0])
+    dock.curations.act(lambda curation: curation.decide([cell], "rejected"))
+    table.accepted_only.setChecked(True)
+    assert cell not in table.model.cells
+
+
+def test_blind_judging_leaves_no_score_to_be_seen_until_it_is_revealed(dock, qtbot):
+    session, viewer = dock.session, dock.session.viewer
+    layer = next(x for x in viewer.layers if role_of(x) == "scores")
+    dock.walk.choice = replace(dock.walk.choice, order="score")
+    colors = layer.colormap.colors.copy()
+    dock.accept_above()
+    dock.judge_blind(True)
+    qtbot.waitUntil(lambda: dock.card.scores.text() == "Scores are hidden", timeout=5_000)
+    assert dock.walk.choice.order == "random"
+    assert session.scores is None
+    assert not layer.visible
+    lines = next(x for x in viewer.layers if role_of(x) == "decisions")
+    assert not lines.colormap.colors.any()  # who was accepted by threshold is above it
+    assert "0 accepted" in dock.counts.text()
+    assert layer.features["score"].isna().all()
+    assert len(np.unique(layer.colormap.colors[1:], axis=0)) == 1
+    assert not dock.many.accept_above.isEnabled()
+    viewer.mouse_over_canvas = True
+    viewer.cursor.position = (0.0, *session.current.centers[3])
+    for active in viewer.layers:
+        viewer.layers.selection.active = active
+        viewer.status = viewer._calc_status_from_cursor()[0]
+        assert "0.09" not in viewer.status["coordinates"]  # the score of cell 3
+        assert "score" not in viewer.status["coordinates"]
+    selected = chosen_map(session).selected(0.0)
+    for cells, decision in ((selected, "accepted"), (~selected, "rejected")):
+        dock.curations.act(lambda c, cells=cells, d=decision: c.decide(np.flatnonzero(cells), d))
+    assert "κ" not in dock.agreement.sentence.text()
+    dock.judge_blind(False)
+    qtbot.waitUntil(lambda: "κ = 1.00" in dock.agreement.sentence.text(), timeout=5_000)
+    assert layer.visible
+    np.testing.assert_allclose(layer.colormap.colors, colors)
+
+
+def test_a_second_window_is_told_and_may_look_or_keep_its_own(
+    dock, make_napari_viewer, scored, small_field, qtbot
+):
+    dock.act("accept")
+    other = make_napari_viewer()
+    session = session_of(other)
+    scored(session)
+    second = curate_dock(other)
+    assert "1 decision by" in second.journal.offer.text
+    second.act("reject")  # before anything was chosen
+    assert not status(second).any()
+    second.journal.go_on.click()
+    qtbot.waitUntil(lambda: "another window" in second.journal.offer.text, timeout=5_000)
+    second.journal.look.click()
+    assert status(second).sum() == 1
+    second.act("reject")
+    assert "nothing can be decided" in second.notice.text
+    second.curations.curator = "Ben"
+    second.curations.keep_own()
+    second.act("reject")
+    assert sorted(np.unique(status(second))) == [UNDECIDED, REJECTED]
+    assert len(journals_of(small_field)) == 2
+    path = str(dock.curations.current.journal.path)
+    second.agreement.compared.emit(path)
+    assert "agree on 0% of 1 cells" in second.agreement.other.text
+    session.close()
+
+
+def test_decisions_are_there_again_after_the_recording_was_closed(dock, scored, qtbot):
+    session, cell = dock.session, dock.walk.cell
+    dock.act("accept")
+    session.forget(session.current)
+    scored(session)
+    qtbot.waitUntil(lambda: dock.journal.go_on.isVisibleTo(dock), timeout=5_000)
+    assert "1 decision" in dock.journal.offer.text
+    dock.journal.go_on.click()
+    assert status(dock)[cell] == ACCEPTED
+    session.forget(session.current)
+    scored(session)
+    curations_of(session).begin_anew()
+    assert not status(dock).any()
+    dock.walk.step_on()
+    dock.act("accept")
+    assert len(journals_of(session.recording)) == 2
+
+
+def test_decisions_are_previewed_written_to_suite2p_and_restored(
+    viewer, session, small_field, tmp_path, qtbot
+):
+    folder = write_suite2p(small_field, tmp_path / "suite2p" / "plane0")
+    opening = Opening(folder)
+    session.show(opening.open(), opening)
+    dock = curate_dock(viewer)
+    cell = dock.walk.cell
+    dock.act("reject")
+    assert (folder / "napari-xcebra-curation.jsonl").exists()
+    before = np.load(folder / "iscell.npy")
+    dialog = dock.onwards.open_dialog()
+    assert dialog.kinds == ["suite2p"]
+    assert "not" in dialog.boxes["nwb"].toolTip() and not dialog.boxes["nwb"].isEnabled()
+    qtbot.waitUntil(dialog.write_button.isEnabled, timeout=10_000)
+    assert str(folder / "iscell.npy") in dialog.preview.toPlainText()
+    np.testing.assert_array_equal(np.load(folder / "iscell.npy"), before)
+    dialog.write()
+    qtbot.waitUntil(lambda: dock.onwards.undo.isVisibleTo(dock), timeout=10_000)
+    written = np.load(folder / "iscell.npy")
+    assert np.flatnonzero(written[:, 0] != before[:, 0]).tolist() == [cell]
+    dock.onwards.restore()
+    qtbot.waitUntil(lambda: "as before" in dock.notice.text, timeout=10_000)
+    np.testing.assert_array_equal(np.load(folder / "iscell.npy"), before)
+    dock.onwards.add_layer()
+    labels = viewer.layers[-2] if role_of(viewer.layers[-1]) else viewer.layers[-1]
+    assert cell + 1 not in labels.data
+
+
+def test_keys_are_changed_in_the_dock_conflicts_are_refused_and_kept(dock, viewer):
+    keys = dock.keys
+    keys.buttons["accept"].click()
+    QTest.keyClick(keys.buttons["accept"], Qt.Key.Key_R)
+    assert "already means “Reject" in keys.notice.text
+    keys.buttons["accept"].click()
+    QTest.keyClick(keys.buttons["accept"], Qt.Key.Key_Y)
+    assert chosen_keys()["accept"] == "Y"
+    assert "Y" in dock.decide.buttons["accept"].text()
+    dock.tags.setText("interneuron, place, place")
+    dock.tags.editingFinished.emit()
+    viewer.window.remove_dock_widget(dock)
+    QApplication.sendPostedEvents(None, 52)  # deferred deletion
+    again = curate_dock(viewer)
+    assert again is not dock
+    assert "Y" in again.decide.buttons["accept"].text()
+    assert again.tag_names == ("interneuron", "place")
+    # those of the dock that was removed went with it
+    shortcuts = viewer.window._qt_window.findChildren(QShortcut)
+    assert [s.key().toString() for s in shortcuts].count("Y") == 1
+    again.keys.defaults.click()
+    assert chosen_keys()["accept"] == "A"
