@@ -148,3 +148,18 @@ def test_a_cell_that_is_not_there_is_refused_in_a_sentence(curation, cells):
 def test_a_word_that_is_no_decision_is_refused(curation):
     with pytest.raises(InputError, match="accepted, rejected"):
         curation.decide(0, "maybe")
+
+
+@pytest.mark.parametrize("selected", [[True], [np.nan, 1, 0, 0, 0]])
+def test_a_threshold_needs_a_yes_or_no_for_every_cell(curation, selected):
+    with pytest.raises(InputError, match="True or False for each of 5"):
+        curation.decide_above(selected)
+
+
+def test_a_decision_that_another_curator_confirms_becomes_theirs(curation):
+    curation.decide([0, 1], "accepted")
+    curation.curator = "Ben"
+    curation.decide(0, "accepted")
+    assert curation.table()["curator"].tolist()[:2] == ["Ben", "Ann"]
+    curation.undo()
+    assert curation.table()["curator"].tolist()[:2] == ["Ann", "Ann"]

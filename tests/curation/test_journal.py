@@ -1,5 +1,6 @@
 import json
 import os
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -206,26 +207,57 @@ def test_after_closing_nothing_is_decided_unwritten(path):
     assert curation.status_of(1) == "undecided"
 
 
-def test_a_full_disk_is_told_and_the_decision_not_taken(path, monkeypatch):
+@contextmanager
+def room_for(length):
+    """No file may grow beyond this length, as on a full disk: the rest of a write is refused."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (length, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_told_and_the_decision_not_taken(path):
     with opened(path) as curation:
         curation.decide(0, "accepted")
-        write = os.write
-
-        def full(file, line):
-            write(file, line[:10])
-            raise OSError(28, "No space left on device")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "write", full)
-            with pytest.raises(InputError, match="No space left"):
+        before = path.read_bytes()
+        with room_for(len(before) + 10):
+            with pytest.raises(InputError, match="could not be written"):
                 curation.decide(1, "accepted")
-        assert curation.status_of(1) == "undecided"
+            with pytest.raises(InputError, match="could not be written"):
+                curation.undo()
+        assert path.read_bytes() == before
+        assert curation.status.tolist() == [1, 0, 0, 0]
         curation.decide(2, "accepted")
-        with pytest.raises(JournalInUse):
-            opened(path)
     with opened(path) as curation:
         assert curation.notes == ()
         assert curation.status.tolist() == [1, 0, 1, 0]
+
+
+def test_a_drive_that_cannot_be_told_to_write_at_once_is_used_all_the_same(path, monkeypatch):
+    def not_here(_):
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", not_here)
+    with opened(path) as curation:
+        assert curation.decide(0, "accepted")
+
+
+def test_a_journal_that_is_removed_while_it_is_being_opened_is_opened_anew(path, monkeypatch):
+    """Else decisions would go to a file without a name."""
+    lock, turns = journal_module.lock, iter([True, False])
+
+    def after_the_other_window_closed(file):
+        if next(turns):
+            path.unlink()
+        return lock(file)
+
+    monkeypatch.setattr(journal_module, "lock", after_the_other_window_closed)
+    with opened(path) as curation:
+        curation.decide(0, "accepted")
+    assert summary_of(path).decisions == 1
 
 
 def test_half_a_line_that_cannot_be_taken_away_at_once_goes_before_the_next(path, monkeypatch):

@@ -199,9 +199,13 @@ class Curation:
         factor, threshold
             Whose score, and where the threshold was; kept in the journal.
         """
-        chosen = np.asarray(selected, bool)
-        if chosen.shape != (self.n_cells,):
-            raise InputError(f"selected has shape {chosen.shape}: ({self.n_cells},) is needed.")
+        chosen = np.asarray(selected)
+        if chosen.shape != (self.n_cells,) or chosen.dtype != bool:
+            # NaN, a cell without a score, would count as true
+            raise InputError(
+                f"selected has shape {chosen.shape} and type {chosen.dtype}: True or False for "
+                f"each of {self.n_cells} cells is needed."
+            )
         wanted = np.where(chosen, ACCEPTED, UNDECIDED)
         differs = ~self.by_hand & (self._columns["status"] != wanted)
         return self._do(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import getpass
 import os
 import platform
+import sys
 import weakref
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from napari_xcebra.curation.lock import lock
 from napari_xcebra.errors import InputError
 
 _ATTEMPTS = 10
+_NO_FLUSH = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
+"""What drives answer that cannot be told to write at once: some shared ones."""
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
@@ -94,7 +98,7 @@ class Journal:
             return
         # where there are no locks, somebody else may have written to it
         alone = os.fstat(self._file).st_size == self._length and _is_at(self._file, self.path)
-        if os.name == "nt":  # where an open file cannot be removed
+        if sys.platform == "win32":  # where an open file cannot be removed
             self._release()
         if self._empty and alone:
             with contextlib.suppress(OSError):
@@ -103,7 +107,7 @@ class Journal:
 
     def move(self, path: Path) -> None:
         """Close the journal and keep it under another name."""
-        if os.name == "nt":  # where an open file cannot be renamed
+        if sys.platform == "win32":  # where an open file cannot be renamed
             self._release()
         self.path.rename(path)
         self._release()
@@ -163,7 +167,7 @@ class Journal:
         """The file, if it is still where it was; put back if somebody removed it."""
         if _is_at(file, self.path):
             return file
-        if self.path.exists() or not self.path.parent.is_dir() or os.name == "nt":
+        if sys.platform == "win32" or self.path.exists() or not self.path.parent.is_dir():
             raise InputError(
                 f"{self.path} was replaced or moved while it was in use: this was not done. Put "
                 "it back, or open the curation again to go on with what is there now."
@@ -192,7 +196,7 @@ class Journal:
             rest = memoryview(lines)
             while rest:
                 rest = rest[os.write(file, rest) :]
-            os.fsync(file)
+            _flush(file)
         except OSError as error:
             # half a line, or one that may not last, is taken away now or before the next
             with contextlib.suppress(OSError):
@@ -236,13 +240,22 @@ def _user() -> str:
         return ""
 
 
+def _flush(file: int) -> None:
+    """Wait until a file is on the disk, on a drive that can say so."""
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in _NO_FLUSH:
+            raise
+
+
 def _flush_folder(folder: Path) -> None:
     """Make sure that a new file is still in its folder after a power cut."""
-    if os.name == "nt":  # which does so itself, and cannot open folders
+    if sys.platform == "win32":  # which does so itself, and cannot open folders
         return
     with contextlib.suppress(OSError):
         file = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(file)
+            _flush(file)
         finally:
             os.close(file)
