@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from napari_xcebra.io import open_recording
@@ -295,7 +296,7 @@ def test_without_hard_links_files_are_copied(folder, monkeypatch):
 
 @pytest.mark.parametrize("name", ["../../elsewhere", "a/b/c", "/etc/passwd"])
 def test_a_list_of_unfinished_files_names_none_elsewhere(tmp_path, name):
-    about = {"pid": 1, "host": "x", "places": [[name, None, None, 0, 0]]}
+    about = {"pid": 1, "started": 0, "host": "x", "places": [[name, None, None, 0, 0]]}
     (tmp_path / together_module.LIST).write_text(json.dumps(about))
     with pytest.raises(InputError, match="damaged"):
         together_module.undo_interrupted([tmp_path])
@@ -303,18 +304,24 @@ def test_a_list_of_unfinished_files_names_none_elsewhere(tmp_path, name):
 
 def test_a_list_of_unfinished_files_removes_temporary_ones_alone(tmp_path):
     (tmp_path / "F.npy").write_text("traces")
-    about = {"pid": 1, "host": "x", "places": [["new.npy", "F.npy", None, 0, 0]]}
+    about = {"pid": 1, "started": 0, "host": "x", "places": [["new.npy", "F.npy", None, 0, 0]]}
     (tmp_path / together_module.LIST).write_text(json.dumps(about))
     with pytest.raises(InputError, match="damaged"):
         together_module.undo_interrupted([tmp_path])
     assert (tmp_path / "F.npy").exists()
 
 
-def test_another_window_that_is_writing_is_left_alone(folder):
-    about = {"pid": os.getppid(), "host": together_module.platform.node(), "places": []}
-    (folder / together_module.LIST).write_text(json.dumps(about))
+def test_another_window_that_is_writing_is_left_alone(three):
+    parent = psutil.Process(os.getppid())
+    host = together_module.platform.node()
+    about = {"pid": parent.pid, "started": parent.create_time(), "host": host, "places": []}
+    (three / together_module.LIST).write_text(json.dumps(about))
     with pytest.raises(InputError, match="Another window is writing"):
-        inverted(folder)
+        together_module.undo_interrupted([three])
+    about["started"] -= 1000  # it ended, and another program has its number now
+    (three / together_module.LIST).write_text(json.dumps(about))
+    together_module.undo_interrupted([three])
+    assert not (three / together_module.LIST).exists()
 
 
 def test_what_is_read_only_is_told_before_anything_is_written(folder, monkeypatch):

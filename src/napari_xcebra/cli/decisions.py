@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from napari_xcebra.cli.commands import recording_from
 from napari_xcebra.cli.flags import add_recording_flags
 from napari_xcebra.recording import InputError, Recording
@@ -13,7 +15,6 @@ from napari_xcebra.recording import InputError, Recording
 if TYPE_CHECKING:
     import pandas as pd
 
-    from napari_xcebra.curation import Curation
     from napari_xcebra.io.decisions import Plan
 
 # `io.decisions.OUTPUT_KINDS` would bring h5py and pandas with it; a test holds the two together.
@@ -28,6 +29,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--journal", metavar="FILE",
                        help="where the decisions are (default: journal of the recording)"
                        )  # fmt: skip
+    group.add_argument("--table", metavar="FILE",
+                       help="take decisions from a table that was written here instead, also onto "
+                       "ROIs that suite2p found anew")  # fmt: skip
     group.add_argument("--scores", metavar="FILE",
                        help="attribution.csv, for columns of scores (csv, nwb)")  # fmt: skip
     group.add_argument("--out", metavar="DEST",
@@ -62,18 +66,19 @@ def export_decisions(arguments: argparse.Namespace) -> None:
                 raise InputError(f"--{flag.replace('_', '-')} goes with --to {kind} alone.")
             options[option] = flag == "in_place"
     recording = recording_from(arguments)
-    curation = _curation(arguments, recording)
+    extractor = extractor_accepted(recording, arguments.path)
+    accepted, table, notes = _decisions(arguments, recording, extractor)
     plan = plan_output(
         arguments.to,
         recording,
         arguments.path,
-        curation.accepted(extractor_accepted(recording, arguments.path)),
-        curation.table(),
+        accepted,
+        table,
         _scores(arguments.scores),
         arguments.out,
         **options,
     )
-    _write(arguments, plan, [*curation.notes])
+    _write(arguments, plan, notes)
 
 
 def restore(arguments: argparse.Namespace) -> None:
@@ -102,16 +107,27 @@ def _write(arguments: argparse.Namespace, plan: Plan, notes: list[str]) -> None:
         print("\n".join(lines))
 
 
-def _curation(arguments: argparse.Namespace, recording: Recording) -> Curation:
+def _decisions(
+    arguments: argparse.Namespace, recording: Recording, extractor: np.ndarray
+) -> tuple[np.ndarray, pd.DataFrame, list[str]]:
+    """Which cells are accepted, the table of decisions, and what to say about them."""
     from napari_xcebra.curation import journal_path, open_curation, summary_of
+    from napari_xcebra.io.decisions import recall
 
+    if arguments.table:
+        if arguments.journal:
+            raise InputError("--table and --journal exclude each other: give one of them.")
+        found = recall(arguments.table, recording)
+        table = found.decisions(np.asarray(recording.cell_ids))
+        return found.accepted(extractor), table, [found.summary()]
     journal = Path(arguments.journal or journal_path(recording, arguments.path))
     if summary_of(journal) is None:
         raise InputError(
             f"{journal} holds no decisions: curate the recording first, or name another journal "
             "with --journal."
         )
-    return open_curation(recording, arguments.path, journal=journal, read_only=True)
+    curation = open_curation(recording, arguments.path, journal=journal, read_only=True)
+    return curation.accepted(extractor), curation.table(), list(curation.notes)
 
 
 def _scores(path: str | None) -> pd.DataFrame | None:

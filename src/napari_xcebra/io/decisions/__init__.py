@@ -18,6 +18,7 @@ from napari_xcebra.io.decisions.outputs import (
     possible_outputs,
 )
 from napari_xcebra.io.decisions.plan import FileChange, Plan, Written
+from napari_xcebra.io.decisions.recalling import Recalled, recall
 from napari_xcebra.io.decisions.restoring import plan_restore, restore
 
 __all__ = [
@@ -26,11 +27,13 @@ __all__ = [
     "Output",
     "OutputKind",
     "Plan",
+    "Recalled",
     "Written",
     "accepted_labels",
     "extractor_accepted",
     "plan_output",
     "plan_restore",
     "possible_outputs",
+    "recall",
     "restore",
 ]

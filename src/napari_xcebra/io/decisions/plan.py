@@ -120,13 +120,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Written:
-    """What was written; `restore` undoes it."""
+    """What was written; `restore` puts the originals back."""
 
     kind: str
     files: tuple[Path, ...]
 
     def restore(self) -> Written:
-        """Put all of it back as it was before."""
+        """Put all files back as they were before the first time they were written here."""
         from napari_xcebra.io.decisions.restoring import plan_for
 
         return plan_for(self.files).write()

@@ -37,17 +37,19 @@ def plan_restore(path: str | PathLike[str], version: Version = "original") -> Pl
     path = Path(path).resolve()
     undo_interrupted(folders_near(path))
     files = written_near(path) or [path]
-    return plan_for(files, version)
+    return plan_for(files, version, path)
 
 
-def plan_for(files: Iterable[Path], version: Version = "original") -> Plan:
-    """Plan that puts back each of the files."""
+def plan_for(
+    files: Iterable[Path], version: Version = "original", where: Path | None = None
+) -> Plan:
+    """Plan that puts back each of the files, which were looked for at `where`."""
     files = list(files)
     changes = [change for file in files if (change := _change(file, version)) is not None]
     if not changes:
-        names = ", ".join(str(file) for file in files)
         raise InputError(
-            f"There is nothing to restore at {names}: no {version} version is kept beside it."
+            f"There is nothing to restore at {where or files[0]}: nothing was written here, or no "
+            f"{version} version is kept beside it."
         )
     foreign = [
         f"{change.path} was changed by another program after it was written here."
@@ -59,6 +61,7 @@ def plan_for(files: Iterable[Path], version: Version = "original") -> Plan:
 
 def _change(path: Path, version: Version) -> FileChange | None:
     """What restoring does to a file; None if there is nothing to do."""
+    path = path.resolve()  # backups are beside what a link points at
     kept = [backups.previous(path)] if version == "previous" else backups.originals(path)
     source = next((file for file in kept if file.is_file()), None)
     if source is not None:

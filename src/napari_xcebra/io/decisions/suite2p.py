@@ -21,6 +21,7 @@ from napari_xcebra.io.decisions.table import writing
 from napari_xcebra.io.npy import mapped_header, read_npy
 from napari_xcebra.io.suite2p.folders import (
     COMBINED,
+    FILES,
     folders_at,
     is_extracted,
     plane_number,
@@ -74,11 +75,12 @@ def plan(decided: Decided, destination: Path | None, *, together: bool = True) -
 
 def written_near(path: Path) -> list[Path]:
     """Files of decisions in the folder, and in those that are written with it."""
-    if not path.is_dir() and path.name not in (ISCELL, SIDECAR):
+    if not path.is_dir() and path.name not in (*FILES, SIDECAR):
         return []
     folder = path if path.is_dir() else path.parent
     home = folder.parent if plane_number(folder) >= 0 or folder.name == COMBINED else folder
-    folders = dict.fromkeys([folder, *_family(home), *_family(home / "suite2p"), home])
+    inner = home / "suite2p"
+    folders = dict.fromkeys([folder, *_family(home), home, *_family(inner), inner])
     return [place / name for place in folders for name in (ISCELL, SIDECAR)]
 
 

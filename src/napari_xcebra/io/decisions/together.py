@@ -125,12 +125,18 @@ def undo_interrupted(folders: Iterable[Path]) -> list[Path]:
     undone = []
     for folder in dict.fromkeys(folders):
         unfinished = folder / LIST
-        if not unfinished.is_file():
+        if not os.path.isfile(unfinished):  # noqa: PTH113 - a folder that is closed has none
             _sweep(folder)
             continue
         places = _read_list(unfinished)
-        _put_back(places)
-        unfinished.unlink()
+        try:
+            _put_back(places)
+            unfinished.unlink()
+        except OSError as error:
+            raise InputError(
+                f"Writing to {folder} was cut short before, and cannot be undone now "
+                f"({error.strerror or error}): allow writing to it and try again."
+            ) from error
         remove_names([name for place in places for name in (place.staged, place.held) if name])
         undone += [place.path for place in places]
     return undone
@@ -138,8 +144,8 @@ def undo_interrupted(folders: Iterable[Path]) -> list[Path]:
 
 def _sweep(folder: Path) -> None:
     """Remove temporary files of a write that was cut short before it counted."""
-    for file in folder.glob(f"{TEMPORARY}*"):
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):
+        for file in folder.glob(f"{TEMPORARY}*"):
             if time.time() - file.stat().st_mtime > ABANDONED:
                 file.unlink()
 
@@ -193,6 +199,7 @@ def _write_list(path: Path, places: Sequence[Place]) -> None:
 
     about = {
         "pid": os.getpid(),
+        "started": psutil.Process().create_time(),
         "host": platform.node(),
         "places": [
             [named(p.path), named(p.staged), named(p.held), p.size, p.modified] for p in places
@@ -211,7 +218,7 @@ def _write_list(path: Path, places: Sequence[Place]) -> None:
 def _read_list(path: Path) -> list[Place]:
     try:
         about: Any = json.loads(path.read_text(encoding="utf-8"))
-        pid, host = int(about["pid"]), about["host"]
+        writer = int(about["pid"]), float(about["started"]), str(about["host"])
         places = [
             Place(
                 _inside(name, path), _hidden(staged, path), _hidden(held, path), int(size), int(t)
@@ -223,11 +230,21 @@ def _read_list(path: Path) -> list[Place]:
             f"{path} is damaged: a write was cut short here. Look at the files beside it, then "
             "remove it."
         ) from error
-    if host == platform.node() and pid != os.getpid() and psutil.pid_exists(pid):
+    if _is_running(*writer):
         raise InputError(
             f"Another window is writing to {path.parent} at this moment: try again when it is done."
         )
     return places
+
+
+def _is_running(pid: int, started: float, host: str) -> bool:
+    """Whether another program of this machine is still at it; numbers of programs come again."""
+    if host != platform.node() or pid == os.getpid():
+        return False
+    try:
+        return abs(psutil.Process(pid).create_time() - started) < 1
+    except (psutil.Error, ValueError, OverflowError):
+        return False
 
 
 def _inside(name: str, path: Path) -> Path:

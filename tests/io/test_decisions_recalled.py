@@ -1,0 +1,107 @@
+"""Decisions come back from the table that was written, also onto ROIs that were found anew."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from napari_xcebra.cli import main
+from napari_xcebra.io import open_recording
+from napari_xcebra.io.decisions import plan_output, recall
+from napari_xcebra.io.decisions.recalling import FARTHEST
+from napari_xcebra.io.write_suite2p import write_suite2p
+from napari_xcebra.recording import Footprints, InputError, Recording
+
+CELLS = 12
+RECORDING = Recording(
+    np.random.default_rng(0).random((30, CELLS)) + 1, 10.0, footprints=Footprints.on_a_grid(CELLS)
+)
+ACCEPTED = np.random.default_rng(1).random(CELLS) > 0.5
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "table.csv"
+    notes = pd.DataFrame({"cell": np.arange(CELLS), "tags": [f"tag {i}" for i in range(CELLS)]})
+    plan_output("csv", RECORDING, None, ACCEPTED, notes, destination=path).write()
+    return path
+
+
+def found_anew(order, shift=0):
+    """The cells under other numbers, each moved by some pixels; positions not in order are lost."""
+    footprints = RECORDING.footprints
+    new = {old: i for i, old in enumerate(order)}
+    kept = np.isin(footprints.cell, order)
+    moved = Footprints(
+        (footprints.shape[0] + 9, footprints.shape[1] + 9),
+        np.array([new[cell] for cell in footprints.cell[kept]]),
+        footprints.row[kept] + shift,
+        footprints.column[kept],
+        footprints.weight[kept],
+    )
+    return replace(
+        RECORDING, traces=RECORDING.traces[:, order], footprints=moved, cell_ids=None, accepted=None
+    )
+
+
+def test_the_same_cells_are_found_by_their_ids(table):
+    found = recall(table, RECORDING)
+    assert not found.by_place
+    np.testing.assert_array_equal(found.accepted(~ACCEPTED), ACCEPTED)
+
+
+@pytest.mark.parametrize("shift", [0, 2])
+def test_cells_with_other_numbers_are_found_by_their_place(table, shift):
+    order = np.random.default_rng(2).permutation(CELLS)[:-3]
+    recording = found_anew(order, shift)
+    found = recall(table, recording)
+    assert found.by_place and found.known.all()
+    np.testing.assert_array_equal(found.accepted(np.zeros(9, bool)), ACCEPTED[order])
+    said = found.decisions(recording.cell_ids)
+    assert said["tags"].tolist() == [f"tag {i}" for i in order]
+    assert said["cell"].tolist() == list(range(9))
+
+
+def test_a_cell_that_is_elsewhere_is_as_the_extractor_says(table):
+    recording = found_anew(np.arange(CELLS), int(FARTHEST) + 2)
+    found = recall(table, recording)
+    assert not found.known.any()
+    np.testing.assert_array_equal(found.accepted(~ACCEPTED), ~ACCEPTED)
+
+
+def test_cells_do_not_change_planes(tmp_path):
+    planes = np.arange(CELLS) % 2
+    recording = replace(RECORDING, cells={"plane": planes})
+    path = tmp_path / "planes.csv"
+    plan_output("csv", recording, None, ACCEPTED, destination=path).write()
+    swapped = replace(recording, cells={"plane": 1 - planes})
+    assert not recall(path, swapped).known.any()
+
+
+def test_decisions_come_back_after_suite2p_was_run_again(tmp_path, capsys):
+    folder = write_suite2p(RECORDING, tmp_path / "plane0")
+    plan_output("suite2p", open_recording(folder), folder, ACCEPTED).write()
+    order = np.random.default_rng(3).permutation(CELLS)
+    write_suite2p(found_anew(order), folder)
+    words = ["--to", "suite2p", "--table", str(folder / "napari-xcebra-decisions.csv")]
+    assert main(["export-decisions", str(folder), *words]) == 0
+    assert "12 of 12 cells were found by their place" in capsys.readouterr().out
+    np.testing.assert_array_equal(open_recording(folder).accepted, ACCEPTED[order])
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,b\n1,2\n", "no column 'cell'"),
+        ("cell,accepted\n1,maybe\n", "True or False in every row"),
+        ("cell,accepted\n1,True\n1,False\n", "two rows for cell 1"),
+        ("cell,accepted\n1,True\n", "other ids than the 12"),
+        ("", "no table of decisions"),
+    ],
+)
+def test_another_table_is_refused(tmp_path, text, sentence):
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=sentence):
+        recall(path, RECORDING)
