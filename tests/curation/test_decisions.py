@@ -150,6 +150,12 @@ def test_a_word_that_is_no_decision_is_refused(curation):
         curation.decide(0, "maybe")
 
 
+@pytest.mark.parametrize("text", ["\x00", "two\nlines", " ", "\ud800", "ニューロン"])
+def test_a_note_is_kept_as_it_was_written(curation, text):
+    curation.write_note(0, text)
+    assert curation.note(0) == text
+
+
 @pytest.mark.parametrize("selected", [[True], [np.nan, 1, 0, 0, 0]])
 def test_a_threshold_needs_a_yes_or_no_for_every_cell(curation, selected):
     with pytest.raises(InputError, match="True or False for each of 5"):

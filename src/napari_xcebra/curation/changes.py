@@ -168,7 +168,8 @@ def _tag(cells: Cells, entry: Entry) -> tuple[np.ndarray, _Columns]:
 
 def _note(cells: Cells, entry: Entry) -> tuple[np.ndarray, _Columns]:
     these = cells.positions_of(entry["cells"])
-    return these, {"note": np.full(len(these), entry["text"], object)}
+    # as an object from the start: numpy's own texts lose zeros at their end
+    return these, {"note": np.full(len(these), np.array(entry["text"], object))}
 
 
 _EFFECTS = {"decide": _decide, "threshold": _threshold, "tag": _tag, "note": _note}
