@@ -8,12 +8,62 @@ import pytest
 from qtpy.QtCore import QSettings
 from qtpy.QtWidgets import QApplication
 
+from napari_xcebra import jobs
 from napari_xcebra.attribution import Attribution
+from napari_xcebra.jobs import Job, Task, Worker
 from napari_xcebra.learn.parts import Part
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets import kept
 from napari_xcebra.widgets.session import Session, session_of
+
+
+@pytest.fixture(scope="session", autouse=True)
+def modules_are_not_searched_for_garbage():
+    """Closing a window looks for garbage several times, most of it in modules that stay."""
+    import napari.viewer  # noqa: F401
+    import torch  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+
+
+class Lent:
+    """A worker for one window, on a child process that all tests share.
+
+    Starting a child takes seconds, in which it imports torch.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._jobs: list[Job] = []
+
+    def start(self) -> None:
+        pass
+
+    def submit(self, task: Task) -> Job:
+        self._jobs.append(self._worker.submit(task))
+        return self._jobs[-1]
+
+    @property
+    def pid(self) -> int | None:
+        return self._worker.pid
+
+    def close(self) -> None:
+        for job in self._jobs:
+            job.cancel()
+
+
+@pytest.fixture(scope="session")
+def shared_worker():
+    with Worker() as worker:
+        yield worker
+
+
+@pytest.fixture
+def warm_child(shared_worker, monkeypatch):
+    """Windows of this test share a child process with those of other tests."""
+    monkeypatch.setattr(jobs, "Worker", lambda: Lent(shared_worker))
 
 
 @pytest.fixture(autouse=True)

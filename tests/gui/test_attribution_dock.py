@@ -27,7 +27,7 @@ from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.score_map import shown_map
 from napari_xcebra.widgets.workspace import docked_widget
 
-pytestmark = pytest.mark.gui
+pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
 SECONDS = 1000
 FACTORS = {"place": ["position"], "speed": ["speed"]}

@@ -19,7 +19,7 @@ from napari_xcebra.widgets.recording_dock import RecordingDock
 from napari_xcebra.widgets.variables_table import KNOWN, RANGE
 from napari_xcebra.widgets.workspace import docked_widget
 
-pytestmark = pytest.mark.gui
+pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.train_dock import TrainDock
 from napari_xcebra.widgets.workspace import docked_widget, open_dock, open_workspace
 
-pytestmark = pytest.mark.gui
+pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
 QUICK = {"steps": 60, "batch_size": 128, "penalty_batch": 32}
 LONG = {"steps": 100_000, "batch_size": 128, "penalty_batch": 32}

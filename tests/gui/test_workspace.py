@@ -15,7 +15,7 @@ from napari_xcebra.widgets.workspace import (
     open_workspace,
 )
 
-pytestmark = pytest.mark.gui
+pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
 
 def area(dock):

@@ -20,6 +20,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.learn.parts import Factor
 from napari_xcebra.learn.suggestions import latents_for, suggested_factors, why_not
 from napari_xcebra.recording import Recording
+from napari_xcebra.widgets.tab_order import reach_after
 
 NAME, VARIABLES, LATENTS = range(3)
 ROW, MOST_ROWS = 30, 6
@@ -139,6 +140,8 @@ class FactorTable(QWidget):
         self._table.setCellWidget(row, VARIABLES, button)
         self._table.setCellWidget(row, LATENTS, spin)
         self._table.blockSignals(False)
+        places = [(above, column) for above in range(row + 1) for column in (VARIABLES, LATENTS)]
+        reach_after(self._table, [self._table.cellWidget(*place) for place in places])
         self.changed.emit()
 
     def _variables_button(self, chosen: list[str], spin: QSpinBox) -> QToolButton:

@@ -35,6 +35,7 @@ class Notice(QFrame):
         self._details = QPlainTextEdit()
         self._details.setReadOnly(True)
         self._details.setMaximumHeight(160)
+        self._details.setToolTip("What went wrong in full; it can be selected and copied.")
         self._more.toggled.connect(self._details.setVisible)
         top = QHBoxLayout()
         top.addWidget(self._text, 1)

@@ -66,6 +66,7 @@ class RecordingDock(QWidget):
         self.sample_button = _sample_button(self.open_sample)
         self.busy = QProgressBar()
         self.busy.setRange(0, 0)
+        self.busy.setToolTip("The files are being read; the window can be used meanwhile.")
         self.notice = Notice()
         self.found = FoundPanel()
         self.next_text = QLabel()

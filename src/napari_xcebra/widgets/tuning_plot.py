@@ -24,6 +24,8 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
         self._plot = pyqtgraph.PlotItem(viewBox=pyqtgraph.ViewBox(enableMenu=False))
         own_menus(self._plot, self)
         self._plot.setMouseEnabled(x=False, y=False)
+        self._plot.setMenuEnabled(False)
+        self.setToolTip("Mean activity of the selected cells at each value of the variable.")
         for side in ("left", "bottom"):
             # here, before there is a label: later it would freeze whatever factor is in use
             self._plot.getAxis(side).enableAutoSIPrefix(False)

@@ -10,6 +10,7 @@ from qtpy.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QTableWidg
 from napari_xcebra.recording import KINDS, Recording
 from napari_xcebra.widgets.overview import Look, VariableLook, percent
 from napari_xcebra.widgets.sparkline import Sparkline
+from napari_xcebra.widgets.tab_order import reach_after
 from napari_xcebra.widgets.wheel import spare_from_wheel
 
 NAME, KIND, COURSE, KNOWN, RANGE = range(5)
@@ -35,6 +36,7 @@ class VariablesTable(QTableWidget):
         self.setHorizontalHeaderLabels(list(HEADINGS))
         for column, text in enumerate(HEADINGS.values()):
             self.horizontalHeaderItem(column).setToolTip(text)
+        self.setToolTip("Behaviour at the frames; change a kind that was guessed wrong.")
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setStretchLastSection(True)
@@ -56,6 +58,7 @@ class VariablesTable(QTableWidget):
             self.setCellWidget(row, KIND, self._kind_box(name, variable.kind))
             if variable.name in looks:
                 self._show_look(row, looks[variable.name])
+        reach_after(self, [self.cellWidget(row, KIND) for row in range(self.rowCount())])
         # usually all are known everywhere, which needs no column
         self.setColumnHidden(KNOWN, all(one.known == 1 for one in looks.values()))
         self._fit_height()

@@ -1,0 +1,115 @@
+"""Controls of all docks: each says what it does, and the keyboard goes through them in order."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QComboBox,
+    QGraphicsView,
+    QHeaderView,
+    QLineEdit,
+    QMenu,
+    QPlainTextEdit,
+    QProgressBar,
+    QScrollBar,
+    QWidget,
+)
+from scored import scored_recording, scored_run
+
+from napari_xcebra.recording import Variable
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.workspace import DOCKS, is_there, open_dock, open_workspace
+
+pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
+
+CONTROLS = (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QComboBox,
+    QGraphicsView,
+    QLineEdit,
+    QPlainTextEdit,
+    QProgressBar,
+)
+SAME_ROW = 12
+"""Pixels by which the tops of controls in one row differ at most."""
+
+
+@pytest.fixture
+def docks(make_napari_viewer, qtbot):
+    """All docks, with a recording and two runs in them."""
+    viewer = make_napari_viewer(show=True)
+    session = session_of(viewer)
+    rng = np.random.default_rng(0)
+    behavior = {name: Variable(name, rng.random((200, 1))) for name in ("x", "y", "v")}
+    session.show(scored_recording(behavior=behavior))
+    open_workspace(viewer)
+    history = {"step": np.arange(3), "penalty": np.ones(3)}
+    for name in ("run 1", "run 2"):
+        run = scored_run(name)
+        session.add_run(replace(run, fit=replace(run.fit, history=history)))
+    session.shown = replace(session.shown, run="run 2", factor="place")
+    yield {name: open_dock(viewer, name) for name in DOCKS if is_there(name)}
+    session.close()
+
+
+def controls_of(dock: QWidget) -> list[QWidget]:
+    return [
+        widget
+        for widget in dock.findChildren(QWidget)
+        if isinstance(widget, CONTROLS) and not isinstance(widget, QScrollBar | QHeaderView)
+    ]
+
+
+def up_to(dock: QWidget, widget: QWidget) -> list[QWidget]:
+    """The widget and those it lies in, within the dock."""
+    line = [widget]
+    while line[-1] is not dock and line[-1].parentWidget() is not None:
+        line.append(line[-1].parentWidget())
+    return line
+
+
+def test_every_control_says_what_it_does(docks):
+    silent = []
+    for name, dock in docks.items():
+        controls = controls_of(dock.widget())
+        assert controls, name
+        for control in controls:
+            line = up_to(dock.widget(), control)
+            # Qt shows the tooltip of what a widget lies in where it has none itself
+            told = any(widget.toolTip() for widget in line[:-1])
+            if not told and not any(isinstance(widget, QMenu) for widget in line):
+                silent.append(f"{name}: {' < '.join(type(widget).__name__ for widget in line)}")
+    assert silent == []
+
+
+def tab_order(dock: QWidget) -> list[QWidget]:
+    """Controls in the order in which the tab key reaches them."""
+    reached, widget = [], dock.nextInFocusChain()
+    while widget is not dock:
+        takes = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus) and widget.isEnabled()
+        if takes and isinstance(widget, CONTROLS) and dock.isAncestorOf(widget):
+            reached.append(widget)
+        widget = widget.nextInFocusChain()
+    return [widget for widget in reached if widget.isVisibleTo(dock)]
+
+
+def test_the_tab_key_goes_down_a_dock_row_by_row(docks):
+    for name in ("Recording", "Train", "Attribution"):
+        docks[name].raise_()
+        dock = docks[name].widget()
+        places = [widget.mapTo(dock, QPoint(0, 0)) for widget in tab_order(dock)]
+        assert len(places) > 3, name
+        for before, after in pairwise(places):
+            below = after.y() > before.y() + SAME_ROW
+            beside = abs(after.y() - before.y()) <= SAME_ROW and after.x() > before.x()
+            assert below or beside, (name, before, after)
