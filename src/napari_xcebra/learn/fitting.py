@@ -14,6 +14,7 @@ from napari_xcebra.learn.checkpoint import Checkpoint
 from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.goodness import check_measurable, measure_goodness
 from napari_xcebra.learn.lambda_search import UNSEARCHED
+from napari_xcebra.learn.length import note_on_length
 from napari_xcebra.learn.parts import Factors
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
@@ -119,6 +120,9 @@ def _notes(training: Training) -> tuple[str, ...]:
             f"{share:.0%} of the embedding lies at its bound (±{training.encoder.bound:g}), where "
             "its gradient vanishes: raise `bound` or `time_offset`."
         )
+    length = len(training.split.training.anchors)
+    if short := note_on_length(length, training.inputs.smoothing):
+        notes.append(short)
     return tuple(notes)
 
 

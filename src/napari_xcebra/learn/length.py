@@ -1,0 +1,44 @@
+"""Whether a recording is long enough for its maps to be trusted: a rule of thumb.
+
+It is measured where it failed (benchmarks/RESULTS.md, imaged field): with the frames of a few
+minutes the encoder fits noise in every cell, and J⁺ ranks the cells hardly better than chance
+while the held-out verdict is right.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+ENOUGH = 1000
+"""Independent samples; below it, maps of simulated fields were wrong or half wrong."""
+
+
+def independent_samples(frames: int, smoothing: float) -> int:
+    """How many frames without memory smoothed ones are worth.
+
+    White noise that is smoothed by a Gaussian of σ frames forgets itself over 2√π σ frames.
+
+    Parameters
+    ----------
+    frames : int
+    smoothing : float
+        σ of the Gaussian, in frames.
+
+    Examples
+    --------
+    >>> independent_samples(2000, 2.5), independent_samples(2000, 0.0)
+    (225, 2000)
+    """
+    return int(frames / max(1.0, 2 * np.sqrt(np.pi) * smoothing))
+
+
+def note_on_length(frames: int, smoothing: float) -> str | None:
+    """Warning for a short recording, in a sentence; None if it is long enough."""
+    samples = independent_samples(frames, smoothing)
+    if samples >= ENOUGH:
+        return None
+    return (
+        f"This recording is short (its training frames are worth about {samples} independent "
+        f"samples): with fewer than {ENOUGH:,}, maps of simulated recordings named wrong cells "
+        "even where the verdict was right, so compare the map with another method or recording."
+    )
