@@ -42,7 +42,7 @@ def test_decisions_go_to_suite2p_and_back(plane, capsys):
     before = flags(plane)
     assert main(["export-decisions", str(plane), "--to", "suite2p", "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert "1 ROIs become cells and 1 no longer are" in said and "Nothing was written" in said
+    assert "1 ROI becomes a cell and 1 no longer is" in said and "Nothing was written" in said
     assert flags(plane) == before
     assert main(["export-decisions", str(plane), "--to", "suite2p"]) == 0
     assert flags(plane) == DECIDED

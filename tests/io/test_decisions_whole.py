@@ -324,6 +324,16 @@ def test_another_window_that_is_writing_is_left_alone(three):
     assert not (three / together_module.LIST).exists()
 
 
+def test_temporary_files_of_long_ago_are_swept_away_and_others_are_not(three):
+    """The time of a second name is that of its file, which may be old while it is being written."""
+    now = together_module.temporary_beside(three / "c.txt")
+    os.utime(now, (0, 0))
+    long_ago = three / f"{together_module.TEMPORARY}1700000000-xyz.npy"
+    long_ago.touch()
+    together_module.undo_interrupted([three])
+    assert now.exists() and not long_ago.exists()
+
+
 def test_what_is_read_only_is_told_before_anything_is_written(folder, monkeypatch):
     real = os.access
     locked = folder / "combined"

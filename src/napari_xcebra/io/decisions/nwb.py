@@ -102,8 +102,11 @@ def _described(source: Path, decided: Decided, scores: list[str]) -> tuple[str, 
                     agreed[name] = None
                 else:
                     warnings.append(f"{name} holds probabilities and is left as it is.")
-    columns = list(dict.fromkeys([*agreed, ACCEPTED, *scores]))
-    return f"the table of ROIs says in {', '.join(columns)}.", list(dict.fromkeys(warnings))
+    agreed.pop(ACCEPTED, None)
+    what = f"the table of ROIs has {', '.join([ACCEPTED, *scores])}"
+    if agreed:
+        what += f", and {', '.join(agreed)} in agreement"
+    return f"{what}.", list(dict.fromkeys(warnings))
 
 
 def _write(file: h5py.File, accepted: np.ndarray, scores: Mapping[str, np.ndarray]) -> None:

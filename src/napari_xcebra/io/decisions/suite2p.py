@@ -203,7 +203,9 @@ def _iscell(
             )
         if not accepted and not rejected and target == folder:
             return None, [*warnings, f"{folder / ISCELL} says so already and is left as it is."]
-        what = f"{accepted} ROIs become cells and {rejected} no longer are; probabilities stay."
+        become = "1 ROI becomes a cell" if accepted == 1 else f"{accepted} ROIs become cells"
+        are = "1 no longer is" if rejected == 1 else f"{rejected} no longer are"
+        what = f"{become} and {are}; probabilities stay."
         if target != folder:
             what = f"Copy of {folder / ISCELL} with these decisions: {what}"
     else:

@@ -28,7 +28,8 @@ from napari_xcebra.errors import InputError
 LIST = ".napari-xcebra-unfinished.json"
 """Lies in the folder of the files, or the one around theirs, while they take their places."""
 TEMPORARY, ABANDONED = ".napari-xcebra-", 3600
-"""How temporary names begin, and after how many seconds no one can be writing to them any more."""
+"""How temporary names begin, followed by the second they were made in; and after how many seconds
+no one can be writing any more. (The time of a second name of a file is that of the file.)"""
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,15 @@ class Place:
 def temporary_beside(path: Path) -> Path:
     """An empty file in the folder of `path`, which is made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=TEMPORARY, suffix=path.suffix, dir=path.parent)
+    beginning = f"{TEMPORARY}{int(time.time())}-"
+    handle, name = tempfile.mkstemp(prefix=beginning, suffix=path.suffix, dir=path.parent)
     os.close(handle)
     return Path(name)
 
 
 def second_name(path: Path, beside: Path) -> Path:
     """The file under a temporary name as well: a hard link, or a copy where there are none."""
-    name = beside.with_name(f"{TEMPORARY}{uuid4().hex}{beside.suffix}")
+    name = beside.with_name(f"{TEMPORARY}{int(time.time())}-{uuid4().hex}{beside.suffix}")
     try:
         os.link(path, name)
     except OSError:
@@ -146,8 +148,9 @@ def _sweep(folder: Path) -> None:
     """Remove temporary files of a write that was cut short before it counted."""
     with contextlib.suppress(OSError):
         for file in folder.glob(f"{TEMPORARY}*"):
-            if time.time() - file.stat().st_mtime > ABANDONED:
-                file.unlink()
+            made = file.name.removeprefix(TEMPORARY).split("-")[0]
+            if made.isdecimal() and time.time() - int(made) > ABANDONED:
+                remove_names([file])
 
 
 def _held(path: Path, staged: Path | None, held: list[Path]) -> Place:
