@@ -1,12 +1,15 @@
-"""What the benchmark scripts share: the header of a table, and intervals."""
+"""What the benchmark scripts share: the header of a table, intervals, and results that are kept."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,3 +55,20 @@ def bootstrapped(values: list[float], draws: int = 1000) -> tuple[float, float, 
 def row(*cells: object) -> str:
     """One row of a markdown table."""
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def kept(file: Path | None, name: str, measure: Callable[[], Any]) -> Any:
+    """What was measured under that name, from a file of results if it is there, else measured.
+
+    A run that is cut short goes on where it was.
+    """
+    lines = file.read_text().splitlines() if file is not None and file.exists() else []
+    for line in lines:
+        known, result = json.loads(line)
+        if known == name:
+            return result
+    result = measure()
+    if file is not None and result is not None:
+        with file.open("a") as opened:
+            opened.write(json.dumps([name, result]) + "\n")
+    return result

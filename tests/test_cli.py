@@ -100,6 +100,18 @@ def test_fit_then_attribute_gives_the_same_table_as_run(recording_file, tmp_path
     assert (loaded.method, loaded.aggregate, loaded.n_frames) == ("neuron-gradient", "max", 400)
 
 
+def test_cells_can_be_tested_against_chance(demo, tmp_path, capsys):
+    out, _ = demo
+    how = ["--method", "conditional-encoding", "--significance", "--out", str(tmp_path)]
+    assert main(["attribute", str(out), str(out / "recording.npz"), *how]) == 0
+    said = capsys.readouterr().out
+    assert "q ≤ 0.1" in said
+    assert re.search(r"about \d+ s", said)
+    q = pd.read_csv(tmp_path / "attribution.csv").groupby("factor")["q"]
+    assert q.min().between(0, 1).all()
+    assert Attribution.load(tmp_path / "attribution.npz").significance.shifts == 1000
+
+
 def test_all_methods_can_be_put_side_by_side(demo, tmp_path, capsys):
     out, _ = demo
     command = ["compare", str(out), str(out / "recording.npz"), "--out", str(tmp_path)]

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from napari_xcebra.attribution import Attribution, attribute
+    from napari_xcebra.attribution import Attribution, Significance, attribute, significance
     from napari_xcebra.attribution.single_cell import cell_statistics
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.io import open_recording
@@ -28,6 +28,7 @@ _HOME = {
     "FitSettings": "learn.settings",
     "Footprints": "recording",
     "Recording": "recording",
+    "Significance": "attribution",
     "Variable": "recording",
     "attribute": "attribution",
     "cell_statistics": "attribution.single_cell",
@@ -35,6 +36,7 @@ _HOME = {
     "open_curation": "curation",
     "open_recording": "io",
     "paint": "widgets.painting",
+    "significance": "attribution",
 }
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "FitSettings",
     "Footprints",
     "Recording",
+    "Significance",
     "Variable",
     "__version__",
     "attribute",
@@ -53,6 +56,7 @@ __all__ = [
     "open_curation",
     "open_recording",
     "paint",
+    "significance",
 ]
 
 

@@ -11,7 +11,7 @@ import odd_tasks
 import psutil
 import pytest
 
-from napari_xcebra.attribution import attribute
+from napari_xcebra.attribution import attribute, significance
 from napari_xcebra.jobs import (
     Advanced,
     AttributeTask,
@@ -21,6 +21,7 @@ from napari_xcebra.jobs import (
     Finished,
     FitTask,
     OverTimeTask,
+    SignificanceTask,
     Started,
     Worker,
     sending,
@@ -100,6 +101,14 @@ def test_an_attribution_is_the_same_and_belongs_to_this_process(worker, recordin
     assert result.fit is trained
     assert result.recording is recording
     assert (reports[-1].done, reports[-1].total, reports[-1].unit) == (1400, 1400, "frame")
+
+
+def test_a_test_of_significance_is_the_same(worker, recording, trained):
+    job = worker.submit(SignificanceTask(trained, recording, shifts=50))
+    reports = [event for event in job.events() if isinstance(event, Advanced)]
+    expected = significance(trained, recording, shifts=50)
+    np.testing.assert_allclose(outcome(job).result.p_values, expected.p_values, atol=0.05)
+    assert (reports[-1].done, reports[-1].unit) == (recording.n_frames, "frame")
 
 
 def test_scores_over_time_are_those_of_the_attribution(worker, recording, trained):

@@ -13,16 +13,30 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution.evaluation import auroc
     from napari_xcebra.attribution.methods import METHODS
     from napari_xcebra.attribution.result import Attribution
+    from napari_xcebra.attribution.shift_test import significance
+    from napari_xcebra.attribution.tested import Significance, seconds_to_test
     from napari_xcebra.attribution.watching import AttributionStopped
 
-__all__ = ["METHODS", "Attribution", "AttributionStopped", "attribute", "auroc"]
+__all__ = [
+    "METHODS",
+    "Attribution",
+    "AttributionStopped",
+    "Significance",
+    "attribute",
+    "auroc",
+    "seconds_to_test",
+    "significance",
+]
 
 _HOMES = {
     "METHODS": "methods",
     "Attribution": "result",
     "AttributionStopped": "watching",
+    "Significance": "tested",
     "attribute": "aggregation",
     "auroc": "evaluation",
+    "seconds_to_test": "tested",
+    "significance": "shift_test",
 }
 
 

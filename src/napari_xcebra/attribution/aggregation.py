@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -80,6 +80,7 @@ def attribute(
         )
     check_method(method)
     stream = make_stream(fit, recording, frames, seed, device)
+    own: dict[str, Any]
     if method in FACTOR_METHODS:
         watch = Watch(len(stream.frames), on_progress, stop)
         scores, notes = FACTOR_METHODS[method](stream, watch)

@@ -98,15 +98,30 @@ def ridge_weights(sums: BlockSums, without: int | None, ridges: tuple[float, ...
     return weights
 
 
-def held_out_errors(sums: BlockSums) -> np.ndarray:
-    """Squared error in each block of the regression on all others: (blocks, cells).
+def held_out_weights(sums: BlockSums) -> np.ndarray:
+    """Weights for each block, from all others: (blocks, columns + 1, cells).
 
     The penalty of a cell in a block is the one that is best in the other blocks.
     """
-    blocks = range(len(sums.xx))
-    errors = np.stack([_errors(sums, b, ridge_weights(sums, b, RIDGES)) for b in blocks], axis=1)
+    weights, errors = _candidates(sums)
+    elsewhere = errors.sum(1, keepdims=True) - errors
+    best = elsewhere.argmin(0)
+    return np.take_along_axis(weights, best[None, :, None], 0)[0]
+
+
+def held_out_errors(sums: BlockSums) -> np.ndarray:
+    """Squared error in each block of the regression on all others: (blocks, cells)."""
+    _, errors = _candidates(sums)
     elsewhere = errors.sum(1, keepdims=True) - errors
     return np.take_along_axis(errors, elsewhere.argmin(0)[None], 0)[0]
+
+
+def _candidates(sums: BlockSums) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (ridges, blocks, columns + 1, cells) and errors (ridges, blocks, cells)."""
+    blocks = range(len(sums.xx))
+    weights = np.stack([ridge_weights(sums, b, RIDGES) for b in blocks], axis=1)
+    errors = np.stack([_errors(sums, b, weights[:, b]) for b in blocks], axis=1)
+    return weights, errors
 
 
 def _errors(sums: BlockSums, block: int, weights: np.ndarray) -> np.ndarray:

@@ -90,13 +90,21 @@ class Encoding:
     def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:
         """All columns, for one group of cells after the other: (frames, columns) float32."""
         observed = self.predictors.rows(self.stream.frames[positions])
-        for of_group in self.latents:
-            latents = of_group[positions]
-            columns = [observed, state_columns(latents)]
-            for factor, lacking in self.shared.items():
-                own = observed[:, self.predictors.columns[factor]]
-                columns.append(state_columns(lacking.added(latents, own)))
-            yield np.hstack(columns)
+        for group in range(len(self.groups)):
+            yield self._with_state(observed, group, positions)
+
+    def rows_of(self, group: int, positions: np.ndarray) -> np.ndarray:
+        """All columns, for one group of cells: (frames, columns) float32."""
+        observed = self.predictors.rows(self.stream.frames[positions])
+        return self._with_state(observed, group, positions)
+
+    def _with_state(self, observed: np.ndarray, group: int, positions: np.ndarray) -> np.ndarray:
+        latents = self.latents[group, positions]
+        columns = [observed, state_columns(latents)]
+        for factor, lacking in self.shared.items():
+            own = observed[:, self.predictors.columns[factor]]
+            columns.append(state_columns(lacking.added(latents, own)))
+        return np.hstack(columns)
 
     def linear_rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:
         """Observed columns and latents as they are: (frames, columns) float32."""
@@ -156,6 +164,7 @@ def conditional_encoding(stream: Stream, watch: Watch) -> tuple[np.ndarray, tupl
             everything = held_out_r2(of_group.of(np.r_[others, own]))
             # where the others predict worse than the mean, the mean is what is to be beaten
             row[cells] = everything - np.maximum(held_out_r2(of_group.of(others)), 0)
+    watch.finish()
     return scores, (_note(encoding),)
 
 

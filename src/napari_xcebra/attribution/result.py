@@ -9,13 +9,14 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from napari_xcebra.attribution.tested import Significance
 from napari_xcebra.files import whole
 from napari_xcebra.learn.parts import Part, part_named
 from napari_xcebra.recording import InputError, Recording
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FORMAT = 2
 """Version of the saved file; a later version of the program reads earlier ones."""
 _ARRAYS = ("cell_ids", "latent_scores", "factor_scores")
+_TESTED = ("p_values", "q_values")
 """Arrays of the saved file, each there or not."""
 
 
@@ -53,6 +55,8 @@ class Attribution:
         The same in a sentence.
     factor_scores : (factors, cells) float32 or None
         Of a method that scores a factor as a whole, in place of `latent_scores`.
+    significance : Significance or None
+        p and q of the same cells and factors, if they were tested.
     seed : int
         Of the methods that draw at random.
     notes : tuple of str
@@ -71,6 +75,7 @@ class Attribution:
     above_chance: Mapping[str, bool]
     verdicts: Mapping[str, str]
     factor_scores: np.ndarray | None = None
+    significance: Significance | None = None
     seed: int = 0
     notes: tuple[str, ...] = ()
     source: str = ""
@@ -141,11 +146,23 @@ class Attribution:
         """Whether the factor was not found in the cells, so that its map means nothing."""
         return not self.above_chance[self.part(factor).name]
 
+    def with_significance(self, significance: Significance) -> Attribution:
+        """Copy with p and q of the same cells and factors; tables then have them as well."""
+        cells = significance.p_values.shape[1]
+        if significance.factors != self.factors or cells != len(self.cell_ids):
+            raise InputError(
+                f"The test is of {cells} cells for {', '.join(significance.factors)}, and this "
+                f"attribution of {len(self.cell_ids)} for {', '.join(self.factors)}: a test of "
+                "the same fit and recording is needed."
+            )
+        return replace(self, significance=significance)
+
     def table(self, factor: str, threshold: float = 0.0) -> pd.DataFrame:
         """One row a ROI, in the order of the recording: cell, score, z, selected, at_chance.
 
-        `at_chance` is the same in every row, so that it goes wherever the rows go; the verdict
-        is in ``table.attrs["verdict"]``.
+        Once tested also p and q; how is in ``table.attrs["significance"]``. `at_chance` is the same
+        in every row, so that it goes wherever the rows go; the verdict is in
+        ``table.attrs["verdict"]``.
         """
         table = pd.DataFrame(
             {
@@ -157,6 +174,9 @@ class Attribution:
             }
         )
         table.attrs.update(factor=factor, method=self.method, verdict=self.verdicts[factor])
+        if self.significance is not None:
+            table["p"], table["q"] = self.significance.p(factor), self.significance.q(factor)
+            table.attrs["significance"] = self.significance.how(factor)
         return table
 
     def over_time(
@@ -196,7 +216,7 @@ class Attribution:
         )
 
     def to_csv(self, path: str | os.PathLike[str], threshold: float = 0.0) -> Path:
-        """Write one row a ROI and factor: cell, factor, score, z, selected, at_chance."""
+        """Write one row a ROI and factor: cell, factor, score, z, selected, at_chance (p, q)."""
         tables = []
         for factor in self.factors:
             table = self.table(factor, threshold)
@@ -220,6 +240,7 @@ class Attribution:
             "seed": self.seed,
             "notes": list(self.notes),
             "source": self.source,
+            "significance": self.significance and self.significance.as_dict(),
         }
         with whole(path) as file, file.open("wb") as opened:
             arrays: dict[str, Any] = {"about": np.array(json.dumps(about)), **self._arrays()}
@@ -228,6 +249,8 @@ class Attribution:
 
     def _arrays(self) -> dict[str, np.ndarray]:
         given = {name: getattr(self, name) for name in _ARRAYS}
+        if self.significance is not None:
+            given |= {name: getattr(self.significance, name) for name in _TESTED}
         return {name: array for name, array in given.items() if array is not None}
 
     @classmethod
@@ -237,10 +260,13 @@ class Attribution:
             with np.load(path, allow_pickle=False) as file:
                 about = json.loads(str(file["about"]))
                 arrays = {name: file[name] for name in _ARRAYS if name in file}
+                tested = [file[name] for name in _TESTED if name in file]
             _check_kind(about, path)
             del about["kind"], about["format"]
             about["parts"] = tuple(Part.from_dict(part) for part in about["parts"])
             about["notes"] = tuple(about["notes"])
+            if about.get("significance") is not None:
+                about["significance"] = Significance.from_dict(about["significance"], *tested)
             return cls(**{"latent_scores": None, **arrays, **about})
         except InputError:
             raise

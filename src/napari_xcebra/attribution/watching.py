@@ -32,17 +32,26 @@ class Watch:
     ----------
     frames : int
         Frames in all, as the caller knows them.
+    share : float
+        What a frame counts, for work that is followed by other work.
     """
 
-    def __init__(self, frames: int, on_progress: OnProgress, stop: Stop) -> None:
-        self._frames, self._done = frames, 0.0
+    def __init__(
+        self, frames: int, on_progress: OnProgress, stop: Stop, share: float = 1.0
+    ) -> None:
+        self._frames, self._done, self.share = frames, 0.0, share
         self._on_progress, self._stop = on_progress, stop
 
     def advance(self, frames: float) -> None:
         """Some more are done; for work that takes several passes, a share of each."""
-        self._done += frames
+        self._done += self.share * frames
         done = min(self._frames, round(self._done))
         if self._on_progress is not None:
             self._on_progress(done, self._frames)
         if self._stop is not None and done < self._frames and self._stop():
             raise AttributionStopped(f"Stopped after {done} of {self._frames} frames.")
+
+    def finish(self) -> None:
+        """All is done."""
+        if self._on_progress is not None:
+            self._on_progress(self._frames, self._frames)

@@ -100,6 +100,7 @@ def demo(arguments: argparse.Namespace) -> None:
     written = [save_recording(recording, out / "recording.npz")]
     written += _write_fit(arguments, trained)
     arguments.method, arguments.aggregate, arguments.frames = METHODS[0], AGGREGATES[0], None
+    arguments.significance = False
     _attribute(arguments, trained, recording, out, written, simulation.truth)
     factors = " ".join(f"--factor {name}={','.join(v)}" for name, v in simulation.factors.items())
     _say(
@@ -228,6 +229,8 @@ def _attribute(
     painted_field(recording, result, out / "painted.png", truth)
     _say(arguments, factor_table(trained, result, truth), "", trained.summary())
     _say(arguments, *trained.notes, *result.notes)
+    if result.significance is not None:
+        _say(arguments, *(result.significance.how(factor) for factor in result.factors))
     _say_written(arguments, [out / "painted.png", *tables, *(written or [])])
 
 
@@ -235,17 +238,31 @@ def _scored(arguments: argparse.Namespace, trained: Fit, recording: Recording) -
     from napari_xcebra import attribution
     from napari_xcebra.cli.progress import attribution_bar, interrupt_as_request
 
-    with interrupt_as_request() as request, attribution_bar(arguments) as bar:
+    with interrupt_as_request() as request:
         try:
-            return attribution.attribute(
-                trained,
-                recording,
-                arguments.method,
-                frames=frames_from(arguments.frames),
-                aggregate=arguments.aggregate,
-                on_progress=bar,
-                stop=request,
-            )
+            with attribution_bar(arguments) as bar:
+                result = attribution.attribute(
+                    trained,
+                    recording,
+                    arguments.method,
+                    frames=frames_from(arguments.frames),
+                    aggregate=arguments.aggregate,
+                    on_progress=bar,
+                    stop=request,
+                )
+            if not arguments.significance:
+                return result
+            seconds = attribution.seconds_to_test(trained, recording)
+            _say(arguments, f"Testing which cells are above chance: about {seconds:.0f} s.")
+            with attribution_bar(arguments, "testing") as bar:
+                tested = attribution.significance(
+                    trained,
+                    recording,
+                    frames=frames_from(arguments.frames),
+                    on_progress=bar,
+                    stop=request,
+                )
+            return result.with_significance(tested)
         except attribution.AttributionStopped as stopped:
             raise Interrupted(f"{stopped} No scores were written.") from stopped
 

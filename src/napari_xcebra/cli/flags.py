@@ -59,6 +59,9 @@ def add_attribution_flags(parser: argparse.ArgumentParser) -> None:
                        help="frames to score, such as 0:500 (default all)")  # fmt: skip
     group.add_argument("--aggregate", choices=AGGREGATES, default=AGGREGATES[0],
                        help=f"over frames (default {AGGREGATES[0]})")  # fmt: skip
+    group.add_argument("--significance", action="store_true",
+                       help="test which cells carry a factor by more than chance: adds p and q, "
+                       "takes seconds to minutes")  # fmt: skip
 
 
 def add_settings_flags(parser: argparse.ArgumentParser) -> None:

@@ -59,9 +59,11 @@ def training_bar(arguments: argparse.Namespace, steps: int) -> Iterator[Callable
 
 
 @contextmanager
-def attribution_bar(arguments: argparse.Namespace) -> Iterator[Callable[[int, int], None]]:
+def attribution_bar(
+    arguments: argparse.Namespace, doing: str = "attributing"
+) -> Iterator[Callable[[int, int], None]]:
     """Progress bar of an attribution, in frames."""
-    with _bar(arguments, None, "frame", "attributing") as bar:
+    with _bar(arguments, None, "frame", doing) as bar:
 
         def show(done: int, total: int) -> None:
             bar.total = total

@@ -40,6 +40,11 @@ def factor_table(
             scored = int((~np.isnan(attribution.score(row[0]))).sum())
             selected = int(attribution.selected(row[0]).sum())
             row.append("–" if attribution.at_chance(row[0]) else f"{selected} of {scored}")
+    if attribution is not None and attribution.significance is not None:
+        header.append("q ≤ 0.1")
+        for row in rows:
+            q = attribution.significance.q(row[0])
+            row.append("–" if np.isnan(q).all() else f"{int((q <= 0.1).sum())}")
     if attribution is not None and truth:
         header.append("auROC")
         for row in rows:

@@ -26,6 +26,7 @@ from napari_xcebra.jobs.tasks import (
     EmbedTask,
     FitTask,
     OverTimeTask,
+    SignificanceTask,
     Task,
 )
 from napari_xcebra.jobs.worker import Worker
@@ -42,6 +43,7 @@ __all__ = [
     "FitTask",
     "Job",
     "OverTimeTask",
+    "SignificanceTask",
     "Started",
     "Task",
     "Worker",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
+from napari_xcebra.attribution.tested import SHIFTS, Significance
 from napari_xcebra.jobs.events import NAN, Advanced
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import InputError, Recording
@@ -121,6 +122,33 @@ class AttributeTask:
                 self.method,
                 frames=self.frames,
                 aggregate=self.aggregate,
+                on_progress=FrameCount(report),
+                stop=report.stop,
+            )
+        except AttributionStopped:
+            return None
+
+
+@dataclass(frozen=True, eq=False)
+class SignificanceTask:
+    """Test every cell, as `attribution.significance` does; the result is a `Significance`."""
+
+    doing: ClassVar[str] = "The test"
+    sparing: ClassVar[str] = "use fewer frames or cells"
+
+    fit: Fit
+    recording: Recording
+    shifts: int = SHIFTS
+
+    def run(self, report: Report) -> Significance | None:
+        """Test; None if stopped."""
+        from napari_xcebra.attribution import AttributionStopped, significance
+
+        try:
+            return significance(
+                self.fit,
+                self.recording,
+                shifts=self.shifts,
                 on_progress=FrameCount(report),
                 stop=report.stop,
             )
