@@ -45,8 +45,9 @@ lint: install  ## everything of `test` that needs no display
 pytest: system install  ## the tests alone, under a virtual display
 	NAPARI_STRICT_QT=1 $(DISPLAY_RUN) $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal
 
+# This environment has no Qt, which pytest-qt insists on.
 bench: $(BENCH_VENV)/.installed  ## measure against the reference implementation
-	$(BENCH_VENV)/bin/python -m pytest tests/test_parity.py
+	$(BENCH_VENV)/bin/python -m pytest -p no:pytest-qt tests/test_parity.py
 	@set -e; for name in $(BENCHMARKS); do \
 		echo "== benchmarks/$$name.py"; $(BENCH_VENV)/bin/python benchmarks/$$name.py; done
 

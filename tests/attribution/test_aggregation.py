@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from napari_xcebra.attribution import AttributionStopped, aggregation, attribute
 from napari_xcebra.attribution import stream as streaming
@@ -50,11 +51,17 @@ def test_it_stops_after_the_chunk_at_hand(trained, recording, monkeypatch):
 
 
 def test_the_number_of_threads_is_that_of_the_settings_and_is_put_back(trained, recording):
+    def threads():
+        return {torch.get_num_threads()} | {
+            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+        }
+
     torch.set_num_threads(2)
     try:
-        seen = []
-        attribute(trained, recording, on_progress=lambda *_: seen.append(torch.get_num_threads()))
-        assert set(seen) == {trained.settings.threads} == {1}
-        assert torch.get_num_threads() == 2
+        with threadpool_limits(2, user_api="blas"):
+            seen = []
+            attribute(trained, recording, on_progress=lambda *_: seen.append(threads()))
+            assert seen[0] == {trained.settings.threads} == {1}
+            assert threads() == {2}
     finally:
         torch.set_num_threads(1)

@@ -28,7 +28,7 @@ def test_inputs_read_in_stretches_are_those_of_the_training(name, request, recor
     monkeypatch.setattr(streaming, "ROW_BYTES", 4 * recording.n_cells * 50)
     stream = make_stream(fit, recording)
     chunks = list(stream.chunks())
-    assert len(chunks) >= 3000 // 50
+    assert len(chunks) > 3000 // 60
     expected = fit.frame_data(recording)[stream.frames]
     torch.testing.assert_close(torch.cat(chunks), expected, rtol=1e-5, atol=1e-6)
 
@@ -36,7 +36,7 @@ def test_inputs_read_in_stretches_are_those_of_the_training(name, request, recor
 @pytest.mark.parametrize("aggregate", ["mean", "median", "max"])
 def test_chunking_does_not_change_the_scores(trained, recording, aggregate, monkeypatch):
     whole = attribute(trained, recording, aggregate=aggregate)
-    monkeypatch.setattr(streaming, "CHUNK_BYTES", streaming.CHUNK_BYTES // 20)
+    monkeypatch.setattr(streaming, "CHUNK_BYTES", streaming.CHUNK_BYTES // 60)
     chunks = []
     parts = attribute(
         trained, recording, aggregate=aggregate, on_progress=lambda *done: chunks.append(done)
@@ -92,21 +92,15 @@ def test_memory_does_not_grow_with_the_length_of_the_recording(trained, recordin
             excluded=None,
             times=None,
         )
-        sizes = []
-        original = streaming.Stream.inputs
-
-        def spied(self, frames):
-            sizes.append(len(frames))
-            return original(self, frames)
-
-        monkeypatch.setattr(streaming.Stream, "inputs", spied)
+        done = [0]
         tracemalloc.start()
-        attribute(trained, longer, "neuron-gradient")
+        attribute(
+            trained, longer, "neuron-gradient", on_progress=lambda frames, _: done.append(frames)
+        )
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        monkeypatch.setattr(streaming.Stream, "inputs", original)
         # the list of frames and of their trials grows by some bytes a frame, whatever the cells
-        return max(sizes), most - longer.n_frames * 60
+        return max(np.diff(done)), most - longer.n_frames * 60
 
     (size_short, peak_short), (size_long, peak_long) = peak(2), peak(16)
     assert size_short == size_long

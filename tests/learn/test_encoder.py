@@ -39,6 +39,15 @@ def test_the_explicit_jacobian_is_the_derivative_that_autograd_finds(window, siz
 
 
 @pytest.mark.parametrize("window", WINDOWS)
+def test_a_jacobian_without_gradients_is_the_same_in_memory_that_is_used_again(window):
+    encoder = an_encoder(window, bound=1.0)
+    x = inputs(encoder)
+    with torch.no_grad():
+        parts = [encoder.jacobian(some) for some in x.split(4)]
+    torch.testing.assert_close(torch.cat(parts), derivative(encoder, x), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
 def test_a_pullback_is_the_product_of_directions_with_the_jacobian(window):
     encoder = an_encoder(window)
     x = inputs(encoder)

@@ -33,7 +33,7 @@ def inverted_neuron_gradient(stream: Stream) -> Iterator[Tensor]:
     A window is inverted whole, (cells × window): averaging over lags first, as the reference
     does, lets a cell whose lags differ in sign cancel itself.
     """
-    for x in stream.chunks(copies=16):
+    for x in stream.chunks():
         yield inverse(stream.encoder.jacobian(x), stream.scale, CUT_OFF)
 
 

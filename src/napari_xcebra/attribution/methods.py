@@ -61,5 +61,5 @@ def local_scores(method: str, stream: Stream) -> Iterator[Tensor]:
             f"such as {METHODS[0]}, to see scores frame by frame."
         )
     for local in LOCAL_METHODS[method](stream):
-        size = local.abs()
+        size = local.abs_()
         yield size.mean(3) if size.ndim == 4 else size

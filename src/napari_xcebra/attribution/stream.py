@@ -14,16 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from napari_xcebra.learn.device import choose_device
-from napari_xcebra.learn.encoder import Encoder
+from napari_xcebra.learn.device import FrameData, choose_device
+from napari_xcebra.learn.encoder import Encoder, hidden_units
 from napari_xcebra.learn.result import Fit, usable_frames
 from napari_xcebra.recording import InputError, Recording
 
-CHUNK_BYTES = 32 * 2**20
+CHUNK_BYTES = 64 * 2**20
 """What one chunk may need, all temporary copies of its Jacobians together; small enough for what
 is at work at a time to stay in the processor's cache."""
-ROW_BYTES = 32 * 2**20
-"""Traces of the stretch of the recording that a chunk is read from."""
+ROW_BYTES = 2**20
+"""Traces of the stretch of the recording that chunks are cut from."""
 
 FrameChoice = slice | np.ndarray | None
 
@@ -69,16 +69,16 @@ class Stream:
         copies : int
             Size of what the method needs for a frame, in Jacobians.
         """
-        for frames in self._split(copies):
-            yield self.inputs(frames)
+        most = self._frames_at_once(copies)
+        for frames in self._stretches():
+            first, data = self._read(frames)
+            for start in range(0, len(frames), most):
+                yield data[frames[start : start + most] - first]
 
     def inputs(self, frames: np.ndarray) -> Tensor:
-        """Inputs at these frames, from the stretch of the recording around them."""
-        margin = int(4 * self.fit.inputs.smoothing + 1) + self.fit.settings.window
-        first = max(0, int(frames[0]) - margin)
-        last = min(self.recording.n_frames, int(frames[-1]) + margin + 1)
-        rows = self.fit.frame_data(_stretch(self.recording, first, last), str(self.device))
-        return rows[frames - first]
+        """Inputs at these frames, ascending, from the stretch of the recording around them."""
+        first, data = self._read(frames)
+        return data[frames - first]
 
     def drawn(self, most: int) -> Tensor:
         """Inputs at so many frames of the stream, drawn at random by the seed."""
@@ -94,16 +94,32 @@ class Stream:
         note = f"Taken over {most} evenly spaced frames of {len(self.frames)}."
         return replace(self, frames=kept), (note,)
 
-    def _split(self, copies: int) -> Iterator[np.ndarray]:
-        """Chunks of frames that are few enough, and near enough to each other."""
-        encoder, cells = self.encoder, self.recording.n_cells
-        width = max(encoder.n_cells * encoder.window, self.fit.settings.hidden_units or 256)
-        most = max(1, CHUNK_BYTES // (4 * encoder.latents * width * copies))
-        reach = max(1, ROW_BYTES // (4 * cells))
+    @property
+    def _margin(self) -> int:
+        """Frames on either side that smoothing and the window take into account."""
+        return int(4 * self.fit.inputs.smoothing + 1) + self.fit.settings.window
+
+    def _read(self, frames: np.ndarray) -> tuple[int, FrameData]:
+        """Inputs of the stretch of the recording around these frames, and its first frame."""
+        first = max(0, int(frames[0]) - self._margin)
+        last = min(self.recording.n_frames, int(frames[-1]) + self._margin + 1)
+        stretch = _stretch(self.recording, first, last)
+        return first, self.fit.frame_data(stretch, str(self.device))
+
+    def _frames_at_once(self, copies: int) -> int:
+        """Most frames of a chunk."""
+        encoder = self.encoder
+        hidden = hidden_units(self.fit.settings.hidden_units, encoder.latents)
+        width = max(encoder.n_cells, hidden) * encoder.window
+        return max(1, CHUNK_BYTES // (4 * encoder.latents * width * copies))
+
+    def _stretches(self) -> Iterator[np.ndarray]:
+        """The frames, cut where more of the recording than is wanted in memory lies between."""
+        # margins are read twice: with so many cells that they are most of it, read on
+        reach = max(ROW_BYTES // (4 * self.recording.n_cells), 4 * self._margin)
         start = 0
         while start < len(self.frames):
-            near = np.searchsorted(self.frames, self.frames[start] + reach)
-            stop = min(start + most, int(near))
+            stop = int(np.searchsorted(self.frames, self.frames[start] + reach))
             yield self.frames[start:stop]
             start = stop
 

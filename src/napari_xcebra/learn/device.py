@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from napari_xcebra.recording import InputError
@@ -84,10 +85,11 @@ def describe_device(name: str, threads: int) -> str:
 
 @contextmanager
 def limited_threads(threads: int) -> Iterator[None]:
-    """Run torch on that many threads (0: as it is), and restore the number afterwards."""
+    """Compute on that many threads (0: as it is), and restore the number afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     try:
-        yield
+        with threadpool_limits(threads or None, user_api="blas"):  # of numpy; torch has its own
+            yield
     finally:
         torch.set_num_threads(before)
