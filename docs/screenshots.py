@@ -8,6 +8,8 @@ Writes docs/images/*.png. `--check` trains for a few steps only, to see that the
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -66,6 +68,9 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="few steps: shows that it works")
     parser.add_argument("--folder", type=Path, default=IMAGES)
     given = parser.parse_args()
+    # decisions of this journey are nobody's
+    os.environ["NAPARI_XCEBRA_DATA"] = tempfile.mkdtemp()
+    os.environ["LOGNAME"] = "Ann"
     journey = Journey(given.folder)
     viewer, session = journey.viewer, journey.session
     open_workspace(viewer)
@@ -96,6 +101,15 @@ def main() -> None:
     viewer.window.resize(*SIZE)
     viewer.theme = "light"
     journey.picture("8-light")
+    viewer.theme = "dark"
+    session.shown = replace(session.shown, over_time=False)
+    curate = journey.dock("Curate")
+    journey.rest()
+    for key in ("accept", "tag 1", "accept", "reject", "accept", "undecided", "accept", "reject"):
+        curate.act(key)
+        journey.rest(0.3)
+    journey.rest(3)
+    journey.picture("9-curate")
     session.close()
     viewer.close()
 

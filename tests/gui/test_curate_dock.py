@@ -4,9 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication, QShortcut
+from qtpy.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QProgressBar,
+    QShortcut,
+    QWidget,
+)
 from test_picking import event, mouse_move_callbacks, mouse_press_callbacks, mouse_release_callbacks
 
 from napari_xcebra.curation import journals_of
@@ -16,7 +24,6 @@ from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.area import area_of
 from napari_xcebra.widgets.camera import camera_of, canvas_of
 from napari_xcebra.widgets.curation_keys import chosen_keys
-from napari_xcebra.widgets.curations import curations_of
 from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.score_map import chosen_map
 from napari_xcebra.widgets.session import session_of
@@ -255,15 +262,14 @@ def test_decisions_are_there_again_after_the_recording_was_closed(dock, scored, 
     scored(session)
     qtbot.waitUntil(lambda: dock.journal.go_on.isVisibleTo(dock), timeout=5_000)
     assert "1 decision" in dock.journal.offer.text
-    dock.journal.go_on.click()
-    assert status(dock)[cell] == ACCEPTED
-    session.forget(session.current)
-    scored(session)
-    curations_of(session).begin_anew()
+    (before,) = journals_of(session.recording)
+    dock.journal.anew.click()
     assert not status(dock).any()
     dock.walk.step_on()
-    dock.act("accept")
+    dock.act("reject")
     assert len(journals_of(session.recording)) == 2
+    dock.curations.go_on(before)
+    assert np.flatnonzero(status(dock)).tolist() == [cell]
 
 
 def test_decisions_are_previewed_written_to_suite2p_and_restored(
@@ -293,6 +299,21 @@ def test_decisions_are_previewed_written_to_suite2p_and_restored(
     dock.onwards.add_layer()
     labels = viewer.layers[-2] if role_of(viewer.layers[-1]) else viewer.layers[-1]
     assert cell + 1 not in labels.data
+
+
+def test_every_control_has_help_and_tab_goes_from_top_to_bottom(dock, qtbot):
+    dock.blind_fold.unfolded = dock.keys_fold.unfolded = True
+    dock.resize(360, 2000)
+    dock.grab()  # which lays it out
+    kinds = QAbstractButton | QLineEdit | QComboBox | QProgressBar
+    shown = [w for w in dock.findChildren(QWidget) if isinstance(w, kinds) and w.isVisibleTo(dock)]
+    assert [w for w in shown if not w.toolTip()] == []
+    chain, widget = [], dock
+    while (widget := widget.nextInFocusChain()) is not dock:
+        if widget in shown:
+            chain.append(widget.mapTo(dock, QPoint(0, 0)).y() // 12)  # buttons of a row differ
+    assert len(set(chain)) > 10
+    assert chain == sorted(chain)
 
 
 def test_keys_are_changed_in_the_dock_conflicts_are_refused_and_kept(dock, viewer):

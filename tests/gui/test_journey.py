@@ -1,4 +1,4 @@
-"""The whole way: sample, training, cancel, scores, threshold, time, selection, save and reopen."""
+"""The whole way: sample, training, scores, threshold, time, selection, curation, save, reopen."""
 
 from dataclasses import replace
 
@@ -7,6 +7,7 @@ import pytest
 
 from napari_xcebra.sessions import load_session
 from napari_xcebra.widgets.layers import role_of
+from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.workspace import full_name, open_workspace
 
 pytestmark = pytest.mark.gui
@@ -61,6 +62,19 @@ def test_from_a_sample_to_a_saved_session_and_back(make_napari_viewer, qtbot, tm
     assert (layer(viewer, "selection").data > 0).any()
     session.frame = 123
     assert viewer.dims.current_step[0] == 123
+
+    curate = dock(viewer, "Curate")
+    before = session.shown
+    curate.accept_above()
+    curate.curations.act(lambda curation: curation.decide(np.flatnonzero(~above), "rejected"))
+    name = curate.onwards.train_again()
+    qtbot.waitUntil(lambda: painter_of(session).beside is not None, timeout=120_000)
+    assert session.shown.run == name
+    assert name.endswith(", accepted cells")
+    np.testing.assert_array_equal(np.isfinite(session.scores), above)
+    assert painter_of(session).beside == (before.run, before.factor)
+    painter_of(session).beside = None
+    session.shown = before
 
     session.save(tmp_path / "session")
     saved = load_session(tmp_path / "session")

@@ -122,6 +122,7 @@ class CellCard(QFrame):
         style = f"#card {{ border-left: 3px solid {COLORS[status]}; }}"
         if style != self.styleSheet():  # which takes Qt milliseconds
             self.setStyleSheet(style)
+        same = self.title.text() == (facts.title if facts else "No cell is up")
         self.title.setText(facts.title if facts else "No cell is up")
         by = f" · {facts.by}" if facts and facts.by else ""
         self.status.setText(f"{MARKS[status]} {status}{by}" if facts else "")
@@ -133,7 +134,8 @@ class CellCard(QFrame):
             label.setVisible(bool(text))
         for i, name in enumerate(self._names[:MOST_TAGS]):
             self._tags[i].setChecked(facts is not None and name in facts.tags)
-        self.note.setText(facts.note if facts else "")
+        if not (same and self.note.hasFocus()):  # it is being written
+            self.note.setText(facts.note if facts else "")
 
     def _tell_tag(self, number: int) -> None:
         if number < len(self._names):

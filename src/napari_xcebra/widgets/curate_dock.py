@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from qtpy.QtCore import QTimer
+from qtpy.QtGui import QKeySequence
 from qtpy.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -54,7 +55,8 @@ from napari_xcebra.widgets.workspace import open_dock
 if TYPE_CHECKING:
     import napari
 
-    from napari_xcebra.widgets.queue_box import QueueChoice
+    from napari_xcebra.widgets.area import Form
+    from napari_xcebra.widgets.walk import QueueChoice
 
 WIDTH = 350
 DEFAULT_TAGS = ["place", "speed", "red"]
@@ -151,7 +153,7 @@ class CurateDock(QWidget):
         self.queue.chosen.connect(self._choose_queue)
         self.queue.factor_chosen.connect(lambda name: self._show(factor=name, latent=None))
         self.queue.centering.connect(self._center)
-        self.many.armed.connect(self.area.arm)
+        self.many.armed.connect(self._arm)
         self.many.above.connect(self.accept_above)
         # what is folded away is not computed
         self.blind_fold.button.clicked.connect(self._later)
@@ -184,7 +186,7 @@ class CurateDock(QWidget):
         window = session.viewer.window._qt_window
         self.bindings = KeyBindings(self, window, self.act)
         self._escape = QShortcut(window)
-        self._escape.setKey("Esc")
+        self._escape.setKey(QKeySequence("Esc"))
         self._escape.setEnabled(False)
         self._escape.activated.connect(lambda: self.area.arm(None))
         self.destroyed.connect(self._escape.deleteLater)
@@ -225,7 +227,7 @@ class CurateDock(QWidget):
         elif name == "note":
             self.card.note.setFocus()
         elif name in ("lasso", "rectangle"):
-            self.area.arm(None if self.area.form == name else name)  # type: ignore[arg-type]
+            self._arm(None if self.area.form == name else name)  # type: ignore[arg-type]
         elif name.startswith("tag "):
             number = int(name.removeprefix("tag "))
             if number <= len(self.tag_names):
@@ -289,6 +291,13 @@ class CurateDock(QWidget):
         self._say(f"Undone: {done}." if name == "undo" else f"{done}, again.", "plain", "")
         if len(change.cells) == 1:
             self.walk.go_to(int(change.cells[0]))
+
+    def _arm(self, form: Form | None) -> None:
+        if form is not None and self.session.viewer.dims.ndisplay == 3:
+            self._say("Cells can be drawn around in the 2-D view only.", "warning", "")
+            form = None
+        self.area.arm(form)
+        self._later()
 
     def _select_drawn(self, cells: np.ndarray, add: bool) -> None:
         before = self.session.selection.tolist() if add else []

@@ -61,7 +61,8 @@ class JournalLine(QWidget):
         """Show where decisions are kept, or what there is to choose."""
         curations = self._curations
         offers, in_use = curations.offers, curations.in_use
-        self.name.setText(curations.curator)
+        if not self.name.hasFocus():
+            self.name.setText(curations.curator)
         self._show_place()
         if in_use:
             self.offer.say(in_use, "warning")

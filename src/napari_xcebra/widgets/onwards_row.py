@@ -55,7 +55,7 @@ class OnwardsRow(QWidget):
         layout.setSpacing(4)
         layout.addLayout(row)
         layout.addWidget(self.undo)
-        self.again.clicked.connect(lambda _=False: retraining_of(session).start())
+        self.again.clicked.connect(lambda _=False: self.train_again())
         self.undo.clicked.connect(lambda _=False: self.restore())
 
     def _make_menu(self) -> None:
@@ -84,6 +84,10 @@ class OnwardsRow(QWidget):
             or "A new run with the factors and settings of the one that is shown, on the accepted "
             "cells alone; then both maps beside each other."
         )
+
+    def train_again(self) -> str:
+        """Train on the accepted cells; the name of the new run, empty if it cannot begin."""
+        return retraining_of(self._session).start()
 
     # ------------------------------------------------------------ files
 
