@@ -15,6 +15,7 @@ from napari_xcebra.files import whole
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
+    from napari_xcebra.attribution.comparison import Comparison
     from napari_xcebra.recording import Recording
 
 
@@ -56,6 +57,21 @@ def write_picture(
         from napari_xcebra.figures import painted_field
 
         painted_field(recording, attribution, path, threshold=threshold)
+    return path
+
+
+def write_comparison(comparison: Comparison, path: Path) -> Path:
+    """Score and rank of every cell by every method and statistic, as CSV."""
+    with _in_a_sentence(path):
+        return comparison.to_csv(path)
+
+
+def write_comparison_picture(comparison: Comparison, path: Path) -> Path:
+    """Rank correlations, and ranks, of all methods; the ending of the path says the format."""
+    with _in_a_sentence(path):
+        from napari_xcebra.method_figure import methods_side_by_side
+
+        methods_side_by_side(comparison, path)
     return path
 
 

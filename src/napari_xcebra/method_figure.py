@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from napari_xcebra.attribution.comparison import Comparison, relative_ranks, title_of
+from napari_xcebra.attribution.comparison import Comparison, relative_ranks, short_number, title_of
 from napari_xcebra.figures import WARNING, Where, written
 
 ROW = 0.3
@@ -52,7 +52,7 @@ def _draw_correlations(ax: Axes, comparison: Comparison, factor: str) -> None:
     for row, line in enumerate(values):
         for column, value in enumerate(line):
             if np.isfinite(value):
-                text = f"{round(value, 2) + 0:.2f}".replace("0.", ".").replace("-", "−")
+                text = short_number(value)
                 colour = "white" if abs(value) > 0.6 else "black"
                 ax.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)
     titles = [title_of(name) for name in names]

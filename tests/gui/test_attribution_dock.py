@@ -17,12 +17,14 @@ from qtpy.QtWidgets import (
     QTableView,
 )
 
-from napari_xcebra.attribution import attribute
+from napari_xcebra.attribution import METHODS, attribute
+from napari_xcebra.attribution.single_cell import STATISTICS, cell_statistics
 from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.runs import Run
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.attribution_dock import AttributionDock
 from napari_xcebra.widgets.background import listen
+from napari_xcebra.widgets.compared import comparison_of
 from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.score_map import shown_map
 from napari_xcebra.widgets.workspace import docked_widget
@@ -249,14 +251,79 @@ def test_scores_are_computed_in_the_background_and_follow_the_slider(
     assert not layer.visible and score_layers(viewer)["place · run 1"].visible
 
 
-def test_computing_can_be_stopped(painted, qtbot, session):
-    choose(painted.choice.method, "feature ablation")
-    painted.compute.start.click()
-    painted.compute.stop.click()
+def test_statistics_are_computed_in_the_background_and_stand_in_the_table(
+    painted, session, qtbot, recording
+):
+    button = painted.statistics_button
+    for name in ("mutual_information", "grid_score"):
+        button.entries[name].trigger()
+    assert session.shown.statistics == ("mutual_information", "grid_score")
+    assert painted.computation.busy and not painted.compute.isHidden()
+    assert "Computing mutual information" in painted.compute.sentence.text()
     qtbot.waitUntil(lambda: not painted.computation.busy, timeout=90 * SECONDS)
-    assert "Stopped" in painted.notice.text
+    columns = painted.table.model.ranking.columns
+    assert list(columns)[-4:] == ["MI", "grid", "selected", "accepted"]
+    expected = cell_statistics(recording, FACTORS, ["mutual_information"]).of("place")
+    np.testing.assert_allclose(columns["MI"].values, expected["mutual_information"])
+    assert "shifted in time" in columns["MI"].help
+
+    choose(painted.choice.factor, "speed")  # has no map, so no grid score
+    assert "MI" in painted.table.model.ranking.titles
+    assert "grid" not in painted.table.model.ranking.titles
+    assert not button.entries["grid_score"].isEnabled()
+    choose(painted.choice.factor, "time")
+    assert not button.isEnabled() and "no variable" in button.toolTip()
+    choose(painted.choice.factor, "place")
+    button.entries["grid_score"].trigger()
+    assert "grid" not in painted.table.model.ranking.titles
+    assert not painted.computation.busy
+
+
+def test_all_methods_are_computed_and_stand_side_by_side(painted, session, viewer, qtbot, trained):
+    painted.methods_button.click()
+    window = painted.methods_button.opened
+    assert window.isVisible()
+    assert window.correlations.model_.rowCount() == 1
+    assert "6 methods and 7 statistics are not computed yet" in window.compute.sentence.text()
+    window.compute.start.click()
+    assert "6 more to come" in window.compute.sentence.text()
+    qtbot.waitUntil(lambda: not painted.computation.busy, timeout=120 * SECONDS)
+    assert window.compute.isHidden() and painted.compute.isHidden()
+    assert set(session.shown_run.attributions) == set(METHODS)
+    comparison = comparison_of(session)
+    shown = window.correlations.model_.values
+    assert list(shown.index) == [*METHODS, *STATISTICS]
+    np.testing.assert_array_equal(shown, comparison.correlations("place"))
+    columns = window.table.model.ranking.columns
+    best = int(np.nanargmax(comparison.of("place")["neuron-gradient"]))
+    assert columns["neuron gradient"].text(best) == "1"
+
+    # a row marks its cell everywhere, and the window follows the factor
+    window.table.view.selectRow(0)
+    assert list(session.selection) == [window.table.model.cells[0]]
+    choose(painted.choice.factor, "speed")
+    assert "at chance" in window.heading.text()
+    assert list(window.correlations.model_.values.index)[-1] == "decoder_weight"
+    assert "grid score" not in window.table.model.ranking.titles
+    session.shown = replace(session.shown, blind=True)
+    assert window.table.isHidden() and "judged blind" in window.heading.text()
+    for kind in (QAbstractButton, QTableView, QLineEdit):
+        for control in window.findChildren(kind):
+            inner = isinstance(control.parent(), (QLineEdit, QTableView))
+            assert inner or control.toolTip(), (kind, control)
+
+
+def test_computing_can_be_stopped_and_what_is_done_is_kept(painted, qtbot, session):
+    choose(painted.choice.method, "feature ablation")
+    computation = painted.computation
+    computation.start(session.current, session.shown_run, "neuron-gradient", "feature-ablation")
+    qtbot.waitUntil(lambda: computation.title == "feature ablation", timeout=90 * SECONDS)
+    painted.compute.stop.click()
+    qtbot.waitUntil(lambda: not computation.busy, timeout=90 * SECONDS)
+    assert "nothing was kept of feature ablation" in painted.notice.text
     assert not painted.compute.start.isHidden()
     assert session.attribution is None
+    assert "neuron-gradient" in session.shown_run.attributions
 
 
 def test_every_export_writes_a_file_and_says_where(painted, session, tmp_path, qtbot):
@@ -267,6 +334,8 @@ def test_every_export_writes_a_file_and_says_where(painted, session, tmp_path, q
         (export.export_scores, "scores.npz"),
         (export.export_picture, "field.png"),
         (export.export_hue, "hue.npy"),
+        (export.export_comparison, "methods.csv"),
+        (export.export_agreement, "methods.png"),
         (export.export_screenshot, "canvas.png"),
     ):
         painted.notice.clear()

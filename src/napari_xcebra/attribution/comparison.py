@@ -80,9 +80,11 @@ class Comparison:
 
     def correlations(self, factor: str) -> pd.DataFrame:
         """Spearman's ρ between each two, over the cells that have both."""
-        scores = self.of(factor)
-        values = [[rank_correlation(a, b) for b in scores.values()] for a in scores.values()]
-        return pd.DataFrame(values, index=list(scores), columns=list(scores))
+        scores = list(self.of(factor).values())
+        values = np.ones((len(scores), len(scores)))
+        for i, j in zip(*np.tril_indices(len(scores)), strict=True):
+            values[i, j] = values[j, i] = rank_correlation(scores[i], scores[j])
+        return pd.DataFrame(values, index=list(self.of(factor)), columns=list(self.of(factor)))
 
     def table(self, factor: str) -> pd.DataFrame:
         """One row a ROI: cell, score and rank by each method and statistic, rank_spread."""
@@ -128,10 +130,8 @@ def compare(
             for method, one in attributions.items()
             if factor in one.factors
         }
-        by_statistic = {
-            name: STATISTICS[name].strength(values)
-            for name, values in (statistics.of(factor) if statistics else {}).items()
-        }
+        found = statistics.of(factor) if statistics else {}
+        by_statistic = {n: s.strength(found[n]) for n, s in STATISTICS.items() if n in found}
         scores[factor] = {**by_method, **by_statistic}
     at_chance = {factor: first.at_chance(factor) for factor in first.factors}
     return Comparison(first.cell_ids, scores, at_chance)
@@ -145,6 +145,7 @@ def attribute_all(
     done: Mapping[str, Attribution] | None = None,
     on_progress: Callable[[str, int, int], object] | None = None,
     stop: Callable[[], bool] | None = None,
+    on_failure: Callable[[str, str], object] | None = None,
 ) -> dict[str, Attribution]:
     """Attribution by every method, the slow ones over every 10th frame.
 
@@ -159,6 +160,8 @@ def attribute_all(
         Called with the method, the number of frames done and in all.
     stop : callable, optional
         As of `attribute`.
+    on_failure : callable, optional
+        Called with a method that cannot be computed and a sentence about it; the others go on.
     """
     from napari_xcebra.attribution import AttributionStopped, attribute
 
@@ -173,10 +176,15 @@ def attribute_all(
             if on_progress is not None:
                 on_progress(method, frames, total)
 
-        found[method] = attribute(
-            fit, recording, method, frames=frames_for(method), on_progress=advance, stop=stop
-        )
-    return {method: found[method] for method in methods}
+        try:
+            found[method] = attribute(
+                fit, recording, method, frames=frames_for(method), on_progress=advance, stop=stop
+            )
+        except InputError as error:
+            if on_failure is None:
+                raise
+            on_failure(method, str(error))
+    return {method: found[method] for method in methods if method in found}
 
 
 def ranks_of(scores: np.ndarray) -> np.ndarray:
@@ -217,6 +225,15 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     if (ranks.std(1) == 0).any():
         return float("nan")
     return float(np.corrcoef(ranks)[0, 1])
+
+
+def short_number(correlation: float) -> str:
+    """As it is written where there is little room.
+
+    >>> short_number(0.456), short_number(-0.04), short_number(-0.001), short_number(1.0)
+    ('.46', '−.04', '.00', '1.00')
+    """
+    return f"{round(correlation, 2) + 0:.2f}".replace("0.", ".").replace("-", "−")
 
 
 def title_of(name: str) -> str:

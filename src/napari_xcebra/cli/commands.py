@@ -277,7 +277,13 @@ def _scored_by_all(
 
     with interrupt_as_request() as request, comparison_bar(arguments) as bar:
         try:
-            return attribute_all(trained, recording, on_progress=bar, stop=request)
+            return attribute_all(
+                trained,
+                recording,
+                on_progress=bar,
+                stop=request,
+                on_failure=lambda method, why: _say(arguments, f"No {method}: {why}"),
+            )
         except AttributionStopped as stopped:
             raise Interrupted(f"{stopped} Nothing was written.") from stopped
 

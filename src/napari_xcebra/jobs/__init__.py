@@ -27,6 +27,7 @@ from napari_xcebra.jobs.tasks import (
     FitTask,
     OverTimeTask,
     SignificanceTask,
+    StatisticsTask,
     Task,
 )
 from napari_xcebra.jobs.worker import Worker
@@ -45,6 +46,7 @@ __all__ = [
     "OverTimeTask",
     "SignificanceTask",
     "Started",
+    "StatisticsTask",
     "Task",
     "Worker",
 ]

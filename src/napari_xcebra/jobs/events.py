@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 NAN = float("nan")
+Unit = Literal["step", "frame", "cell"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class Advanced:
     Parameters
     ----------
     done, total : int
-        Steps of a training run, or frames.
-    unit : {"step", "frame"}
+        Steps of a training run, frames, or cells.
+    unit : {"step", "frame", "cell"}
     seconds_left : float
         At the pace so far; NaN while that is not known.
     phase : {"settling", "raising λ", "holding"} or ""
@@ -39,7 +40,7 @@ class Advanced:
 
     done: int
     total: int
-    unit: Literal["step", "frame"]
+    unit: Unit
     seconds_left: float = NAN
     phase: str = ""
     loss: Mapping[str, float] = field(default_factory=dict)

@@ -6,6 +6,7 @@ They are made in the window, which does without torch; it is imported inside `ru
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from napari_xcebra.attribution.tested import SHIFTS, Significance
-from napari_xcebra.jobs.events import NAN, Advanced
+from napari_xcebra.jobs.events import NAN, Advanced, Unit
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution.result import Attribution
+    from napari_xcebra.attribution.single_cell import CellStatistics
     from napari_xcebra.attribution.stream import FrameChoice
     from napari_xcebra.learn.parts import Factors
     from napari_xcebra.learn.result import Fit
@@ -258,6 +260,35 @@ class DeviceTask:
         return describe_device(self.device, self.threads)
 
 
+@dataclass(frozen=True, eq=False)
+class StatisticsTask:
+    """What labs compute of single cells, as `attribution.single_cell.cell_statistics` does."""
+
+    doing: ClassVar[str] = "Computing statistics"
+    sparing: ClassVar[str] = "use fewer cells or frames"
+
+    recording: Recording
+    factors: Mapping[str, Sequence[str]]
+    statistics: tuple[str, ...] | None = None
+    cells: np.ndarray | None = None
+
+    def run(self, report: Report) -> CellStatistics | None:
+        """Compute them; None if stopped."""
+        from napari_xcebra.attribution.single_cell import StatisticsStopped, cell_statistics
+
+        try:
+            return cell_statistics(
+                self.recording,
+                self.factors,
+                self.statistics,
+                cells=self.cells,
+                on_progress=FrameCount(report, "cell"),
+                stop=report.stop,
+            )
+        except StatisticsStopped:
+            return None
+
+
 class Pace:
     """How long the rest will take, if it goes on as from the first report to the present one."""
 
@@ -274,11 +305,11 @@ class Pace:
 
 
 class FrameCount:
-    """Reports frames done and in all."""
+    """Reports frames, or cells, done and in all."""
 
-    def __init__(self, report: Report) -> None:
-        self._report, self._pace = report, Pace()
+    def __init__(self, report: Report, unit: Unit = "frame") -> None:
+        self._report, self._unit, self._pace = report, unit, Pace()
 
     def __call__(self, done: int, total: int) -> None:
         """To be called as `on_progress` is."""
-        self._report(Advanced(done, total, "frame", self._pace.seconds_left(done, total)))
+        self._report(Advanced(done, total, self._unit, self._pace.seconds_left(done, total)))

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QVBoxLayout, QWidget
+from qtpy.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from napari_xcebra.widgets.camera import bring_into_view
 from napari_xcebra.widgets.cell_table import CellTable
 from napari_xcebra.widgets.color_bar import ColorRow
 from napari_xcebra.widgets.computation import computation_of
-from napari_xcebra.widgets.compute_row import ComputeRow
+from napari_xcebra.widgets.compute_row import ComputeRow, no_scores_by
 from napari_xcebra.widgets.curations import curations_of
 from napari_xcebra.widgets.empty_state import EmptyState
 from napari_xcebra.widgets.export_menu import ExportButton
 from napari_xcebra.widgets.lifetime import Presence, end_with_dock, follow
+from napari_xcebra.widgets.methods_window import MethodsButton
 from napari_xcebra.widgets.notice import Notice
 from napari_xcebra.widgets.over_time_row import OverTimeRow
 from napari_xcebra.widgets.painting import colors_of
@@ -30,6 +31,8 @@ from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.shown_choice import FactorChoice, ShownChoice
 from napari_xcebra.widgets.side_by_side import SideBySide
+from napari_xcebra.widgets.statistics_menu import StatisticsButton
+from napari_xcebra.widgets.statistics_store import statistic_columns, statistics_of
 from napari_xcebra.widgets.time_painter import time_painter_of
 from napari_xcebra.widgets.vertical_scroll import VerticalScroll
 from napari_xcebra.widgets.wheel import spare_from_wheel
@@ -53,6 +56,7 @@ class AttributionDock(QWidget):
         self.time_painter = time_painter_of(self.session)
         self.computation = computation_of(self.session)
         self.curations = curations_of(self.session)
+        self.statistics = statistics_of(self.session)
         self._map: ScoreMap | None = None
         self._make_parts()
         self._lay_out()
@@ -71,6 +75,8 @@ class AttributionDock(QWidget):
         self.table = CellTable()
         self.over_time = OverTimeRow()
         self.side_by_side = SideBySide()
+        self.statistics_button = StatisticsButton(self.session)
+        self.methods_button = MethodsButton(self.session)
         self.export = ExportButton(self.session)
         self.notice = Notice()
 
@@ -81,8 +87,12 @@ class AttributionDock(QWidget):
         for part in (self.colors, self.histogram):
             scores.addWidget(part)
         scores.addWidget(self.table, 1)
-        for part in (self.over_time, self.side_by_side, self.export):
+        for part in (self.over_time, self.side_by_side):
             scores.addWidget(part)
+        more = QHBoxLayout()
+        for button in (self.statistics_button, self.methods_button, self.export):
+            more.addWidget(button)
+        scores.addLayout(more)
         inside = QWidget()
         column = QVBoxLayout(inside)
         column.setContentsMargins(6, 6, 6, 6)
@@ -129,6 +139,7 @@ class AttributionDock(QWidget):
             (self.computation.changed, self._show_computation),
             (self.computation.said, self._say),
             (self.curations.changed, self._show_decisions),
+            (self.statistics.changed, self._show_table),
             (session.viewer.events.theme, self._show_theme),
         ):
             follow(self, signal, method)
@@ -212,6 +223,7 @@ class AttributionDock(QWidget):
             self._map = None
             return
         self._show_map(painted)
+        self.statistics_button.show_shown()
         self._show_colors()
         self.over_time.show_state(
             following=shown.over_time, smoothing=shown.smoothing, at_chance=painted.at_chance
@@ -242,11 +254,11 @@ class AttributionDock(QWidget):
         missing = run is not None and chosen_map(self.session) is None
         self.compute.setVisible(missing or self.computation.busy)
         if run is not None:
-            self.compute.show_state(run.name, shown.method, self.computation)
+            sentence = no_scores_by(shown.method, run.name)
+            self.compute.show_state(sentence, self.computation)
 
     def _show_map(self, painted: ScoreMap) -> None:
-        shown, opened = self.session.shown, self.session.current
-        assert opened is not None
+        shown = self.session.shown
         before, self._map = self._map, painted
         same = before is not None and (
             (before.attribution, before.factor, before.latent)
@@ -255,13 +267,22 @@ class AttributionDock(QWidget):
         if not same:
             self.histogram.show_map(painted)
         self.histogram.show_threshold(shown.threshold, dim=shown.dim)
+        self._show_table()
+
+    def _show_table(self) -> None:
+        painted, shown = self._map, self.session.shown
+        opened, run = self.session.current, self.session.shown_run
+        if painted is None or opened is None or run is None:
+            return
         grey = np.full(len(painted.scores), np.nan)
         colors = colors_of(
             grey if painted.at_chance else painted.scores, shown.colormap, self.painter.limits
         )
+        found = self.statistics.of(opened, run)
+        more = statistic_columns(found, painted.factor, shown.statistics)
         accepted = self.curations.accepted(opened)
         ranking = Ranking.of(opened.recording, painted, shown.threshold, accepted)
-        self.table.show_ranking(ranking, colors[1:])
+        self.table.show_ranking(ranking.with_columns(more), colors[1:])
 
     def _show_colors(self) -> None:
         painted, shown = self._map, self.session.shown

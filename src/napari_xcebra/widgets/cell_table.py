@@ -41,8 +41,9 @@ SIDES = {"U": Qt.AlignmentFlag.AlignLeft, "b": Qt.AlignmentFlag.AlignHCenter}
 class CellModel(QAbstractTableModel):
     """Rows in an order of their own: sorting 10,000 cells takes numpy a millisecond."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tall_titles: bool = False) -> None:
         super().__init__()
+        self._tall = tall_titles
         self.ranking: Ranking | None = None
         self.cells = np.zeros(0, np.int64)
         self._colors: np.ndarray | None = None
@@ -125,19 +126,25 @@ class CellModel(QAbstractTableModel):
             return None
         title = self.ranking.titles[section]
         if role == Qt.ItemDataRole.DisplayRole:
-            return title
+            return title.replace(" ", "\n") if self._tall else title
         return self.ranking.columns[title].help if role == Qt.ItemDataRole.ToolTipRole else None
 
 
 class CellTable(QWidget):
-    """Table with a filter; what is marked in it is reported, and can be set."""
+    """Table with a filter; what is marked in it is reported, and can be set.
+
+    Parameters
+    ----------
+    tall_titles : bool
+        Whether titles have a line a word, for columns that are narrower than their titles.
+    """
 
     marked = Signal(object)
     """Positions of the cells whose rows the user marked."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tall_titles: bool = False) -> None:
         super().__init__()
-        self.model = CellModel()
+        self.model = CellModel(tall_titles=tall_titles)
         self.search = QLineEdit()
         self.search.setPlaceholderText("Find cells by id or name")
         self.search.setToolTip("Beginning of an id, or part of a name; several with commas.")

@@ -1,12 +1,17 @@
-"""An attribution that is being computed; it goes on when the dock is closed."""
+"""What is computed for a run after training, one thing after the other.
+
+It goes on when the dock is closed.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from psygnal import Signal
 
-from napari_xcebra.attribution.method_notes import frames_for
+from napari_xcebra.attribution.method_notes import frames_for, title_of_method
 from napari_xcebra.jobs import (
     Advanced,
     AttributeTask,
@@ -15,6 +20,7 @@ from napari_xcebra.jobs import (
     Finished,
     Job,
     Started,
+    Task,
 )
 from napari_xcebra.widgets.background import listen
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
@@ -27,8 +33,26 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.session import Opened, Session
 
 
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Something to compute.
+
+    Parameters
+    ----------
+    title : str
+        What it is, to be read after "Computing".
+    task : Task
+    keep : callable
+        Called with what came of it.
+    """
+
+    title: str
+    task: Task
+    keep: Callable[[Any], object]
+
+
 class Computation(OfSession):
-    """Computes one attribution at a time and adds it to its run.
+    """Computes one thing at a time, and keeps each as soon as it is there.
 
     Parameters
     ----------
@@ -42,8 +66,9 @@ class Computation(OfSession):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
+        self._waiting: list[Work] = []
         self._job: Job | None = None
-        self.method = ""
+        self.title = ""
         self.started = False
         self.progress: Advanced | None = None
 
@@ -52,42 +77,71 @@ class Computation(OfSession):
         """Whether it is under way, or waits for its turn."""
         return self._job is not None
 
-    def start(self, opened: Opened, run: Run, method: str) -> Job | None:
-        """Compute an attribution of a run; None if another is under way."""
+    @property
+    def waiting(self) -> int:
+        """Things that come after what is being computed."""
+        return len(self._waiting)
+
+    def start(self, opened: Opened, run: Run, *methods: str) -> Job | None:
+        """Compute attributions of a run by some methods; None if something else is under way."""
+        return None if self.busy else self.add(opened, run, *methods)
+
+    def add(self, opened: Opened, run: Run, *methods: str) -> Job | None:
+        """Compute attributions of a run after what is under way."""
+        return self.ask(_attribution(self.session, opened, run.fit, method) for method in methods)
+
+    def ask(self, works: Iterable[Work]) -> Job | None:
+        """Compute these after what is under way; the job that is."""
+        self._waiting += works
         if self.busy:
-            return None
-        task = AttributeTask(run.fit, opened.recording, method, frames_for(method))
-        self.method, self.started, self.progress = method, False, None
-        self._job = job = self.session.worker.submit(task)
-        listen(job.events(), lambda event: self._on(event, opened, run.fit))
-        self.changed.emit()
-        return job
+            self.changed.emit()
+        else:
+            self._begin()
+        return self._job
 
     def cancel(self) -> None:
-        """Stop; nothing is kept."""
+        """Stop, and forget what is waiting; what came before is kept."""
+        self._waiting.clear()
         if self._job is not None:
             self._job.cancel()
 
-    def _on(self, event: Event, opened: Opened, fit: Fit) -> None:
+    def _begin(self) -> None:
+        if self._waiting:
+            work = self._waiting.pop(0)
+            self.title, self.started, self.progress = work.title, False, None
+            self._job = self.session.worker.submit(work.task)
+            listen(self._job.events(), lambda event: self._on(event, work))
+        self.changed.emit()
+
+    def _on(self, event: Event, work: Work) -> None:
         if isinstance(event, Started):
             self.started = True
         elif isinstance(event, Advanced):
             self.progress = event
-        else:
-            self._job = None
-        if isinstance(event, Finished):
-            self._keep(event.result, opened, fit)
+        if isinstance(event, Started | Advanced):
+            self.changed.emit()
+            return
+        self._job = None
+        if isinstance(event, Finished) and event.result is not None:
+            work.keep(event.result)
         elif isinstance(event, Failed):
             self.said.emit(event.sentence, "problem", event.details)
         elif isinstance(event, Cancelled):
-            self.said.emit("Stopped: no scores were kept.", "plain", "")
-        self.changed.emit()
+            self.said.emit(f"Stopped: nothing was kept of {work.title}.", "plain", "")
+        if not self.busy:  # what was kept may have led to more
+            self._begin()
 
-    def _keep(self, attribution: Attribution | None, opened: Opened, fit: Fit) -> None:
-        """Add it to the run, which may have been renamed or removed meanwhile."""
+
+def _attribution(session: Session, opened: Opened, fit: Fit, method: str) -> Work:
+    """Attribution of a run, which may be renamed or removed meanwhile."""
+
+    def keep(attribution: Attribution) -> None:
         run = opened.run_of(fit)
-        if run is not None and attribution is not None:
-            self.session.replace_run(run.name, run.with_attribution(attribution))
+        if run is not None:
+            session.replace_run(run.name, run.with_attribution(attribution))
+
+    task = AttributeTask(fit, opened.recording, method, frames_for(method))
+    return Work(title_of_method(method), task, keep)
 
 
 computation_of = one_per_session(Computation)

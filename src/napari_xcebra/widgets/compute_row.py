@@ -26,7 +26,7 @@ class ComputeRow(QWidget):
         self.stop = QPushButton("Cancel")
         self.stop.setToolTip("Stop computing; nothing is kept.")
         self.progress = QProgressBar()
-        self.progress.setToolTip("Frames done, and the time left.")
+        self.progress.setToolTip("What is done, and the time left.")
         row = QHBoxLayout()
         row.addWidget(self.progress, 1)
         row.addWidget(self.start, 1)
@@ -38,12 +38,12 @@ class ComputeRow(QWidget):
         self.start.clicked.connect(lambda _=False: self.asked.emit())
         self.stop.clicked.connect(lambda _=False: self.stopped.emit())
 
-    def show_state(self, run: str, method: str, computation: Computation) -> None:
-        """Show what is missing, and what is being computed."""
-        busy, title = computation.busy, title_of_method(method)
-        slow = f" It is slow, and takes every {EVERY}th frame." if is_slow(method) else ""
-        doing = f"Computing {title_of_method(computation.method)} …"
-        self.sentence.setText(doing if busy else f"{run} has no scores by {title} yet.{slow}")
+    def show_state(self, missing: str, computation: Computation) -> None:
+        """Show a sentence about what is missing, or what is being computed."""
+        busy = computation.busy
+        then = f" ({computation.waiting} more to come)" if computation.waiting else ""
+        doing = f"Computing {computation.title} …{then}"
+        self.sentence.setText(doing if busy else missing)
         self.start.setVisible(not busy)
         self.stop.setVisible(busy)
         self.progress.setVisible(busy)
@@ -59,4 +59,10 @@ class ComputeRow(QWidget):
             self.sentence.setText(f"{self.sentence.text()} {waiting}")
         else:
             left = "" if math.isnan(at.seconds_left) else f", {math.ceil(at.seconds_left)} s left"
-            self.progress.setFormat(f"frame {at.done} of {at.total}{left}")
+            self.progress.setFormat(f"{at.unit} {at.done} of {at.total}{left}")
+
+
+def no_scores_by(method: str, run: str) -> str:
+    """That a run has no scores by a method, and what computing them would take."""
+    slow = f" It is slow, and takes every {EVERY}th frame." if is_slow(method) else ""
+    return f"{run} has no scores by {title_of_method(method)} yet.{slow}"

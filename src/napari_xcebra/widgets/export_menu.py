@@ -10,6 +10,7 @@ from qtpy.QtWidgets import QFileDialog, QMenu, QPushButton
 
 from napari_xcebra import exports
 from napari_xcebra.widgets.background import in_background
+from napari_xcebra.widgets.compared import comparison_of
 from napari_xcebra.widgets.score_map import ScoreMap, shown_map
 from napari_xcebra.widgets.session import Session
 
@@ -38,6 +39,11 @@ class ExportButton(QPushButton):
              "A panel a factor, with the selected cells outlined.", self.export_picture),
             ("Colours for suite2p (npy) …",
              "In suite2p: Visualizations, Load custom hue for ROIs.", self.export_hue),
+            ("Methods side by side (CSV) …",
+             "Score and rank by every method and statistic that is computed.",
+             self.export_comparison),
+            ("Methods side by side (PNG) …",
+             "How far the rankings agree, and where they do not.", self.export_agreement),
             ("Screenshot of the canvas (PNG) …",
              "The image as it is on the screen.", self.export_screenshot),
         ):  # fmt: skip
@@ -92,6 +98,25 @@ class ExportButton(QPushButton):
                 lambda to: exports.write_hue(recording, painted.scores, to),
                 (_title(painted), "hue"),
                 ".npy",
+            )
+
+    def export_comparison(self, path: str | Path | None = None) -> None:
+        """Write what all methods and statistics say, as a table."""
+        comparison = comparison_of(self._session)
+        if comparison is not None:
+            self._export(
+                path, lambda to: exports.write_comparison(comparison, to), ("methods",), ".csv"
+            )
+
+    def export_agreement(self, path: str | Path | None = None) -> None:
+        """Write what all methods and statistics say, as a picture."""
+        comparison = comparison_of(self._session)
+        if comparison is not None:
+            self._export(
+                path,
+                lambda to: exports.write_comparison_picture(comparison, to),
+                ("methods",),
+                ".png",
             )
 
     def export_screenshot(self, path: str | Path | None = None) -> None:

@@ -77,9 +77,11 @@ _ABOUT: dict[str, tuple[str, str, int]] = {
     "score": ("How much the cell carries the factor.", "#.4g", 8),
     "z": ("Score in standard deviations above the mean of the cells.", ".2f", 6),
     "selected": ("Whether z is above the threshold.", "", 9),
-    "accepted": ("Whether it counts as a cell.", "", 8),
+    "accepted": ("Whether it counts as a cell.", "", 9),
 }
 """Help, format and width of the columns that every table has."""
+MARKED: tuple[str, ...] = ("selected", "accepted")
+"""Columns of yes and no, at the right."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +131,15 @@ class Ranking:
         return cls({name: _known_column(name, values) for name, values in columns.items()})
 
     def with_columns(self, more: Iterable[CellColumn]) -> Ranking:
-        """Table with more columns, to the right of the others."""
-        return replace(self, columns={**self.columns, **{column.name: column for column in more}})
+        """Table with more columns, beside the scores."""
+        columns = dict(self.columns)
+        marks = {name: columns.pop(name) for name in MARKED if name in columns}
+        columns |= {column.name: column for column in more}
+        return replace(self, columns=columns | marks)
+
+    def only(self, names: Iterable[str]) -> Ranking:
+        """Table without the other columns."""
+        return replace(self, columns={n: self.columns[n] for n in names if n in self.columns})
 
     @property
     def titles(self) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ class Shown:
         Seconds over which scores are averaged when they follow the time slider.
     blind : bool
         Whether all scores are hidden, for decisions that do not know them.
+    statistics : tuple of str
+        Single-cell statistics that stand in the table.
     """
 
     run: str = ""
@@ -38,3 +40,8 @@ class Shown:
     over_time: bool = False
     smoothing: float = 1.0
     blind: bool = False
+    statistics: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # a session file has lists
+        object.__setattr__(self, "statistics", tuple(self.statistics))

@@ -54,6 +54,12 @@ class CellStatistics:
         """Statistics of one factor by name; none for a factor without variables, such as time."""
         return self.values.get(factor, {})
 
+    def merged(self, other: CellStatistics) -> CellStatistics:
+        """These and other statistics of the same cells; of the same name, the other ones."""
+        factors = dict.fromkeys([*self.values, *other.values])
+        values = {factor: {**self.of(factor), **other.of(factor)} for factor in factors}
+        return CellStatistics(self.cell_ids, values, self.notes + other.notes)
+
     def table(self, factor: str) -> pd.DataFrame:
         """One row a ROI, in the order of the recording: cell, and a column a statistic."""
         if factor not in self.values:
