@@ -3,6 +3,7 @@ SHELL := /bin/bash
 
 VENV       := .venv
 BENCH_VENV := .venv-bench
+PYSIDE_VENV := .venv-pyside
 BIN        := $(VENV)/bin
 PIP_FLAGS  := --quiet --disable-pip-version-check -c constraints.txt
 
@@ -25,10 +26,10 @@ TEST_PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1
 .DEFAULT_GOAL := help
 # Environments are made one after the other even under `make -j`.
 .NOTPARALLEL:
-.PHONY: help system install demo test lint pytest bench screenshots clean
+.PHONY: help system install demo test lint pytest pytest-pyside bench screenshots clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 15
 
 demo: system install  ## simulate an imaged field, train, and write the painted cells
 	$(BIN)/napari-xcebra demo
@@ -44,6 +45,10 @@ lint: install  ## everything of `test` that needs no display
 
 pytest: system install  ## the tests alone, under a virtual display
 	NAPARI_STRICT_QT=1 $(DISPLAY_RUN) $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal
+
+pytest-pyside: system install $(PYSIDE_VENV)/.installed  ## the tests with windows, with PySide6 instead of PyQt6
+	QT_API=pyside6 PYTEST_QT_API=pyside6 NAPARI_STRICT_QT=1 $(DISPLAY_RUN) \
+		$(PYSIDE_VENV)/bin/python -m pytest -m gui --numprocesses $(TEST_PROCESSES) --dist worksteal
 
 # This environment has no Qt, which pytest-qt insists on.
 bench: $(BENCH_VENV)/.installed  ## measure against the reference implementation
@@ -66,6 +71,14 @@ $(BENCH_VENV)/.installed: pyproject.toml constraints.txt
 	$(BENCH_VENV)/bin/python -m pip install $(PIP_FLAGS) --editable '.[bench]' --group dev
 	@touch $@
 
+# All but the binding is that of .venv: another torch would only take room and time.
+$(PYSIDE_VENV)/.installed: $(VENV)/.installed
+	$(call create_venv,$(PYSIDE_VENV))
+	$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
+		> "$$($(PYSIDE_VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])')/beside.pth"
+	$(PYSIDE_VENV)/bin/python -m pip install $(PIP_FLAGS) PySide6-Essentials
+	@touch $@
+
 # pip learned `--group` in 25.1, later than the pip most interpreters bring.
 define create_venv
 @test -n "$(PYTHON)" || { echo "napari-xcebra needs Python 3.11 or newer, and none was found: install one, or name it with 'make PYTHON=/path/to/python3.11'." >&2; exit 1; }
@@ -77,5 +90,5 @@ system:  ## the system libraries Qt and a virtual display need (Debian, Ubuntu)
 	@.ci/system-packages "$(PYTHON)" $(SYSTEM_PACKAGES)
 
 clean:  ## remove environments, caches and built files
-	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH_VENV) $(PYSIDE_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
