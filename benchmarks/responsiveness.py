@@ -1,8 +1,10 @@
 """Does the window stay alive while a run is trained? Measured in a real window.
 
 A timer that should fire every 5 ms measures by how much it is late while the session trains,
-scores and paints: 99 % below 50 ms and none above 200 ms is the aim. Then: how long cancelling
-takes, and what is left of the child process after it is killed and after the window closes.
+scores and paints: 99 % below 50 ms and none above 200 ms is the aim. Beside it stands the
+processor time of the longest turn of the event loop, which a busy machine does not lengthen. Then:
+how long cancelling takes, and what is left of the child process after it is killed and after the
+window closes.
 
     xvfb-run -a -s "-screen 0 1600x1000x24" python benchmarks/responsiveness.py [--steps 600]
 """
@@ -28,6 +30,8 @@ from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.workspace import full_name, open_workspace
 
 INTERVAL = 0.005
+FILM = 30
+"""Frames per second at which the slider is moved."""
 
 
 class Lag:
@@ -35,6 +39,8 @@ class Lag:
 
     def __init__(self) -> None:
         self.values: list[float] = []
+        self.turns: list[float] = []
+        """Processor time of each turn of the event loop, in seconds."""
         self._last = time.perf_counter()
         self._timer = QTimer()
         self._timer.setInterval(int(1000 * INTERVAL))
@@ -47,12 +53,14 @@ class Lag:
 
     def measure(self, until: Callable[[], object], timeout: float) -> np.ndarray:
         """Run the event loop until something is true."""
-        self.values, self._last = [], time.perf_counter()
+        self.values, self.turns, self._last = [], [], time.perf_counter()
         self._timer.start()
         end = time.perf_counter() + timeout
         application = QApplication.instance()
         while not until() and time.perf_counter() < end:
+            began = time.thread_time()
             application.processEvents()
+            self.turns.append(time.thread_time() - began)
             time.sleep(0.0005)
         self._timer.stop()
         return np.array(self.values)
@@ -69,15 +77,23 @@ def main() -> None:
     viewer = napari.Viewer()
     session, lag = session_of(viewer), Lag()
     lines = [
-        row("while", "samples", "median (ms)", "99 % (ms)", "largest (ms)", ""),
-        row(*["---"] * 6),
+        row(
+            "while",
+            "samples",
+            "median, ms",
+            "99 %, ms (target < 50)",
+            "largest, ms (target < 200)",
+            "",
+            "own time of the longest turn, ms",
+        ),
+        row(*["---"] * 7),
     ]
 
     def note(doing: str, lags: np.ndarray) -> None:
         median, most, largest = (1e3 * np.percentile(lags, q) for q in (50, 99, 100))
         met = "met" if most < 50 and largest < 200 else "**not met**"
         cells = [f"{value:.1f}" for value in (median, most, largest)]
-        lines.append(row(doing, len(lags), *cells, met))
+        lines.append(row(doing, len(lags), *cells, met, f"{1e3 * max(lag.turns):.1f}"))
 
     session.show(recording)
     open_workspace(viewer)
@@ -88,10 +104,11 @@ def main() -> None:
     train.train()
     note("training, scoring and painting", lag.measure(lambda: not train.busy, 600))
     train.train()
-    frames = iter(range(0, 100_000))
+    started = time.perf_counter()
 
     def play() -> bool:
-        session.frame = next(frames)
+        """Move the slider on, at the pace of a film."""
+        session.frame = int(FILM * (time.perf_counter() - started)) % given.frames
         return not train.busy
 
     note("training, the time slider moving", lag.measure(play, 15))
@@ -117,7 +134,8 @@ def main() -> None:
     print(header("Responsiveness of the window"))
     print(f"{given.cells} cells, {given.frames:,} frames, {given.steps} steps; software GL.\n")
     print("\n".join(lines))
-    print(f"\nCancelling took {cancelling:.2f} s (aim: below 1 s).")
+    met = "met" if cancelling < 1 else "**not met**"
+    print(f"\nCancelling took {cancelling:.2f} s (target < 1 s): {met}.")
     print(f"After the child was killed, the dock said: “{said}”")
     print(f"Training again afterwards: {'works' if usable else '**does not work**'}.")
     print(f"Processes left after the window was closed: {left}.\n")
