@@ -66,8 +66,15 @@ def controls_of(dock: QWidget) -> list[QWidget]:
     return [
         widget
         for widget in dock.findChildren(QWidget)
-        if isinstance(widget, CONTROLS) and not isinstance(widget, QScrollBar | QHeaderView)
+        if isinstance(widget, CONTROLS)
+        and not isinstance(widget, QScrollBar | QHeaderView)
+        and not is_kept_for_later(widget)
     ]
+
+
+def is_kept_for_later(widget: QWidget) -> bool:
+    """Whether it is a button that has nothing to offer yet, such as that of a tag without name."""
+    return isinstance(widget, QAbstractButton) and widget.isHidden() and not widget.text()
 
 
 def up_to(dock: QWidget, widget: QWidget) -> list[QWidget]:
