@@ -81,6 +81,11 @@ class AgreementPanel(QWidget):
         self.other_table.setText(as_html(found))
         self.other_table.setVisible(found.n_cells > 0)
 
+    def forget_other(self) -> None:
+        """Show no other curator: the recording is another."""
+        self.other.clear()
+        self.other_table.hide()
+
     def _ask(self) -> None:
         path, _ = QFileDialog.getOpenFileName(
             self, "Decisions of another curator", "", "Journals (*.jsonl)"

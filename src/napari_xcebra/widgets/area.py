@@ -60,6 +60,11 @@ class Area(OfSession):
         self._form = form
         self.changed.emit()
 
+    def put_down(self) -> None:
+        """Let drags move the image again."""
+        if self._form is not None and self._session() is not None:
+            self.arm(None)
+
     def _on_press(self, viewer: Any, event: Any) -> Iterator[None]:
         if self._form is None or event.button != 1:
             return

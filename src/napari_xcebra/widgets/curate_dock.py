@@ -167,7 +167,7 @@ class CurateDock(QWidget):
     def _follow_session(self) -> None:
         session = self.session
         for signal, method in (
-            (session.recording_changed, self._later),
+            (session.recording_changed, self._show_recording),
             (session.runs_changed, self._later),
             (session.shown_changed, self._later),
             (self.curations.changed, self._later),
@@ -181,6 +181,8 @@ class CurateDock(QWidget):
         ):
             follow(self, signal, method)
         end_with_dock(self)
+        area = self.area
+        self.destroyed.connect(lambda *_: area.put_down())
         self.presence = Presence(self)
         self.presence.changed.connect(self._come_or_go)
         window = session.viewer.window._qt_window
@@ -188,7 +190,7 @@ class CurateDock(QWidget):
         self._escape = QShortcut(window)
         self._escape.setKey(QKeySequence("Esc"))
         self._escape.setEnabled(False)
-        self._escape.activated.connect(lambda: self.area.arm(None))
+        self._escape.activated.connect(self.area.put_down)
         self.destroyed.connect(self._escape.deleteLater)
 
     # ------------------------------------------------------------ keys
@@ -210,7 +212,7 @@ class CurateDock(QWidget):
         if in_front:
             self._soon.start()
         else:
-            self.area.arm(None)
+            self.area.put_down()
 
     def _rest_keys(self) -> None:
         self.bindings.rest(not self.presence.now or self.session.current is None)
@@ -343,6 +345,11 @@ class CurateDock(QWidget):
     def _later(self, *_: Any) -> None:
         if self.presence.now:
             self._soon.start()
+
+    def _show_recording(self) -> None:
+        self.notice.clear()
+        self.agreement.forget_other()
+        self._later()
 
     def _refresh(self) -> None:
         there = self.session.current is not None

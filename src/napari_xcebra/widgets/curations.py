@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from napari_xcebra.sessions import Opened
     from napari_xcebra.widgets.session import Session
 
+OFFERED = (
+    "There are decisions on this recording: first continue with them or start a new one (above)."
+)
+
 
 class Curations(OfSession):
     """Opens journals when they are needed, and tells all docks what was decided.
@@ -57,6 +61,7 @@ class Curations(OfSession):
         self._unused: WeakKeyDictionary[Opened, Curation] = WeakKeyDictionary()
         self._found: WeakKeyDictionary[Opened, list[Summary]] = WeakKeyDictionary()
         self._in_use = ""
+        self._wanted: Path | None = None
         self.refused = False
         """Whether the last action was not done, for a reason that was said."""
         self._layers = DecisionLayers()
@@ -158,6 +163,7 @@ class Curations(OfSession):
 
     def go_on(self, journal: Path | None = None, *, read_only: bool = False) -> bool:
         """Open a journal of the current recording, the usual one if none is given."""
+        self._wanted = journal
         return self._opening(
             lambda opened: open_curation(
                 opened.recording,
@@ -167,6 +173,10 @@ class Curations(OfSession):
                 read_only=read_only,
             )
         )
+
+    def look(self) -> bool:
+        """See the journal that another window has, as it is now."""
+        return self.go_on(self._wanted, read_only=True)
 
     def begin_anew(self) -> bool:
         """Open another journal; those that are there stay as they are."""
@@ -208,8 +218,7 @@ class Curations(OfSession):
             before.close()
         self._open[opened] = curation
         curation.changed.connect(self._show_decisions)
-        if curation.journal is not None and curation.journal.notes:
-            self.said.emit("\n".join(curation.journal.notes), "warning", "")
+        self.said.emit("\n".join(curation.journal.notes if curation.journal else ()), "warning", "")
         self._show_decisions()
         return True
 
@@ -229,10 +238,7 @@ class Curations(OfSession):
             return None
         if not self.is_open:
             if self.offers:
-                self.said.emit(
-                    "There are decisions on this recording: continue with them or start anew "
-                    "first (above).", "warning", "",
-                )  # fmt: skip
+                self.said.emit(OFFERED, "warning", "")
                 return None
             if not self.go_on():
                 return None
@@ -261,7 +267,7 @@ class Curations(OfSession):
             self._show_decisions()
 
     def _follow_recording(self) -> None:
-        self._in_use = ""
+        self._in_use, self._wanted = "", None
         for opened in [opened for opened in self._open if opened not in self.session.opened]:
             self._open.pop(opened).close()
         self._show_decisions()

@@ -37,7 +37,7 @@ class JournalLine(QWidget):
         self.name.returnPressed.connect(self.name.clearFocus)
         self.go_on.clicked.connect(lambda _=False: curations.go_on(self.journals.currentData()))
         self.anew.clicked.connect(lambda _=False: curations.begin_anew())
-        self.look.clicked.connect(lambda _=False: curations.go_on(read_only=True))
+        self.look.clicked.connect(lambda _=False: curations.look())
         self.own.clicked.connect(lambda _=False: curations.keep_own())
 
     def _lay_out(self) -> None:

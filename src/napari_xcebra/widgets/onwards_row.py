@@ -13,7 +13,7 @@ from qtpy.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions import Written, accepted_labels, plan_restore
 from napari_xcebra.widgets.background import in_background
-from napari_xcebra.widgets.curations import curations_of
+from napari_xcebra.widgets.curations import OFFERED, curations_of
 from napari_xcebra.widgets.layers import footprints_of
 from napari_xcebra.widgets.retraining import retraining_of
 from napari_xcebra.widgets.save_decisions import (
@@ -93,6 +93,9 @@ class OnwardsRow(QWidget):
 
     def open_dialog(self) -> SaveDecisions | None:
         """Ask what to write."""
+        if curations_of(self._session).offers:
+            self.said.emit(OFFERED, "warning", "")
+            return None
         what = self._to_write()
         if what is None:
             return None

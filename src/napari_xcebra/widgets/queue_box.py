@@ -97,7 +97,7 @@ class QueueBox(QWidget):
         above = "" if threshold is None else f" z {threshold:g}".replace("-", "−")
         fill(
             self.selected,
-            [("any score", None), (f"above{above}", True), (f"not above{above}", False)],
+            [("any z", None), (f"above{above}", True), (f"not above{above}", False)],
             choice.selected,
         )
         self.selected.setEnabled(threshold is not None)

@@ -10,7 +10,7 @@ from qtpy.QtCore import QTimer
 
 from napari_xcebra.attribution.comparison import rank_correlation
 from napari_xcebra.runs import free_name
-from napari_xcebra.widgets.curations import curations_of
+from napari_xcebra.widgets.curations import OFFERED, curations_of
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
 from napari_xcebra.widgets.score_map import shown_map
 from napari_xcebra.widgets.score_painter import painter_of
@@ -49,7 +49,10 @@ class Retraining(OfSession):
             return "Train a run first: it is then trained again on the cells that you accepted."
         if self.trainer.busy:
             return "A run is being trained: its progress is in the Train dock."
-        accepted = int(curations_of(self.session).accepted(opened).sum())
+        curations = curations_of(self.session)
+        if curations.offers:
+            return OFFERED
+        accepted = int(curations.accepted(opened).sum())
         if accepted < FEWEST:
             return f"{accepted} cells are accepted: at least {FEWEST} are needed."
         return ""

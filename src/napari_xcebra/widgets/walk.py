@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BLIND_ORDERS = ("random", "position", "id")
 """Those that say nothing of the scores."""
-BY_SCORE = ("score", "q-value", "disagreement")
+EMPTY = "No cell is what is chosen beside “Show”: choose others there."
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Walk(OfSession):
         found = queue.next(self.cell) if by > 0 else queue.previous(self.cell)
         if found is None:
             end = "last" if by > 0 else "first"
-            said = f"That is the {end} cell of the queue." if len(queue) else "No cell is left."
+            said = f"That is the {end} cell of the queue." if len(queue) else EMPTY
             self.said.emit(said, "plain", "")
         self.go_to(found)
 
@@ -210,6 +210,9 @@ class Walk(OfSession):
         """Go to the next cell to decide on: an undecided one, if these are in the queue."""
         queue = self.queue
         if queue is None:
+            return
+        if not len(queue):
+            self.said.emit(EMPTY, "plain", "")
             return
         if "undecided" in self.choice.filter.statuses:
             queue = queue.with_keep(queue.keep & (self.status == UNDECIDED))
