@@ -108,9 +108,7 @@ def statistic_columns(
     """Columns of the table of cells for some statistics, those that are there for the factor."""
     values = found.of(factor) if found is not None else {}
     return [
-        CellColumn(STATISTICS[n].title, values[n], help_on(n), ".3g", 7)
-        for n in names
-        if n in values
+        CellColumn(STATISTICS[n].title, values[n], help_on(n), ".3g") for n in names if n in values
     ]
 
 
