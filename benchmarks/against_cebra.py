@@ -181,7 +181,7 @@ ATTRIBUTION_TURNS = (
 """Ours before and after each of the reference's, so that a machine that is busy hurts all."""
 
 
-def measure_attribution(sizes: Sequence[int]) -> None:
+def measure_attribution(sizes: Sequence[int], cores: int) -> None:
     """Attribution of every frame by a new encoder, each in a process of its own."""
     found: dict[tuple[str, int], dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -193,10 +193,11 @@ def measure_attribution(sizes: Sequence[int]) -> None:
             results: dict[str, list[dict[str, float]]] = {who: [] for who in ATTRIBUTION_TURNS}
             for who in ATTRIBUTION_TURNS:
                 log(f"attribution: {who}, {frames:,} frames")
-                results[who].append(in_child(who, folder, frames))
+                results[who].append(in_child(who, folder, frames, cores))
             for who, each in results.items():
                 found[who, frames] = {key: median(r[key] for r in each) for key in each[0]}
-    title("Attribution of all frames, 50 cells, 4 + 2 latents")
+    clock = "one thread" if cores == 1 else f"{cores} cores for both, seconds on the clock"
+    title(f"Attribution of all frames, 50 cells, 4 + 2 latents, {clock}")
     rows = []
     for (who, frames), result in found.items():
         ratio = result["seconds"] / found["ours", frames]["seconds"]
@@ -221,27 +222,30 @@ def measure_attribution(sizes: Sequence[int]) -> None:
     )
 
 
-def in_child(who: str, folder: str, frames: int) -> dict[str, float]:
+def in_child(who: str, folder: str, frames: int, cores: int) -> dict[str, float]:
     """Attribution in a new process, whose peak memory is its own."""
-    command = [sys.executable, __file__, "--child", who, folder, str(frames)]
-    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, "--cores", str(cores), "--child", who, folder, str(frames)]
+    libraries = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    threads = dict.fromkeys(libraries, str(cores))
     done = subprocess.run(
-        command, env={**os.environ, **one_thread}, stdout=subprocess.PIPE, text=True, check=True
+        command, env={**os.environ, **threads}, stdout=subprocess.PIPE, text=True, check=True
     )
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def attribution_child(who: str, folder: str, frames: int) -> None:
+def attribution_child(who: str, folder: str, frames: int, cores: int) -> None:
     """Print seconds and memory of one attribution."""
+    torch.set_num_threads(cores)
     traces = np.load(Path(folder) / "traces.npy", mmap_mode="r")[:frames].copy()
     warm_up: Callable[[], object]
     compute: Callable[[], object]
     if who == "ours":
         result, recording = Fit.load(folder), Recording.from_arrays(traces, 10.0)
-        warm_up = partial(attribute, result, recording, frames=slice(0, 2048))
+        ours = partial(attribute, result, recording, workers=cores)
+        warm_up = partial(ours, frames=slice(0, 2048))
 
         def compute() -> object:
-            return attribute(result, recording, method="inverted-neuron-gradient").table("z2")
+            return ours(method="inverted-neuron-gradient").table("z2")
     else:
         whole = who == "reference, all it computes"
         warm_up = partial(one_inversion, attribution_method(traces[:2048], sum(LATENTS)))
@@ -252,7 +256,7 @@ def attribution_child(who: str, folder: str, frames: int) -> None:
 
     warm_up()
     before = resident_memory()
-    seconds, _ = timed(compute)
+    seconds, _ = timed(compute, time.process_time if cores == 1 else time.perf_counter)
     peak = peak_memory()
     print(json.dumps({"seconds": seconds, "above": peak - before, "peak": peak}))
 
@@ -472,15 +476,17 @@ def standardised(recording: Recording) -> np.ndarray:
     return (recording.traces - recording.traces.mean(0)) / recording.traces.std(0)
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+def timed(
+    call: Callable[[], Any], clock: Callable[[], float] = time.process_time
+) -> tuple[float, Any]:
     """Processor seconds a call took, and what it returned.
 
     With one thread these are the seconds on the clock of a machine that is otherwise idle; a
     busy one stretches them much less than those.
     """
-    start = time.process_time()
+    start = clock()
     result = call()
-    return time.process_time() - start, result
+    return clock() - start, result
 
 
 def repeated(call: Callable[[], object], repeats: int, patience: float = 20.0) -> float:
@@ -550,6 +556,7 @@ def options() -> argparse.Namespace:
     add("--repeats", type=int, default=7, help="repeats of the sampling")
     add("--sampling", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="frames")
     add("--attribution", type=int, nargs="+", default=[20_000, 100_000], help="frames")
+    add("--cores", type=int, default=1, help="that both may use for attribution")
     add("--latents", type=pair, nargs="+", default=[(2, 2), (4, 2), (7, 2)], help="time+behaviour")
     add("--box-frames", type=int, default=100_000, help="frames for the time to a settled map")
     add("--seeds", type=int, default=3, help="seeds for the time to a settled map")
@@ -570,15 +577,15 @@ def main() -> None:
     warnings.filterwarnings("ignore", module="cebra")
     torch.set_num_threads(1)
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # the first one imports for seconds
+    if chosen.child:
+        who, folder, frames = chosen.child
+        attribution_child(who, folder, int(frames), chosen.cores)
+        return
     with threadpool_limits(1):
-        if chosen.child:
-            who, folder, frames = chosen.child
-            attribution_child(who, folder, int(frames))
-            return
         measurements: dict[str, Callable[[], None]] = {
             "steps": lambda: measure_steps(chosen.frames, chosen.batch, chosen.rounds),
             "sampling": lambda: measure_sampling(chosen.sampling, chosen.batch, chosen.repeats),
-            "attribution": lambda: measure_attribution(chosen.attribution),
+            "attribution": lambda: measure_attribution(chosen.attribution, chosen.cores),
             "time-to": lambda: measure_time_to(
                 chosen.latents,
                 chosen.box_frames,

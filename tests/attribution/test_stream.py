@@ -1,5 +1,6 @@
 """Which frames are used, and how much of them is in memory."""
 
+import threading
 import tracemalloc
 from dataclasses import replace
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from napari_xcebra.attribution import attribute
+from napari_xcebra.attribution import AttributionStopped, attribute
 from napari_xcebra.attribution import stream as streaming
 from napari_xcebra.attribution.stream import make_stream
 from napari_xcebra.recording import InputError
@@ -44,6 +45,21 @@ def test_chunking_does_not_change_the_scores(trained, recording, aggregate, monk
     assert len(chunks) > 10
     assert chunks[-1] == (2990, 2990)
     np.testing.assert_allclose(parts.latent_scores, whole.latent_scores, rtol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["inverted-neuron-gradient", "neuron-gradient"])
+def test_several_chunks_at_a_time_give_the_same_scores(trained, recording, method, monkeypatch):
+    monkeypatch.setattr(streaming, "CHUNK_BYTES", streaming.CHUNK_BYTES // 60)
+    alone, together = (attribute(trained, recording, method, workers=n) for n in (1, 3))
+    np.testing.assert_array_equal(together.latent_scores, alone.latent_scores)
+
+
+def test_stopping_ends_all_that_is_under_way(trained, recording, monkeypatch):
+    monkeypatch.setattr(streaming, "CHUNK_BYTES", streaming.CHUNK_BYTES // 60)
+    before = threading.active_count()
+    with pytest.raises(AttributionStopped):
+        attribute(trained, recording, workers=3, stop=lambda: True)
+    assert threading.active_count() == before
 
 
 def test_a_subset_of_frames_uses_those_only(trained, recording):

@@ -33,6 +33,7 @@ def attribute(
     stop: Stop = None,
     seed: int | None = None,
     device: str | None = None,
+    workers: int | None = None,
 ) -> Attribution:
     """Score of every cell for every factor: |A| at each frame, summarised over frames.
 
@@ -60,6 +61,9 @@ def attribute(
         For the methods that draw at random; the fit's if not given.
     device : str, optional
         The fit's if not given.
+    workers : int, optional
+        Chunks of frames that the gradient methods explain at a time; if not given, one on each
+        core. The scores are the same.
 
     Returns
     -------
@@ -79,7 +83,7 @@ def attribute(
             f"aggregate is {aggregate!r}: one of {', '.join(get_args(Aggregate))} is needed."
         )
     check_method(method)
-    stream = make_stream(fit, recording, frames, seed, device)
+    stream = make_stream(fit, recording, frames, seed, device, workers)
     own: dict[str, Any]
     if method in FACTOR_METHODS:
         watch = Watch(len(stream.frames), on_progress, stop)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from napari_xcebra.learn.device import FrameData, choose_device
+from napari_xcebra.learn.device import FrameData, choose_device, cores
 from napari_xcebra.learn.encoder import Encoder, hidden_units
 from napari_xcebra.learn.result import Fit, usable_frames
 from napari_xcebra.recording import InputError, Recording
@@ -24,6 +24,9 @@ CHUNK_BYTES = 64 * 2**20
 is at work at a time to stay in the processor's cache."""
 ROW_BYTES = 2**20
 """Traces of the stretch of the recording that chunks are cut from."""
+
+MOST_WORKERS = 8
+"""Chunks at a time, however many cores there are: each takes memory."""
 
 FrameChoice = slice | np.ndarray | None
 
@@ -41,6 +44,8 @@ class Stream:
     seed : int
         For methods that draw at random.
     device : torch.device
+    workers : int
+        Chunks to be explained at a time.
     """
 
     fit: Fit
@@ -48,6 +53,7 @@ class Stream:
     frames: np.ndarray
     seed: int
     device: torch.device
+    workers: int = 1
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -130,6 +136,7 @@ def make_stream(
     frames: FrameChoice = None,
     seed: int | None = None,
     device: str | None = None,
+    workers: int | None = None,
 ) -> Stream:
     """Stream over the usable ones of the frames asked for."""
     asked = resolve_frames(recording, frames)
@@ -141,12 +148,14 @@ def make_stream(
             f"None of the {count} frames asked for can be used: at least one is needed that is "
             f"not excluded and whose window ({fit.settings.window} frames) lies within a trial."
         )
+    where = choose_device(device or fit.settings.device)
     return Stream(
         fit,
         recording,
         chosen,
         fit.settings.seed if seed is None else seed,
-        choose_device(device or fit.settings.device),
+        where,
+        workers or (min(cores(), MOST_WORKERS) if where.type == "cpu" else 1),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -81,6 +82,13 @@ def describe_device(name: str, threads: int) -> str:
         return str(device)
     threads = threads or torch.get_num_threads()
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextmanager
