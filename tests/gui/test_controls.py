@@ -111,7 +111,7 @@ def tab_order(dock: QWidget) -> list[QWidget]:
 
 
 def test_the_tab_key_goes_down_a_dock_row_by_row(docks):
-    for name in ("Recording", "Train", "Attribution"):
+    for name in ("Recording", "Train", "Attribution", "Curate"):
         docks[name].raise_()
         dock = docks[name].widget()
         places = [widget.mapTo(dock, QPoint(0, 0)) for widget in tab_order(dock)]
