@@ -188,6 +188,7 @@ def test_the_button_says_why_it_cannot_be_pressed(dock):
 def test_without_a_recording_it_says_what_to_do(make_napari_viewer):
     viewer = make_napari_viewer()
     dock = TrainDock(viewer)
+    viewer.window.add_dock_widget(dock, name="Train")
     assert "No recording yet" in dock.recording_name.text()
     assert not dock.train_button.isEnabled()
     session_of(viewer).close()

@@ -117,6 +117,7 @@ class TuningPanel(Panel):
         if looked is None:
             self.say("")
             return
+        self.plot.setBackground(looked.style.background)
         if sentence := self._what_to_do(looked):
             self.say(sentence)
             return

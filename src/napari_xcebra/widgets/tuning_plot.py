@@ -12,6 +12,9 @@ from qtpy.QtGui import QColor
 from napari_xcebra.tuning import Bins, Column, Tuning, TuningCurve, TuningMap
 from napari_xcebra.widgets.plot_style import PlotStyle, own_menus, sequential_map
 
+NAME_HEIGHT = 18
+"""Pixels for the name above a small map."""
+
 
 class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
     """One drawing at a time: curves or a single map with axes, or several maps without."""
@@ -133,6 +136,9 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
         shape = max(self.width(), 1) / max(self.height(), 1)
         in_a_row = max(1, int(np.ceil(np.sqrt(len(names) * shape))))
         area = _area(tuning)
+        high = self.height() / -(-len(names) // in_a_row)
+        # room for a name, as a share of the height of its map
+        above = NAME_HEIGHT / max(high - NAME_HEIGHT, NAME_HEIGHT)
         for number, name in enumerate(names):
             row, column = divmod(number, in_a_row)
             view = self.addViewBox(row, column, enableMenu=False, enableMouse=False)
@@ -141,7 +147,7 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
             text = pyqtgraph.TextItem(name, color=style.line(number), anchor=(0, 0.85))
             text.setPos(area.left(), area.bottom())
             view.addItem(text, ignoreBounds=True)
-            view.setRange(area.adjusted(0, 0, 0, 0.16 * area.height()), padding=0)
+            view.setRange(area.adjusted(0, 0, 0, above * area.height()), padding=0)
 
 
 def _curve(plot: pyqtgraph.PlotItem, curve: TuningCurve, number: int, style: PlotStyle) -> None:
