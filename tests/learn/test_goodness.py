@@ -169,8 +169,57 @@ def test_the_verdict_in_words(goodness, words):
 
 
 def test_a_fit_far_better_on_its_training_frames_is_said_to_overfit():
-    assert a_goodness(training=3.0).verdict.endswith("it overfits.")
-    assert "overfits" not in a_goodness(training=2.0).verdict
+    assert a_goodness(training=5.0).verdict.endswith("(5.00 nats): it overfits.")
+    assert "overfits" not in a_goodness(training=4.5).verdict
+
+
+class TestShiftedLabels:
+    """Chance is what labels shifted in time reach with the same encoder."""
+
+    def test_no_shift_of_the_real_labels_reaches_what_they_reach(self, real):
+        assert real.p == pytest.approx(0.01)
+        assert real.null_low < real.null_high < 0 < real.goodness
+        assert "p = 0.01" in real.verdict
+
+    def test_labels_that_mean_nothing_reach_no_more_than_their_shifts(self, simulation):
+        """p is not small; on several recordings it is spread over all values."""
+        found = [goodness_of(simulation, by(k), steps=30).p for k in (700, 1100, 1900, 2600)]
+        assert min(found) > 0.01
+        assert np.mean(found) > 0.15
+
+    def test_a_supervised_fit_is_tested_as_well(self, simulation):
+        assert goodness_of(simulation, shifted, mode="supervised").p > 0.01
+
+    def test_a_variable_too_slow_for_its_recording_gets_a_sentence_and_no_p(self, simulation):
+        def drift(z2):
+            return np.linspace(-1, 1, len(z2))[:, None]
+
+        slow = goodness_of(simulation, drift, steps=5)
+        assert math.isnan(slow.p)
+        assert slow.samples < 10
+        assert "too few to test this against chance" in slow.verdict
+
+    def test_what_is_there_but_does_not_hold_on_held_out_data_is_said_to_be_so(self):
+        found = a_goodness(goodness=-0.1, above_chance=False, p=0.01)
+        assert found.verdict.startswith("place leaves a trace in these cells, but")
+        assert found.verdict.endswith("its map means nothing.")
+
+    def test_a_file_written_before_there_was_a_test_is_read(self):
+        values = a_goodness(p=0.02).as_dict()
+        for name in ("p", "null_low", "null_high", "samples"):
+            del values[name]
+        old = Goodness.from_dict(values)
+        assert math.isnan(old.p)
+        assert old.verdict == a_goodness().verdict
+        assert not old.too_slow
+
+    def test_the_test_survives_its_file(self):
+        found = a_goodness(p=0.02, null_low=-0.3, null_high=-0.1, samples=40.0)
+        assert Goodness.from_dict(found.as_dict()) == found
+
+
+def by(frames):
+    return lambda z2: np.roll(z2, frames, axis=0)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +229,14 @@ def test_a_fit_far_better_on_its_training_frames_is_said_to_overfit():
 def test_above_chance_needs_a_margin_and_a_small_error(goodness, error, above):
     assert is_above_chance(goodness, error) is above
     assert is_above_chance(math.nan, error) is False
+
+
+@pytest.mark.parametrize(
+    ("goodness", "p", "above"),
+    [(1.0, 0.01, True), (1.0, 0.02, False), (0.01, 0.01, True), (0.001, 0.01, False)],
+)
+def test_shifted_labels_decide_where_they_could_be_tried(goodness, p, above):
+    assert is_above_chance(goodness, 5.0, p) is above
 
 
 def test_a_variable_known_in_too_few_blocks_cannot_be_judged_and_says_so(simulation):

@@ -95,6 +95,15 @@ def test_a_factor_at_chance_has_nothing_to_lose(search):
     assert search.chosen == both
 
 
+def test_where_all_factors_are_at_chance_time_decides(search):
+    lambdas = np.geomspace(LOWEST, HIGHEST, 60)
+    lost = list(1 / (1 + lambdas))
+    see(search, lambdas, nothing=list(np.linspace(0.01, -3, 60)), time=lost)
+    assert search.chosen == pytest.approx(1 / 9, rel=0.4)
+    see(search, lambdas, something=[1.0] * 60, time=lost)
+    assert search.chosen == pytest.approx(HIGHEST)
+
+
 def test_a_dip_while_much_is_learned_does_not_end_the_search(search):
     see(search, [0.01, 0.012, 0.015, 0.02], z2=[1.0, 1.0, 0.9, 0.7])
     assert not search.over

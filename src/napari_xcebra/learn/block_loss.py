@@ -41,6 +41,27 @@ class Blocks:
 
 
 @dataclass(frozen=True)
+class Size:
+    """How many pairs of each block are drawn.
+
+    Parameters
+    ----------
+    references, negatives : int
+    candidates : int
+        Frames at most, among which label neighbours are looked for.
+    """
+
+    references: int = 512
+    negatives: int = 512
+    candidates: int = 1_000_000
+
+    @property
+    def chance(self) -> float:
+        """InfoNCE of an encoder that knows nothing, log N."""
+        return float(np.log(self.negatives))
+
+
+@dataclass(frozen=True)
 class Pairs:
     """Frames of one block, their positive partners, and the negatives that all of them share."""
 
@@ -50,7 +71,7 @@ class Pairs:
 
 
 def draw_pairs(
-    part: Part, labels: Labels | None, among: Blocks, size: tuple[int, int], seed: int
+    part: Part, labels: Labels | None, among: Blocks, size: Size, seed: int
 ) -> list[Pairs]:
     """Pairs of every block that has some.
 
@@ -62,8 +83,6 @@ def draw_pairs(
     ----------
     labels : Labels or None
         None for the time part.
-    size : (references, negatives)
-        Of each block.
     """
     drawn = [_block_pairs(part, labels, among, b, size, seed) for b in among.where_known(labels)]
     return [pairs for pairs in drawn if pairs is not None]
@@ -74,7 +93,7 @@ def _block_pairs(
     labels: Labels | None,
     among: Blocks,
     block: int,
-    size: tuple[int, int],
+    size: Size,
     seed: int,
 ) -> Pairs | None:
     rng = np.random.default_rng([seed, block])
@@ -83,17 +102,22 @@ def _block_pairs(
         starts = among.frames.pairs(part.offset)
         inside, neighbours = starts[number[starts] == block], None
     else:
-        inside, neighbours = matched_inside(part, labels, among, block)
+        inside, neighbours = matched_inside(part, labels, among, block, size.candidates)
     elsewhere = anchors[number[anchors] != block]
     if len(inside) == 0 or len(elsewhere) == 0:
         return None
-    reference = inside[rng.integers(len(inside), size=size[0])]
+    reference = inside[rng.integers(len(inside), size=size.references)]
     positive = neighbours.draw(reference, rng) if neighbours else reference + part.offset
-    return Pairs(reference, positive, elsewhere[rng.integers(len(elsewhere), size=size[1])])
+    negative = elsewhere[rng.integers(len(elsewhere), size=size.negatives)]
+    return Pairs(reference, positive, negative)
 
 
 def matched_inside(
-    part: Part, labels: Labels, among: Blocks, block: int
+    part: Part,
+    labels: Labels,
+    among: Blocks,
+    block: int,
+    candidates: int = Size.candidates,
 ) -> tuple[np.ndarray, LabelNeighbours]:
     """References of one block that have label neighbours in the others, and how to find them."""
     anchors, offset = among.frames.anchors, part.offset
@@ -101,6 +125,7 @@ def matched_inside(
     starts = among.frames.pairs(offset)
     steps = starts[labels.known[starts] & labels.known[starts + offset]]
     elsewhere = known[among.number[known] != block]
+    elsewhere = elsewhere[:: -(-len(elsewhere) // candidates) or 1]
     inside = known[among.number[known] == block]
     neighbours = LabelNeighbours(labels, elsewhere, steps, offset)
     if len(steps) == 0 or len(elsewhere) == 0:

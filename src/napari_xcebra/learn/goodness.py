@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 
 from napari_xcebra.learn.block_loss import (
     Blocks,
+    Size,
     draw_pairs,
     labels_of,
     matched_inside,
     pair_losses,
 )
+from napari_xcebra.learn.chance import NAN, Chance, tested
 from napari_xcebra.learn.device import embedded
+from napari_xcebra.learn.labels import Labels
 from napari_xcebra.learn.parts import TIME, Part
 from napari_xcebra.learn.split import Frames
 from napari_xcebra.learn.training import Training
-from napari_xcebra.learn.verdict import Goodness
+from napari_xcebra.learn.verdict import LARGEST_P, Goodness
 from napari_xcebra.recording import InputError
 
-REFERENCES = 512
-"""References a block on which InfoNCE is measured, and negatives of each."""
+SIZE = Size()
+"""Pairs of each block on which InfoNCE is measured."""
+
+TEST_SIZE = Size(references=128, negatives=256, candidates=2000)
+"""Pairs of each block for the test against shifted labels, which measures it a hundred times."""
 
 
 @torch.no_grad()
@@ -71,19 +79,27 @@ def embed(training: Training, frames: np.ndarray) -> np.ndarray:
 def _contrastive_goodness(
     training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, seen: Blocks
 ) -> Goodness:
-    losses = _losses(training, part, embedding, unseen)
-    chance = float(np.log(REFERENCES))
-    mean, error = chance - float(losses.mean()), _standard_error(losses)
-    r2 = float("nan") if part.name == TIME else _decoded(training, part, embedding, unseen, seen)[0]
+    labels = labels_of(training, part)
+    losses = _losses(training, part, labels, embedding, unseen)
+    mean, error, r2, chance = SIZE.chance - float(losses.mean()), _standard_error(losses), NAN, None
+    if labels is not None:
+        r2 = _decoded(training, part, labels, embedding, unseen, seen)[0]
+
+        def reached(shifted: Labels) -> float:
+            few = _losses(training, part, shifted, embedding, unseen, TEST_SIZE)
+            return TEST_SIZE.chance - float(few.mean()) if len(few) else NAN
+
+        chance = tested(labels, training.segment, reached)
+    known = _losses(training, part, labels, embedding, seen)
     return Goodness(
         part.name,
         infonce=float(losses.mean()),
-        chance=chance,
+        chance=SIZE.chance,
         goodness=mean,
         error=error,
-        training=chance - float(_losses(training, part, embedding, seen).mean()),
+        training=SIZE.chance - float(known.mean()),
         r2=r2,
-        above_chance=is_above_chance(mean, error),
+        **_judged(mean, error, chance or Chance()),
     )
 
 
@@ -98,31 +114,57 @@ def _blocks(training: Training, part: Part, among: Blocks) -> np.ndarray:
     return blocks
 
 
-def is_above_chance(goodness: float, error: float) -> bool:
-    """Above chance by a margin that matters, and by more than its error explains."""
-    return goodness > 0.02 and goodness > 3 * error
+def is_above_chance(goodness: float, error: float, p: float = NAN) -> bool:
+    """Above chance by a margin that matters, and by more than chance explains.
+
+    What chance explains is what shifted labels reach; where they could not be tried (`p` is NaN),
+    the error over blocks has to do, with a wider margin.
+    """
+    if np.isnan(p):
+        return goodness > 0.02 and goodness > 3 * error
+    return goodness > 0.005 and p <= LARGEST_P
 
 
-def _losses(training: Training, part: Part, embedding: np.ndarray, among: Blocks) -> np.ndarray:
+def _judged(goodness: float, error: float, chance: Chance) -> dict[str, Any]:
+    return {
+        "above_chance": is_above_chance(goodness, error, chance.p),
+        "p": chance.p,
+        "null_low": chance.low,
+        "null_high": chance.high,
+        "samples": chance.samples,
+    }
+
+
+def _losses(
+    training: Training,
+    part: Part,
+    labels: Labels | None,
+    embedding: np.ndarray,
+    among: Blocks,
+    size: Size = SIZE,
+) -> np.ndarray:
     """InfoNCE in every block: (blocks,)."""
-    size, seed = (REFERENCES, REFERENCES), training.settings.seed
-    pairs = draw_pairs(part, labels_of(training, part), among, size, seed)
+    pairs = draw_pairs(part, labels, among, size, training.settings.seed)
     return pair_losses(training, part, pairs, embedding)
 
 
 def _decoded(
-    training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, seen: Blocks
+    training: Training,
+    part: Part,
+    labels: Labels,
+    embedding: np.ndarray,
+    unseen: Blocks,
+    seen: Blocks,
 ) -> tuple[float, np.ndarray]:
     """Held-out R² of a linear decoder, over all blocks and within each."""
-    labels = training.labels[part.name]
     targets, latents = labels.targets(), embedding[:, part.latents]
-    fitted, tested = (b.frames.anchors[labels.known[b.frames.anchors]] for b in (seen, unseen))
+    fitted, held = (b.frames.anchors[labels.known[b.frames.anchors]] for b in (seen, unseen))
     design = np.c_[np.ones(len(fitted)), latents[fitted]]
     weights, *_ = np.linalg.lstsq(design, targets[fitted], rcond=1e-6)
-    residual = targets[tested] - np.c_[np.ones(len(tested)), latents[tested]] @ weights
-    spread = targets[tested] - targets[fitted].mean(0)
+    residual = targets[held] - np.c_[np.ones(len(held)), latents[held]] @ weights
+    spread = targets[held] - targets[fitted].mean(0)
     squares, total = np.square(residual).sum(1), np.square(spread).sum(1)
-    blocks = [unseen.number[tested] == b for b in _blocks(training, part, unseen)]
+    blocks = [unseen.number[held] == b for b in unseen.where_known(labels)]
     each = np.array([1 - squares[b].sum() / total[b].sum() for b in blocks])
     return float(1 - squares.sum() / total.sum()), each
 
@@ -131,19 +173,24 @@ def _supervised_goodness(
     training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, seen: Blocks
 ) -> Goodness:
     """For regression InfoNCE has no meaning: R² takes its place, −½ log(1 − R²) its unit."""
-    r2, each = _decoded(training, part, embedding, unseen, seen)
-    known, _ = _decoded(training, part, embedding, seen, seen)
+    labels = training.labels[part.name]
+    r2, each = _decoded(training, part, labels, embedding, unseen, seen)
+    known, _ = _decoded(training, part, labels, embedding, seen, seen)
     nats = _nats(each)
     mean, error = float(nats.mean()), _standard_error(nats)
+
+    def reached(shifted: Labels) -> float:
+        return float(_nats(_decoded(training, part, shifted, embedding, unseen, seen)[1]).mean())
+
     return Goodness(
         part.name,
-        infonce=float("nan"),
-        chance=float("nan"),
+        infonce=NAN,
+        chance=NAN,
         goodness=mean,
         error=error,
         training=float(_nats(np.array(known))),
         r2=r2,
-        above_chance=is_above_chance(mean, error),
+        **_judged(mean, error, tested(labels, training.segment, reached)),
     )
 
 

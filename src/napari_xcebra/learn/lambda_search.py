@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from napari_xcebra.learn.block_loss import Blocks, Pairs, draw_pairs, labels_of, pair_losses
+from napari_xcebra.learn.block_loss import Blocks, Pairs, Size, draw_pairs, labels_of, pair_losses
 from napari_xcebra.learn.parts import TIME, Part
 from napari_xcebra.recording import InputError
 
@@ -40,8 +40,8 @@ ENOUGH = 4.0
 UNCERTAIN = 0.01
 """Nats by which goodness changes from look to look, whatever λ does."""
 
-SIZE = 512, 512
-"""References and negatives of each stretch that is set aside."""
+SIZE = Size()
+"""Pairs of each stretch that is set aside."""
 
 
 class LambdaSearch:
@@ -75,10 +75,10 @@ class LambdaSearch:
         blocks = Blocks(aside, stretch)
         drawn = {p.name: _drawn(training, p, blocks) for p in training.parts}
         drawn = {name: pairs for name, pairs in drawn.items() if len(pairs) > 1}
-        self.watched = [name for name in drawn if name != TIME] or list(drawn)
+        self.watched = list(drawn)
         if not self.watched:
             raise InputError("No factor can be watched.")
-        self.frames, self.pairs = _compact({name: drawn[name] for name in self.watched})
+        self.frames, self.pairs = _compact(drawn)
         self.looks: dict[str, list[float]] = {n: [] for n in ("step", "lambda", *self.watched)}
 
     def lambda_at(self, step: int) -> float:
@@ -106,9 +106,8 @@ class LambdaSearch:
             return {name: _nats(training, name, self.frames, embedding) for name in self.watched}
         scaled = (embedding * training.scale()).cpu().numpy()
         parts = {part.name: part for part in training.parts}
-        chance = float(np.log(SIZE[1]))
         return {
-            name: chance - float(pair_losses(training, parts[name], pairs, scaled).mean())
+            name: SIZE.chance - float(pair_losses(training, parts[name], pairs, scaled).mean())
             for name, pairs in self.pairs.items()
         }
 
@@ -120,12 +119,23 @@ class LambdaSearch:
         return (sums[last] - sums[first]) / (last - first)
 
     @property
+    def deciding(self) -> list[str]:
+        """Factors by which λ is chosen: those above chance, or time if there are none.
+
+        Time latents are for what is left over, and what they find may well be peculiar to the
+        training frames.
+        """
+        factors = [name for name in self.watched if name != TIME]
+        found = [name for name in factors if self.goodness(name).max() >= 2 * UNCERTAIN]
+        return found or [name for name in self.watched if name == TIME] or factors
+
+    @property
     def over(self) -> bool:
         """Whether λ is chosen: the loss of a factor is beyond doubt, or the steps are used up."""
         looked = self.looks["step"]
         if not looked or looked[-1] >= self.last:
             return bool(looked)
-        goodness = [self.goodness(name) for name in self.watched]
+        goodness = [self.goodness(name) for name in self.deciding]
         return any(each[-1] < bearable(each.max(), ENOUGH) for each in goodness)
 
     def borne_by(self, name: str) -> float:
@@ -143,14 +153,14 @@ class LambdaSearch:
     @property
     def chosen(self) -> float:
         """Highest λ that all factors bore."""
-        return min(self.borne_by(name) for name in self.watched)
+        return min(self.borne_by(name) for name in self.deciding)
 
     @property
     def reason(self) -> str:
         """What was chosen and why, in a sentence; empty while the search goes on."""
         if not self.over:
             return ""
-        first = min(self.watched, key=self.borne_by)
+        first = min(self.deciding, key=self.borne_by)
         if self.borne_by(first) == self.looks["lambda"][-1]:
             return f"λ is {self.chosen:.2g}, the highest that is tried: no factor gave way."
         return (

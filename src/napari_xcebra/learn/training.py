@@ -90,6 +90,7 @@ class Training:
         self, recording: Recording, factors: Factors | None, settings: FitSettings
     ) -> None:
         self.settings = settings
+        self.segment = recording.segment
         self.factors = as_factors(factors, settings)
         self.labels = factor_labels(recording, self.factors)
         longest = recording.n_frames // (4 * settings.blocks)
