@@ -22,7 +22,7 @@ def test_a_number_that_may_be_found_has_a_box_to_tick_and_a_number_beside_it(for
     with qtbot.waitSignal(form.changed):
         row.tick.click()
     assert row.number.native.isEnabled()
-    assert form.value.lambda_ == 3.0
+    assert form.value.lambda_ == 1.0
     row.number.value = 0.25
     assert form.value.lambda_ == 0.25
     row.tick.click()

@@ -44,14 +44,14 @@ class FitSettings:
     )
     steps: int = knob(600, "training steps", low=1, high=1_000_000, advanced=False)
     lambda_: float | Literal["auto"] = knob(
-        3.0,
+        "auto",
         "weight λ of the Jacobian penalty (Eq. 10): auto finds the highest at which InfoNCE stays "
         "at its minimum; 0 turns it off",
         low=0.0,
         high=100.0,
         title="λ",
         advanced=False,
-        number=3.0,
+        number=1.0,
     )
     seed: int = knob(0, "the same seed gives the same result", low=0, high=2**31 - 1)
     window: int = knob(1, "frames the encoder sees at once", low=1, high=200)
