@@ -28,7 +28,7 @@ def simulated(kind: str, number: int) -> tuple[Simulation, FitSettings]:
     """Recording of that kind and number, and settings to fit it with."""
     if kind == "box":
         d1 = 2 + number % 3
-        settings = FitSettings(lambda_=0.05, smoothing=0.0, time_latents=d1, steps=200, seed=number)
+        settings = FitSettings(smoothing=0.0, time_latents=d1, steps=200, seed=number)
         return box(d1=d1, frames=10_000, seed=number), settings
     if kind == "arena":
         simulation = arena(

@@ -296,3 +296,12 @@ def test_a_terminal_without_greek_letters_is_no_reason_to_fail(recording_file, m
     narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", narrow)
     assert main(["info", str(recording_file)]) == 0
+
+
+def test_several_seeds_tell_which_scores_stay(recording_file, tmp_path, capsys):
+    command = ["run", str(recording_file), *FACTORS, *TINY, "--seeds", "2", "--out", str(tmp_path)]
+    assert main(command) == 0
+    table = pd.read_csv(tmp_path / "stability.csv")
+    assert set(table["factor"]) == {"place", "direction", "time"}
+    assert table["stable"].dtype == bool
+    assert "cells are stable over 2 seeds" in capsys.readouterr().out

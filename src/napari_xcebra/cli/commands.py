@@ -81,7 +81,13 @@ def run(arguments: argparse.Namespace) -> None:
     frames_from(arguments.frames)  # a mistake there should not be found after training
     trained = _trained(arguments, recording)
     written = _write_fit(arguments, trained)
-    _attribute(arguments, trained, recording, _output(arguments), written)
+    result = _attribute(arguments, trained, recording, _output(arguments), written)
+    if arguments.seeds > 1:
+        from napari_xcebra.cli.repeated import stability
+
+        found = stability(arguments, recording, result)
+        _say(arguments, "", found.summary())
+        _say_written(arguments, [found.to_csv(_output(arguments) / "stability.csv")])
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -219,7 +225,7 @@ def _attribute(
     out: Path,
     written: list[Path] | None = None,
     truth: Mapping[str, np.ndarray] | None = None,
-) -> None:
+) -> Attribution:
     """Score the cells, write all that comes of it, and print the table."""
     from napari_xcebra.cli.report import factor_table
     from napari_xcebra.figures import painted_field
@@ -232,6 +238,7 @@ def _attribute(
     if result.significance is not None:
         _say(arguments, *(result.significance.how(factor) for factor in result.factors))
     _say_written(arguments, [out / "painted.png", *tables, *(written or [])])
+    return result
 
 
 def _scored(arguments: argparse.Namespace, trained: Fit, recording: Recording) -> Attribution:
@@ -312,6 +319,9 @@ WHAT = {
     "painted.png": "cells coloured by their score, a panel a factor",
     "attribution.csv": "score, z and selection of every cell for every factor",
     "attribution.npz": "the same for programs, per latent",
+    "stability.csv": "spread of score and rank of every cell over seeds, and what is stable",
+    "dimension.csv": "consistency between seeds for every number of latents",
+    "dimension.png": "the same as a picture",
     "methods.png": "rank correlations of all methods, and the rank of every cell by each",
     "methods.csv": "score and rank of every cell by every method and statistic",
     "statistics.csv": "single-cell statistics with their signs",

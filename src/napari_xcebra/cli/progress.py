@@ -73,6 +73,18 @@ def attribution_bar(
 
 
 @contextmanager
+def seeds_bar(arguments: argparse.Namespace) -> Iterator[Callable[[int, int], None]]:
+    """Progress bar of one fit after the other, in steps."""
+    with _bar(arguments, None, "step", "further fits") as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield show
+
+
+@contextmanager
 def comparison_bar(arguments: argparse.Namespace) -> Iterator[Callable[[str, int, int], None]]:
     """Progress bar of one attribution after the other, in frames."""
     with _bar(arguments, None, "frame") as bar:

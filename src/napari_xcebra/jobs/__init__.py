@@ -27,6 +27,7 @@ from napari_xcebra.jobs.tasks import (
     FitTask,
     OverTimeTask,
     SignificanceTask,
+    StabilityTask,
     StatisticsTask,
     Task,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "Job",
     "OverTimeTask",
     "SignificanceTask",
+    "StabilityTask",
     "Started",
     "StatisticsTask",
     "Task",

@@ -21,6 +21,7 @@ from napari_xcebra.recording import InputError, Recording
 if TYPE_CHECKING:
     from napari_xcebra.attribution.result import Attribution
     from napari_xcebra.attribution.single_cell import CellStatistics
+    from napari_xcebra.attribution.stability import Stability
     from napari_xcebra.attribution.stream import FrameChoice
     from napari_xcebra.learn.parts import Factors
     from napari_xcebra.learn.result import Fit
@@ -289,6 +290,34 @@ class StatisticsTask:
             return None
 
 
+@dataclass(frozen=True, eq=False)
+class StabilityTask:
+    """Train and attribute with several seeds; the result is a `Stability`, its fits in it."""
+
+    doing: ClassVar[str] = "Training with several seeds"
+    sparing: ClassVar[str] = FitTask.sparing
+
+    recording: Recording
+    factors: Factors | None = None
+    settings: FitSettings = field(default_factory=FitSettings)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    method: str = "inverted-neuron-gradient"
+
+    def run(self, report: Report) -> Stability | None:
+        """Train; if stopped, the seeds that are finished, or None if there are none."""
+        from napari_xcebra.attribution.stability import across_seeds
+
+        return across_seeds(
+            self.recording,
+            self.factors,
+            self.settings,
+            self.seeds,
+            self.method,
+            on_progress=FrameCount(report, "step"),
+            stop=report.stop,
+        )
+
+
 class Pace:
     """How long the rest will take, if it goes on as from the first report to the present one."""
 
@@ -305,7 +334,7 @@ class Pace:
 
 
 class FrameCount:
-    """Reports frames, or cells, done and in all."""
+    """Reports frames, cells or steps, done and in all."""
 
     def __init__(self, report: Report, unit: Unit = "frame") -> None:
         self._report, self._unit, self._pace = report, unit, Pace()

@@ -1,0 +1,210 @@
+"""Which scores stay when training is repeated with other seeds.
+
+Torch is imported where the fits are made, so that a window can show the outcome without it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from napari_xcebra.files import whole
+from napari_xcebra.recording import InputError, Recording
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution.result import Attribution
+    from napari_xcebra.attribution.stream import FrameChoice
+    from napari_xcebra.learn.parts import Factors
+    from napari_xcebra.learn.result import Fit
+    from napari_xcebra.learn.settings import FitSettings
+
+RANK_SPREAD = 0.25
+"""Share of all cells over which the ranks of a stable cell may be spread."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """Scores of every cell by fits that differ in their seed alone.
+
+    Parameters
+    ----------
+    method : str
+    factors : tuple of str
+    cell_ids : (cells,) int64
+    scores : (seeds, factors, cells) float32
+        NaN where a cell was not used.
+    seeds : tuple of int
+    fits : tuple of Fit
+        Those the scores come from.
+    """
+
+    method: str
+    factors: tuple[str, ...]
+    cell_ids: np.ndarray
+    scores: np.ndarray
+    seeds: tuple[int, ...]
+    fits: tuple[Fit, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, attributions: Sequence[Attribution]) -> Stability:
+        """Stability of attributions of one recording by one method, from different fits."""
+        first = attributions[0]
+        for other in attributions[1:]:
+            if (other.method, other.factors) != (first.method, first.factors) or not np.array_equal(
+                other.cell_ids, first.cell_ids
+            ):
+                raise InputError(
+                    "Stability compares fits that differ in their seed alone: these differ in "
+                    "method, factors or cells."
+                )
+        scores = [[each.score(factor) for factor in first.factors] for each in attributions]
+        fits = [each.fit for each in attributions if each.fit is not None]
+        return cls(
+            first.method,
+            first.factors,
+            first.cell_ids,
+            np.array(scores),
+            tuple(each.seed for each in attributions),
+            tuple(fits),
+        )
+
+    def score(self, factor: str) -> np.ndarray:
+        """Score by each fit: (seeds, cells)."""
+        if factor not in self.factors:
+            known = ", ".join(self.factors)
+            raise InputError(f"There is no factor {factor!r} here; there are: {known}.")
+        return self.scores[:, self.factors.index(factor)]
+
+    def z(self, factor: str) -> np.ndarray:
+        """Score standardised over cells, by each fit: (seeds, cells)."""
+        score = self.score(factor)
+        spread = np.nanstd(score, axis=1, keepdims=True)
+        return (score - np.nanmean(score, axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
+
+    def rank(self, factor: str) -> np.ndarray:
+        """Share of the cells that score lower, by each fit: (seeds, cells), from 0 to 1."""
+        score = self.score(factor)
+        ranks = rankdata(score, axis=1, nan_policy="omit") - 1
+        return ranks / np.maximum(np.nanmax(ranks, axis=1, keepdims=True), 1)
+
+    def consensus(self, factor: str) -> np.ndarray:
+        """Mean z over the fits: (cells,)."""
+        return self.z(factor).mean(0)
+
+    def stable(self, factor: str, threshold: float = 0.0) -> np.ndarray:
+        """Cells on which all fits agree: (cells,) bool.
+
+        Every fit finds the z of the cell on the same side of the threshold, and the cell keeps its
+        place: its ranks lie within a quarter of all cells. Cells without a score are not stable,
+        nor is any if there is one fit only.
+        """
+        z, rank = self.z(factor), self.rank(factor)
+        above = z > threshold
+        same_side = above.all(0) | ~above.any(0)
+        near = np.ptp(rank, axis=0) <= RANK_SPREAD
+        return same_side & near & ~np.isnan(z).any(0) & (len(z) > 1)
+
+    def agreement(self, factor: str) -> float:
+        """Mean rank correlation between the fits; NaN if there is one only."""
+        rank = self.rank(factor)
+        if len(rank) < 2:
+            return float("nan")
+        used = rank[:, ~np.isnan(rank).any(0)]
+        between = np.corrcoef(used)[np.triu_indices(len(rank), 1)]
+        return float(between.mean())
+
+    def table(self, factor: str, threshold: float = 0.0) -> pd.DataFrame:
+        """One row a ROI: cell, score, score_sd, z, z_sd, rank, rank_low, rank_high, stable.
+
+        Means over the fits, standard deviations, and the lowest and highest rank.
+        """
+        score, z, rank = self.score(factor), self.z(factor), self.rank(factor)
+        sd = 1 if len(score) > 1 else 0
+        return pd.DataFrame(
+            {
+                "cell": self.cell_ids,
+                "score": score.mean(0),
+                "score_sd": score.std(0, ddof=sd),
+                "z": z.mean(0),
+                "z_sd": z.std(0, ddof=sd),
+                "rank": rank.mean(0),
+                "rank_low": rank.min(0),
+                "rank_high": rank.max(0),
+                "stable": self.stable(factor, threshold),
+            }
+        )
+
+    def to_csv(self, path: str | os.PathLike[str], threshold: float = 0.0) -> Path:
+        """Write the tables of all factors, one below the other."""
+        tables = []
+        for factor in self.factors:
+            table = self.table(factor, threshold)
+            table.insert(1, "factor", factor)
+            tables.append(table)
+        with whole(path) as file:
+            pd.concat(tables).to_csv(file, index=False)
+        return Path(path)
+
+    def summary(self) -> str:
+        """How far the fits agree, a line a factor."""
+        if len(self.seeds) < 2:
+            return "One fit was finished: two or more are needed to tell what is stable."
+        lines = []
+        for factor in self.factors:
+            scored = int((~np.isnan(self.score(factor)).any(0)).sum())
+            lines.append(
+                f"{factor}: {int(self.stable(factor).sum())} of {scored} cells are stable over "
+                f"{len(self.seeds)} seeds (rank correlation {self.agreement(factor):.2f})."
+            )
+        return "\n".join(lines)
+
+
+def across_seeds(
+    recording: Recording,
+    factors: Factors | None,
+    settings: FitSettings,
+    seeds: Sequence[int],
+    method: str = "inverted-neuron-gradient",
+    *,
+    done: Sequence[Attribution] = (),
+    frames: FrameChoice = None,
+    aggregate: Literal["mean", "median", "max"] = "mean",
+    on_progress: Callable[[int, int], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Stability | None:
+    """Train and attribute once with each seed.
+
+    Parameters
+    ----------
+    recording, factors, settings
+        As `learn.fit` takes them; the seed of the settings is replaced.
+    seeds : sequence of int
+    method, frames, aggregate
+        As `attribute` takes them.
+    done : sequence of Attribution
+        By fits with other seeds, to count in.
+    on_progress : callable, optional
+        Called with the training steps done and in all, over all seeds.
+    stop : callable, optional
+        When it returns True, the seeds that are finished are all there is.
+
+    Returns
+    -------
+    Stability or None
+        None if it was stopped before the first fit was finished.
+    """
+    from napari_xcebra.attribution.aggregation import attribute
+    from napari_xcebra.learn.repeats import Repeat, fit_each
+
+    found = list(done)
+    repeats = [Repeat(factors, replace(settings, seed=seed)) for seed in seeds]
+    for trained in fit_each(recording, repeats, on_progress=on_progress, stop=stop):
+        found.append(attribute(trained, recording, method, frames=frames, aggregate=aggregate))
+    return Stability.of(found) if found else None
