@@ -47,13 +47,10 @@ class Size:
     Parameters
     ----------
     references, negatives : int
-    candidates : int
-        Frames at most, among which label neighbours are looked for.
     """
 
     references: int = 512
     negatives: int = 512
-    candidates: int = 1_000_000
 
     @property
     def chance(self) -> float:
@@ -102,7 +99,7 @@ def _block_pairs(
         starts = among.frames.pairs(part.offset)
         inside, neighbours = starts[number[starts] == block], None
     else:
-        inside, neighbours = matched_inside(part, labels, among, block, size.candidates)
+        inside, neighbours = matched_inside(part, labels, among, block)
     elsewhere = anchors[number[anchors] != block]
     if len(inside) == 0 or len(elsewhere) == 0:
         return None
@@ -113,11 +110,7 @@ def _block_pairs(
 
 
 def matched_inside(
-    part: Part,
-    labels: Labels,
-    among: Blocks,
-    block: int,
-    candidates: int = Size.candidates,
+    part: Part, labels: Labels, among: Blocks, block: int
 ) -> tuple[np.ndarray, LabelNeighbours]:
     """References of one block that have label neighbours in the others, and how to find them."""
     anchors, offset = among.frames.anchors, part.offset
@@ -125,7 +118,6 @@ def matched_inside(
     starts = among.frames.pairs(offset)
     steps = starts[labels.known[starts] & labels.known[starts + offset]]
     elsewhere = known[among.number[known] != block]
-    elsewhere = elsewhere[:: -(-len(elsewhere) // candidates) or 1]
     inside = known[among.number[known] == block]
     neighbours = LabelNeighbours(labels, elsewhere, steps, offset)
     if len(steps) == 0 or len(elsewhere) == 0:

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp
 
+from napari_xcebra.learn.block_loss import Blocks
 from napari_xcebra.learn.labels import Labels, correlation_time
 
 SHIFTS = 99
@@ -14,6 +17,9 @@ SHIFTS = 99
 
 LEAST_SAMPLES = 10
 """Independent samples below which nothing can be said: any two slow things look alike."""
+
+SAMPLED = 512
+"""Held-out frames on which shifted labels are tried."""
 
 NAN = float("nan")
 
@@ -69,3 +75,68 @@ def tested(labels: Labels, segment: np.ndarray, reached: Callable[[Labels], floa
 def shifted(labels: Labels, frames: int) -> Labels:
     """Labels moved by so many frames, the last ones to the beginning."""
     return replace(labels, **{n: np.roll(v, frames, axis=0) for n, v in vars(labels).items()})
+
+
+class Sample:
+    """Held-out frames among which goodness is measured anew for any labels, at little cost.
+
+    Only which pairs are positive depends on the labels; the similarities do not.
+
+    Parameters
+    ----------
+    frames : (n,) int64
+    similarity : (n, n) float
+        ψ between them.
+    among : Blocks
+        Held-out frames; partners come from other blocks.
+    offset : int
+        Frames over which the labels step.
+    """
+
+    def __init__(
+        self, frames: np.ndarray, similarity: np.ndarray, among: Blocks, offset: int
+    ) -> None:
+        block = among.number[frames]
+        self.frames, self.offset = frames, offset
+        self.same_block = block[:, None] == block
+        negatives = np.where(self.same_block, -np.inf, similarity)
+        elsewhere = (~self.same_block).sum(1)
+        # log N − InfoNCE of every pair that might be positive
+        self.nats = similarity - (logsumexp(negatives, axis=1) - np.log(elsewhere))[:, None]
+        self.starts = among.frames.pairs(offset)
+
+    @staticmethod
+    def of(among: Blocks) -> np.ndarray:
+        """Frames to take: evenly spaced, 512 or a few more at most."""
+        anchors = among.frames.anchors
+        return anchors[:: max(1, len(anchors) // SAMPLED)]
+
+    def goodness(self, labels: Labels) -> float:
+        """Log N − InfoNCE with positives by these labels; NaN if there are none."""
+        rng = np.random.default_rng(0)
+        known = labels.known[self.starts] & labels.known[self.starts + self.offset]
+        if not known.any():
+            return NAN
+        start = rng.choice(self.starts[known], size=len(self.frames))
+        target = labels.moved(self.frames, start, start + self.offset)
+        distance = self._distance(target, labels, rng)
+        positive = distance.argmin(1)
+        rows = np.flatnonzero(np.isfinite(distance.min(1)))
+        return float(self.nats[rows, positive[rows]].mean()) if len(rows) else NAN
+
+    def _distance(self, target: np.ndarray, labels: Labels, rng: np.random.Generator) -> np.ndarray:
+        """Of the labels of all frames from the targets, infinite where there can be no pair."""
+        if labels.is_discrete:
+            distance = rng.random(self.nats.shape)
+        else:
+            points = labels.points(self.frames)
+            # a trace of noise makes ties fall at random
+            points += rng.normal(scale=1e-4, size=points.shape)
+            distance = cdist(target, points, "sqeuclidean")
+        distance[self.same_block] = np.inf
+        if labels.n_codes > 1:
+            code = labels.code[self.frames]
+            distance[code[:, None] != code] = np.inf
+        missing = ~labels.known[self.frames]
+        distance[missing] = distance[:, missing] = np.inf
+        return distance

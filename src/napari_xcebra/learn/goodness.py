@@ -15,7 +15,7 @@ from napari_xcebra.learn.block_loss import (
     matched_inside,
     pair_losses,
 )
-from napari_xcebra.learn.chance import NAN, Chance, tested
+from napari_xcebra.learn.chance import NAN, Chance, Sample, tested
 from napari_xcebra.learn.device import embedded
 from napari_xcebra.learn.labels import Labels
 from napari_xcebra.learn.parts import TIME, Part
@@ -26,9 +26,6 @@ from napari_xcebra.recording import InputError
 
 SIZE = Size()
 """Pairs of each block on which InfoNCE is measured."""
-
-TEST_SIZE = Size(references=128, negatives=256, candidates=2000)
-"""Pairs of each block for the test against shifted labels, which measures it a hundred times."""
 
 
 @torch.no_grad()
@@ -84,12 +81,8 @@ def _contrastive_goodness(
     mean, error, r2, chance = SIZE.chance - float(losses.mean()), _standard_error(losses), NAN, None
     if labels is not None:
         r2 = _decoded(training, part, labels, embedding, unseen, seen)[0]
-
-        def reached(shifted: Labels) -> float:
-            few = _losses(training, part, shifted, embedding, unseen, TEST_SIZE)
-            return TEST_SIZE.chance - float(few.mean()) if len(few) else NAN
-
-        chance = tested(labels, training.segment, reached)
+        sample = _sample(training, part, embedding, unseen)
+        chance = tested(labels, training.segment, sample.goodness)
     known = _losses(training, part, labels, embedding, seen)
     return Goodness(
         part.name,
@@ -101,6 +94,13 @@ def _contrastive_goodness(
         r2=r2,
         **_judged(mean, error, chance or Chance()),
     )
+
+
+def _sample(training: Training, part: Part, embedding: np.ndarray, unseen: Blocks) -> Sample:
+    frames = Sample.of(unseen)
+    x = torch.as_tensor(embedding[frames], device=training.device)
+    similarity = training.cross(part, x, x).double().cpu().numpy()
+    return Sample(frames, similarity, unseen, part.offset)
 
 
 def _blocks(training: Training, part: Part, among: Blocks) -> np.ndarray:
@@ -141,10 +141,9 @@ def _losses(
     labels: Labels | None,
     embedding: np.ndarray,
     among: Blocks,
-    size: Size = SIZE,
 ) -> np.ndarray:
     """InfoNCE in every block: (blocks,)."""
-    pairs = draw_pairs(part, labels, among, size, training.settings.seed)
+    pairs = draw_pairs(part, labels, among, SIZE, training.settings.seed)
     return pair_losses(training, part, pairs, embedding)
 
 
