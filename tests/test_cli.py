@@ -19,8 +19,10 @@ import pytest
 from napari_xcebra import learn
 from napari_xcebra.attribution import METHODS, Attribution, method_notes
 from napari_xcebra.cli import flags, main
+from napari_xcebra.cli.repeated import counts_from
 from napari_xcebra.io import open_recording, save_recording
 from napari_xcebra.learn import Fit, FitSettings
+from napari_xcebra.recording import InputError
 from napari_xcebra.simulate import field
 
 TINY = ["--steps", "20", "--batch-size", "64", "--time-latents", "1", "--time-offset", "5"]
@@ -305,3 +307,26 @@ def test_several_seeds_tell_which_scores_stay(recording_file, tmp_path, capsys):
     assert set(table["factor"]) == {"place", "direction", "time"}
     assert table["stable"].dtype == bool
     assert "cells are stable over 2 seeds" in capsys.readouterr().out
+
+
+def test_a_number_of_latents_is_suggested_with_its_reason(recording_file, tmp_path, capsys):
+    command = ["dimension", str(recording_file), *FACTORS, *TINY[:4], "--time-offset", "5"]
+    command += ["--seeds", "2", "--try-time-latents", "1-2", "--out", str(tmp_path)]
+    assert main(command) == 0
+    table = pd.read_csv(tmp_path / "dimension.csv")
+    assert table["time_latents"].tolist() == [1, 2]
+    assert table["suggested"].sum() == 1
+    assert (tmp_path / "dimension.png").stat().st_size > 5000
+    assert "fits with different seeds agree best" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"), [("1-3", [1, 2, 3]), ("1,4", [1, 4]), ("2", [2]), ("", [])]
+)
+def test_numbers_are_typed_as_lists_and_ranges(text, counts):
+    assert counts_from(text, "--flag") == counts
+
+
+def test_a_number_that_is_none_gets_a_sentence():
+    with pytest.raises(InputError, match="not of the form"):
+        counts_from("some", "--flag")

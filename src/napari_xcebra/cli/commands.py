@@ -48,13 +48,13 @@ def fit(arguments: argparse.Namespace) -> None:
     recording = recording_from(arguments)
     trained = _trained(arguments, recording)
     written = _write_fit(arguments, trained)
-    _say(arguments, factor_table(trained), "", trained.summary(), *trained.notes)
-    _say_written(arguments, written)
+    say(arguments, factor_table(trained), "", trained.summary(), *trained.notes)
+    say_written(arguments, written)
 
 
 def attribute(arguments: argparse.Namespace) -> None:
     """Score the cells with a fit."""
-    out, loaded = _output(arguments), _loaded(arguments)
+    out, loaded = output_folder(arguments), _loaded(arguments)
     _attribute(arguments, loaded, recording_from(arguments), out)
 
 
@@ -65,14 +65,14 @@ def compare(arguments: argparse.Namespace) -> None:
     from napari_xcebra.cli.report import agreement_table
     from napari_xcebra.method_figure import methods_side_by_side
 
-    out, loaded, recording = _output(arguments), _loaded(arguments), recording_from(arguments)
+    out, loaded, recording = output_folder(arguments), _loaded(arguments), recording_from(arguments)
     variables = {part.name: part.variables for part in loaded.parts}
     statistics = cell_statistics(recording, variables, cells=loaded.inputs.columns(recording))
     found = side_by_side(_scored_by_all(arguments, loaded, recording), statistics)
     methods_side_by_side(found, out / "methods.png")
     tables = [found.to_csv(out / "methods.csv"), statistics.to_csv(out / "statistics.csv")]
-    _say(arguments, agreement_table(found), "", loaded.summary(), *statistics.notes)
-    _say_written(arguments, [out / "methods.png", *tables])
+    say(arguments, agreement_table(found), "", loaded.summary(), *statistics.notes)
+    say_written(arguments, [out / "methods.png", *tables])
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -81,13 +81,13 @@ def run(arguments: argparse.Namespace) -> None:
     frames_from(arguments.frames)  # a mistake there should not be found after training
     trained = _trained(arguments, recording)
     written = _write_fit(arguments, trained)
-    result = _attribute(arguments, trained, recording, _output(arguments), written)
+    result = _attribute(arguments, trained, recording, output_folder(arguments), written)
     if arguments.seeds > 1:
         from napari_xcebra.cli.repeated import stability
 
         found = stability(arguments, recording, result)
-        _say(arguments, "", found.summary())
-        _say_written(arguments, [found.to_csv(_output(arguments) / "stability.csv")])
+        say(arguments, "", found.summary())
+        say_written(arguments, [found.to_csv(output_folder(arguments) / "stability.csv")])
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -97,10 +97,10 @@ def demo(arguments: argparse.Namespace) -> None:
     from napari_xcebra.io import save_recording
     from napari_xcebra.simulate import field
 
-    out, settings = _output(arguments), settings_from(arguments)
+    out, settings = output_folder(arguments), settings_from(arguments)
     simulation = field(cells=arguments.cells, frames=arguments.frames, seed=settings.seed)
     recording = simulation.recording
-    _say(arguments, *recording.notes, "")
+    say(arguments, *recording.notes, "")
     arguments.resume = False
     trained = _trained(arguments, recording, simulation.factors, keep=False)
     written = [save_recording(recording, out / "recording.npz")]
@@ -109,7 +109,7 @@ def demo(arguments: argparse.Namespace) -> None:
     arguments.significance = False
     _attribute(arguments, trained, recording, out, written, simulation.truth)
     factors = " ".join(f"--factor {name}={','.join(v)}" for name, v in simulation.factors.items())
-    _say(
+    say(
         arguments,
         "",
         f"Look at {out / 'painted.png'} first. The same with your own recording:",
@@ -180,7 +180,7 @@ def _trained(
     from napari_xcebra import learn
     from napari_xcebra.cli.progress import interrupt_as_request, training_bar
 
-    out, settings = _output(arguments), settings_from(arguments)
+    out, settings = output_folder(arguments), settings_from(arguments)
     checkpoint = out / CHECKPOINT
     if keep and checkpoint.exists() and not arguments.resume:
         raise InputError(
@@ -213,7 +213,7 @@ def _trained(
 def _write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
     from napari_xcebra.figures import learning_curves
 
-    out = _output(arguments)
+    out = output_folder(arguments)
     learning_curves(trained, out / "learning.png")
     return [trained.save(out / FIT), out / "learning.png"]
 
@@ -233,11 +233,11 @@ def _attribute(
     result = _scored(arguments, trained, recording)
     tables = [result.to_csv(out / "attribution.csv"), result.to_npz(out / "attribution.npz")]
     painted_field(recording, result, out / "painted.png", truth)
-    _say(arguments, factor_table(trained, result, truth), "", trained.summary())
-    _say(arguments, *trained.notes, *result.notes)
+    say(arguments, factor_table(trained, result, truth), "", trained.summary())
+    say(arguments, *trained.notes, *result.notes)
     if result.significance is not None:
-        _say(arguments, *(result.significance.how(factor) for factor in result.factors))
-    _say_written(arguments, [out / "painted.png", *tables, *(written or [])])
+        say(arguments, *(result.significance.how(factor) for factor in result.factors))
+    say_written(arguments, [out / "painted.png", *tables, *(written or [])])
     return result
 
 
@@ -260,7 +260,7 @@ def _scored(arguments: argparse.Namespace, trained: Fit, recording: Recording) -
             if not arguments.significance:
                 return result
             seconds = attribution.seconds_to_test(trained, recording)
-            _say(arguments, f"Testing which cells are above chance: about {seconds:.0f} s.")
+            say(arguments, f"Testing which cells are above chance: about {seconds:.0f} s.")
             with attribution_bar(arguments, "testing") as bar:
                 tested = attribution.significance(
                     trained,
@@ -289,13 +289,13 @@ def _scored_by_all(
                 recording,
                 on_progress=bar,
                 stop=request,
-                on_failure=lambda method, why: _say(arguments, f"No {method}: {why}"),
+                on_failure=lambda method, why: say(arguments, f"No {method}: {why}"),
             )
         except AttributionStopped as stopped:
             raise Interrupted(f"{stopped} Nothing was written.") from stopped
 
 
-def _output(arguments: argparse.Namespace) -> Path:
+def output_folder(arguments: argparse.Namespace) -> Path:
     """Folder to write to; found wanting now rather than after an hour of training."""
     out = Path(arguments.out)
     nearest = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
@@ -306,7 +306,8 @@ def _output(arguments: argparse.Namespace) -> Path:
     return out
 
 
-def _say(arguments: argparse.Namespace, *lines: str) -> None:
+def say(arguments: argparse.Namespace, *lines: str) -> None:
+    """Print these lines, unless nothing is to be said."""
     if not arguments.quiet:
         for line in lines:
             print(worded(line, FLAGS))
@@ -328,7 +329,8 @@ WHAT = {
 }
 
 
-def _say_written(arguments: argparse.Namespace, written: list[Path]) -> None:
+def say_written(arguments: argparse.Namespace, written: list[Path]) -> None:
+    """Print what was written, and what it holds."""
     width = max(len(str(path)) for path in written)
     lines = [f"  {str(path).ljust(width)}  {WHAT[path.name]}" for path in written]
-    _say(arguments, "", "Written:", *lines)
+    say(arguments, "", "Written:", *lines)

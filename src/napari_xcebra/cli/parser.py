@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from napari_xcebra.cli import commands, decisions
+from napari_xcebra.cli import commands, decisions, repeated
 from napari_xcebra.cli.flags import (
     FACTORS_HELP,
     FLAGS,
@@ -121,6 +121,10 @@ def make_parser() -> argparse.ArgumentParser:
                               help="train with N seeds in all, from --seed on, and tell which "
                               "scores stay (default 1)")  # fmt: skip
         add_settings_flags(made)
+
+    sizes = command("dimension", repeated.dimension, training,
+                    "suggest a number of latents from the consistency between seeds")  # fmt: skip
+    repeated.add_flags(sizes)
 
     scoring = "FIT PATH [--behavior FILE] --out DIR [settings]"
     attribute = command("attribute", commands.attribute, scoring, "score the cells with a fit")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.attribution.comparison import Comparison
     from napari_xcebra.learn import Fit, Goodness
+    from napari_xcebra.learn.consistency import Dimensions
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -22,6 +23,20 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return "  ".join([first[0].ljust(first[1]), *(text.rjust(w) for text, w in others)])
 
     return "\n".join([line(header), "  ".join("─" * w for w in widths), *map(line, rows)])
+
+
+def dimension_table(dimensions: Dimensions) -> str:
+    """A row a number of latents: consistency between seeds."""
+    rows = [
+        [
+            d.words,
+            f"{d.mean:.3f} ± {d.error:.3f}",
+            str(len(d.r2)),
+            "←" * (d is dimensions.suggested),
+        ]
+        for d in dimensions.tried
+    ]
+    return table(["latents", "consistency R²", "pairs of seeds", ""], rows)
 
 
 def factor_table(
