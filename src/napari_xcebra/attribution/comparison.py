@@ -81,9 +81,14 @@ class Comparison:
     def correlations(self, factor: str) -> pd.DataFrame:
         """Spearman's ρ between each two, over the cells that have both."""
         scores = list(self.of(factor).values())
+        # ranks change nothing in ranks, and nearly all have the same cells: each is ranked once
+        places = [relative_ranks(one) for one in scores]
+        known = [np.isfinite(one) for one in scores]
         values = np.ones((len(scores), len(scores)))
         for i, j in zip(*np.tril_indices(len(scores)), strict=True):
-            values[i, j] = values[j, i] = rank_correlation(scores[i], scores[j])
+            same = np.array_equal(known[i], known[j])
+            pair = (places[i], places[j]) if same else (scores[i], scores[j])
+            values[i, j] = values[j, i] = (_pearson if same else rank_correlation)(*pair)
         return pd.DataFrame(values, index=list(self.of(factor)), columns=list(self.of(factor)))
 
     def table(self, factor: str) -> pd.DataFrame:
@@ -221,10 +226,15 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     both = np.isfinite(first) & np.isfinite(second)
     if both.sum() < 3:
         return float("nan")
-    ranks = np.stack([rankdata(first[both]), rankdata(second[both])])
-    if (ranks.std(1) == 0).any():
+    return _pearson(rankdata(first[both]), rankdata(second[both]))
+
+
+def _pearson(first: np.ndarray, second: np.ndarray) -> float:
+    """Pearson's r over what both have; NaN for fewer than three, and where one is constant."""
+    both = np.stack([first, second])[:, np.isfinite(first)]
+    if both.shape[1] < 3 or (both.std(1) == 0).any():
         return float("nan")
-    return float(np.corrcoef(ranks)[0, 1])
+    return float(np.corrcoef(both)[0, 1])
 
 
 def short_number(correlation: float) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
@@ -67,6 +69,7 @@ class MethodsWindow(QDialog):
         self.session = session
         self.computation = computation_of(session)
         self.statistics = statistics_of(session)
+        self._correlated: Mapping[str, np.ndarray] = {}
         self.setWindowTitle("Methods side by side")
         self.resize(1080, 680)
         self._make_parts()
@@ -149,10 +152,18 @@ class MethodsWindow(QDialog):
             "two rankings of the cells agree: Spearman's ρ, 1 where they are the same. Below, the "
             "rank of every cell by each.</p>"
         )
-        self.correlations.show_correlations(comparison.correlations(shown.factor))
+        self._show_correlations(comparison)
         self.table.show_ranking(self._ranking(comparison))
         self._show_selection()
         self._show_computation()
+
+    def _show_correlations(self, comparison: Comparison) -> None:
+        """Anew only for other rankings: a threshold that is dragged should not wait for them."""
+        factor = self.session.shown.factor
+        scores = comparison.of(factor)
+        if not _same(scores, self._correlated):
+            self._correlated = scores
+            self.correlations.show_correlations(comparison.correlations(factor))
 
     def _ranking(self, comparison: Comparison) -> Ranking:
         shown, opened = self.session.shown, self.session.current
@@ -189,3 +200,10 @@ class MethodsWindow(QDialog):
 
     def _show_theme(self, *_: Any) -> None:
         self.correlations.follow_theme(style_of(self.session.viewer.theme))
+
+
+def _same(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> bool:
+    """Whether two sets of scores are the same, cell by cell."""
+    return list(one) == list(other) and all(
+        np.array_equal(one[name], other[name], equal_nan=True) for name in one
+    )
