@@ -104,7 +104,9 @@ def tab_order(dock: QWidget) -> list[QWidget]:
     reached, widget = [], dock.nextInFocusChain()
     while widget is not dock:
         takes = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus) and widget.isEnabled()
-        if takes and isinstance(widget, CONTROLS) and dock.isAncestorOf(widget):
+        # the field inside a number box is reached as the box
+        inside = isinstance(widget.parentWidget(), QAbstractSpinBox | QComboBox)
+        if takes and not inside and isinstance(widget, CONTROLS) and dock.isAncestorOf(widget):
             reached.append(widget)
         widget = widget.nextInFocusChain()
     return [widget for widget in reached if widget.isVisibleTo(dock)]
