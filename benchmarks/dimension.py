@@ -1,6 +1,6 @@
 """How many latents: the 3 + 3 box model of the paper's App. C (Fig. 6c).
 
-python benchmarks/dimension.py [--frames 10000] [--steps 250] [--seeds 3]
+python benchmarks/dimension.py [--frames 10000] [--steps 200] [--seeds 3]
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ def main() -> None:
     """Compare seeds at every number of latents, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frames", type=int, default=10_000)
-    parser.add_argument("--steps", type=int, default=250)
+    parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--latents", type=int, nargs="+", default=[2, 3, 4])
     given = parser.parse_args()
     torch.set_num_threads(1)
     simulation = box(d1=3, d2=3, observed="z2", frames=given.frames, seed=0)
     settings = FitSettings(
-        steps=given.steps, batch_size=256, label_step=0.35, smoothing=0.0, warm_up=0.0
+        steps=given.steps, batch_size=128, learning_rate=0.01, label_step=0.35, smoothing=0.0
     )
     began = time.process_time()
     found = suggest_dimension(
@@ -44,7 +44,7 @@ def main() -> None:
     print(header("How many latents"))
     print(
         f"Box model with 3 hidden and 3 observed latents, {given.frames:,} frames, "
-        f"{given.steps} steps, batch 256, {given.seeds} seeds: consistency R² after affine "
+        f"{given.steps} steps, batch 128, {given.seeds} seeds: consistency R² after affine "
         "alignment, mean ± standard error over pairs of seeds. "
         f"{time.process_time() - began:.0f} s of processor time.\n"
     )

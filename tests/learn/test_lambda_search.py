@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from quick_settings import quick
 
-from napari_xcebra.learn import Training, fit
+from napari_xcebra.learn import Fit, Training, fit
 from napari_xcebra.learn.lambda_search import BORNE, HIGHEST, LOWEST, UNSEARCHED, LambdaSearch
 from napari_xcebra.simulate import box
 
@@ -117,11 +117,12 @@ def test_where_no_factor_gives_way_the_highest_lambda_is_taken_and_said(search):
     assert "no factor gave way" in search.reason
 
 
-def test_the_fit_says_what_was_chosen_and_why(simulation, trained):
+def test_the_fit_says_what_was_chosen_and_why(simulation, trained, tmp_path):
     done = fit(simulation.recording, simulation.factors, SETTINGS)
     assert done.lambda_ == done.history["lambda"][-1] == trained[0].search.chosen
-    assert trained[0].search.reason in done.notes
-    assert "z2 loses more than 10%" in " ".join(done.notes)
+    assert done.lambda_reason == trained[0].search.reason
+    assert "z2 loses more than 10%" in done.summary()
+    assert Fit.load(done.save(tmp_path)).lambda_reason == done.lambda_reason
 
 
 @pytest.mark.parametrize("mode", ["behavior", "time", "supervised"])
@@ -130,7 +131,7 @@ def test_every_mode_finds_a_lambda(simulation, mode):
     settings = quick(lambda_="auto", steps=40, mode=mode)
     done = fit(simulation.recording, factors, settings)
     assert LOWEST <= done.lambda_ <= HIGHEST
-    assert done.notes[0].startswith("λ is ")
+    assert done.lambda_reason.startswith("λ is ")
 
 
 def test_a_recording_too_short_to_set_frames_aside_says_so(simulation):

@@ -148,9 +148,18 @@ def test_a_description_that_is_not_of_a_fit_is_refused(folder, text):
 def test_a_description_with_a_part_missing_is_refused(folder):
     path = folder / "fit.json"
     about = json.loads(path.read_text(encoding="utf-8"))
-    for key in set(about) - {"kind", "format"}:
+    # fits were saved before λ was found by itself
+    for key in set(about) - {"kind", "format", "lambda_reason"}:
         path.write_text(json.dumps({k: v for k, v in about.items() if k != key}), encoding="utf-8")
         assert key in the_sentence(folder)
+
+
+def test_a_fit_saved_before_lambda_was_found_is_read(folder):
+    path = folder / "fit.json"
+    about = json.loads(path.read_text(encoding="utf-8"))
+    del about["lambda_reason"]
+    path.write_text(json.dumps(about), encoding="utf-8")
+    assert Fit.load(folder).lambda_reason == ""
 
 
 def test_a_folder_that_holds_no_fit_is_refused(tmp_path):

@@ -102,6 +102,7 @@ def finish(training: Training, source: str) -> Fit:
         source=source,
         versions=_versions(),
         notes=_notes(training),
+        lambda_reason="" if training.search is None else training.search.reason,
     )
 
 
@@ -109,7 +110,11 @@ def _notes(training: Training) -> tuple[str, ...]:
     notes: list[str] = []
     if training.step < training.settings.steps:
         notes.append(f"Stopped after {training.step} of {training.settings.steps} steps.")
-    notes += _lambda_notes(training)
+    if training.settings.lambda_ == "auto" and training.search is None:
+        notes.append(
+            f"The recording is too short to set frames aside, by which λ is found: {UNSEARCHED:g} "
+            "was used."
+        )
     frames = training.split.training.anchors
     frames = frames[:: max(1, len(frames) // 2000)]
     with torch.no_grad():
@@ -124,18 +129,6 @@ def _notes(training: Training) -> tuple[str, ...]:
     if short := note_on_length(length, training.inputs.smoothing):
         notes.append(short)
     return tuple(notes)
-
-
-def _lambda_notes(training: Training) -> list[str]:
-    """How λ was found, if it was to be found."""
-    if training.settings.lambda_ != "auto":
-        return []
-    if training.search is None:
-        return [
-            f"The recording is too short to set frames aside, by which λ is found: {UNSEARCHED:g} "
-            "was used."
-        ]
-    return [training.search.reason] if training.search.over else []
 
 
 def _versions() -> dict[str, str]:

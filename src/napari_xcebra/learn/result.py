@@ -59,6 +59,8 @@ class Fit:
     versions : mapping of str to str
     notes : tuple of str
         What the user should know about this run.
+    lambda_reason : str
+        Why λ is what it is, if it was found by the run.
     """
 
     settings: FitSettings
@@ -72,6 +74,7 @@ class Fit:
     source: str
     versions: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    lambda_reason: str = ""
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -124,8 +127,9 @@ class Fit:
             return embedded(self.encoder(), self.frame_data(recording), frames)
 
     def summary(self) -> str:
-        """Verdict of every factor, a line each."""
-        return "\n".join(goodness.verdict for goodness in self.goodness.values())
+        """Verdict of every factor, and how λ was found, a line each."""
+        lines = [goodness.verdict for goodness in self.goodness.values()]
+        return "\n".join(filter(None, [*lines, self.lambda_reason]))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write `fit.json` and the weights it names into a folder.
@@ -169,6 +173,7 @@ class Fit:
             "source": self.source,
             "versions": dict(self.versions),
             "notes": list(self.notes),
+            "lambda_reason": self.lambda_reason,
         }
 
     @classmethod
@@ -196,6 +201,7 @@ class Fit:
                 source=about["source"],
                 versions=about["versions"],
                 notes=tuple(about["notes"]),
+                lambda_reason=about.get("lambda_reason", ""),
             )
         except (OSError, SafetensorError, KeyError, TypeError, AttributeError) as error:
             raise InputError(

@@ -235,7 +235,7 @@ class TrainDock(QWidget):
     def _say_verdict(self, run: Run) -> None:
         goodness = run.fit.goodness.values()
         tone = "good" if all(g.above_chance for g in goodness) else "warning"
-        lines = [g.verdict for g in goodness]
+        lines = run.fit.summary().splitlines()
         if run.fit.notes:
             lines, tone = [*run.fit.notes, *lines], "warning"
         self.notice.say("\n".join(lines), tone)  # type: ignore[arg-type]

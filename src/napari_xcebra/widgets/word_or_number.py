@@ -42,7 +42,8 @@ class WordOrNumber(QWidget):
         number.changed.connect(lambda *_: self.changed.emit())
 
     def _follow(self) -> None:
-        self.number.native.setEnabled(not self.tick.isChecked())
+        # a number greyed out would be taken for the one in use
+        self.number.native.setHidden(self.tick.isChecked())
 
     @property
     def value(self) -> str | float:
