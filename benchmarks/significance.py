@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--recordings", type=int, default=20, help="of each kind")
     parser.add_argument("--frames", type=int, default=8000)
+    parser.add_argument("--all", type=int, default=7, help="of each kind with all quick candidates")
     parser.add_argument("--slow", type=int, default=2, help="of each kind with slow candidates")
     parser.add_argument("--keep", type=Path, help="file in which results are kept as they come")
     parser.add_argument("--table", action="store_true", help="print what is kept, measure nothing")
@@ -76,55 +78,68 @@ def main() -> None:
     found = []
     for number in range(given.recordings):
         for kind in KINDS:
-            outcomes = kept(
-                given.keep,
-                f"{kind} {number}",
-                lambda kind=kind, number=number: (
-                    None
-                    if given.table
-                    else list(measured(kind, number, given.frames, number < given.slow))
-                ),
-            )
+            which = (kind, number, given.frames, number < given.all, number < given.slow)
+            measure = partial(lambda *of: None if given.table else list(measured(*of)), *which)
+            outcomes = kept(given.keep, f"{kind} {number}", measure)
             found += [{"kind": kind, "number": number, **o} for o in outcomes or ()]
     report(found, given.frames)
 
 
-def measured(kind: str, number: int, frames: int, slow: bool) -> Iterator[dict[str, object]]:
-    """Outcomes of every candidate for every factor of one recording."""
+def measured(
+    kind: str, number: int, frames: int, others: bool, slow: bool
+) -> Iterator[dict[str, object]]:
+    """Outcomes of the candidates for every factor of one recording."""
     simulation, settings = simulated(kind, number, frames)
     recording = simulation.recording
     trained = fit(recording, simulation.factors, settings)
     strong = strong_cells(simulation, trained)
     behavior = tuple(part for part in trained.parts if part.name in simulation.factors)
-    tests = {null: significance(trained, recording, null=null) for null in ("trace", "remainder")}
-    tests["observed"] = significance(replace(trained, parts=behavior), recording)
+    tests = {"trace": significance(trained, recording)}
+    if others:
+        tests["remainder"] = significance(trained, recording, null="remainder")
+        tests["observed"] = significance(replace(trained, parts=behavior), recording)
     for part in behavior:
-        plain = significance(replace(trained, parts=(part,)), recording)
-        q = {name: test.q(part.name) for name, test in tests.items()} | {
-            "plain": plain.q(part.name)
-        }
+        q = {name: test.q(part.name) for name, test in tests.items()}
+        if others:
+            q["plain"] = significance(replace(trained, parts=(part,)), recording).q(part.name)
         if slow and part is behavior[-1]:
             q["decoys"] = by_decoys(simulation, settings, part.name)
             q["retrained"] = by_retraining(simulation, settings, trained, part.name)
         for candidate, values in q.items():
-            yield outcome(candidate, part.name, values, simulation.truth[part.name], strong)
+            yield outcome(candidate, part.name, values, simulation, strong)
 
 
 def outcome(
-    candidate: str, factor: str, q: np.ndarray, truth: np.ndarray, strong: dict[str, np.ndarray]
+    candidate: str,
+    factor: str,
+    q: np.ndarray,
+    simulation: Simulation,
+    strong: dict[str, np.ndarray],
 ) -> dict[str, object]:
     """What is found at q = 0.1, rightly and wrongly."""
+    truth = simulation.truth[factor]
     found, wanted = q <= LEVEL, truth & strong[factor]
     return {
         "candidate": candidate,
         "factor": factor,
         "found": int(found.sum()),
         "false": int((found & ~truth).sum()),
+        "lit": int((found & ~truth & lit_by(simulation, truth)).sum()),
         "true": int((found & truth).sum()),
         "carrying": int(truth.sum()),
         "strong": int(wanted.sum()),
         "strong found": int((found & wanted).sum()),
     }
+
+
+def lit_by(simulation: Simulation, carries: np.ndarray) -> np.ndarray:
+    """(cells,) bool, cells that share pixels with one that carries the factor."""
+    footprints = simulation.recording.footprints
+    if footprints is None:
+        return np.zeros(len(carries), bool)
+    pixel = footprints.row * footprints.shape[1] + footprints.column
+    lit = np.isin(pixel, pixel[carries[footprints.cell]])
+    return np.bincount(footprints.cell, lit, len(carries)) > 0
 
 
 def strong_cells(simulation: Simulation, trained: Fit) -> dict[str, np.ndarray]:
@@ -190,16 +205,17 @@ def report(found: list[dict], frames: int) -> None:
         f"and over strong ones (R² of the factor alone above {STRONG:g} given the true hidden "
         "state).\n"
     )
-    print(row("candidate", "kind", "recordings", "false", "power, strong", "power, all"))
-    print(row(*["---"] * 6))
+    titles = ("recordings", "false", "false, no light shared", "power, strong", "power, all")
+    print(row("candidate", "kind", *titles))
+    print(row(*["---"] * 7))
     for candidate in CANDIDATES:
         for kind in KINDS:
             _print_row((candidate, kind), [
                 o for o in found if o["candidate"] == candidate and o["kind"] == kind
             ])  # fmt: skip
     print("\nThe default by factor, and by how strongly variables go together:\n")
-    print(row("factor", "strength", "recordings", "false", "power, strong", "power, all"))
-    print(row(*["---"] * 6))
+    print(row("factor", "strength", *titles))
+    print(row(*["---"] * 7))
     ours = [o for o in found if o["candidate"] == "trace" and o["kind"] != "box"]
     for factor in ("place", "direction", "speed"):
         for place, strength in enumerate((0, 0.5, 1)):
@@ -212,15 +228,23 @@ def report(found: list[dict], frames: int) -> None:
 def _print_row(names: tuple[object, ...], chosen: list[dict]) -> None:
     if not chosen:
         return
-    each: dict[object, list[float]] = {}
-    for o in chosen:
-        each.setdefault((o["kind"], o["number"]), []).append(o["false"] / max(o["found"], 1))
-    means = np.array([np.mean(values) for values in each.values()])
-    error = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.nan
     strong = sum(o["strong found"] for o in chosen) / max(sum(o["strong"] for o in chosen), 1)
     power = sum(o["true"] for o in chosen) / sum(o["carrying"] for o in chosen)
-    false = f"{means.mean():.3f} ± {error:.3f}"
-    print(row(*names, len(means), false, f"{strong:.2f}", f"{power:.2f}"))
+    recordings = len({(o["kind"], o["number"]) for o in chosen})
+    false = [_false(chosen, but) for but in ("", "lit")]
+    print(row(*names, recordings, *false, f"{strong:.2f}", f"{power:.2f}"))
+
+
+def _false(chosen: list[dict], but: str) -> str:
+    """Mean false discovery proportion, without counting those of one cause."""
+    each: dict[object, list[float]] = {}
+    for o in chosen:
+        less = o[but] if but else 0
+        proportion = (o["false"] - less) / max(o["found"] - less, 1)
+        each.setdefault((o["kind"], o["number"]), []).append(proportion)
+    means = np.array([np.mean(values) for values in each.values()])
+    error = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.nan
+    return f"{means.mean():.3f} ± {error:.3f}"
 
 
 if __name__ == "__main__":

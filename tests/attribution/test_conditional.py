@@ -194,6 +194,29 @@ def test_what_noisy_latents_lack_is_found_from_the_cells_that_follow_the_state()
     assert found.weights[0, 0] == pytest.approx(best[1] / best[0], rel=0.2)
 
 
+def test_a_latent_that_is_but_a_copy_of_the_factor_is_left_out():
+    rng = np.random.default_rng(5)
+    speed = slow(rng)[:, 0]
+    noise = rng.normal(size=FRAMES)
+    sums = BlockSums.empty(1, 3, 40)
+    x = np.c_[np.ones(FRAMES), speed + 0.3 * noise, speed]
+    sums.add(0, x, speed[:, None] + rng.normal(size=(FRAMES, 40)))
+    found = shared_part([sums], np.array([0]), np.array([1]), np.array([2]))
+    assert (found.added(x[:, 1:2], x[:, 2:]) == 0).all()
+
+
+def test_what_was_visited_for_a_moment_does_not_spoil_another_block():
+    """A column that is hardly there while weights are found, and often where they are used."""
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(1000, 3)), rng.normal(size=(1000, 8))
+    x[:, 2] = 0
+    x[:2, 2], x[900:, 2] = 0.01, 1
+    sums = BlockSums.empty(BLOCKS, 3, 8)
+    for block in range(BLOCKS):
+        sums.add(block, x[block * 100 :][:100], y[block * 100 :][:100])
+    assert held_out_r2(sums).min() > -0.2
+
+
 def test_the_hidden_latents_of_the_box_are_found_in_the_cells_they_reach(trained, simulation):
     scored = attribute(trained, simulation.recording, METHOD)
     z2 = simulation.truth["z2"]

@@ -11,6 +11,8 @@ import numpy as np
 
 RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """Penalties to choose from, in variances of a column."""
+FAINT = 0.25
+"""Columns that change less than this share of the median are treated as if they changed so much."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,15 @@ class Centred:
 
     @property
     def spread(self) -> np.ndarray:
-        """Standard deviation of each column; infinite for one that does not change."""
-        variance = np.diag(self.xx)
-        return np.where(variance > 1e-10, np.sqrt(np.maximum(variance, 0)), np.inf)
+        """What each column is divided by: its standard deviation; infinite if it does not change.
+
+        A column that hardly changes, such as a spline at the edge of what was visited, is not
+        blown up: its weight would be drawn from a few frames and applied to many in another block.
+        """
+        spread = np.sqrt(np.maximum(np.diag(self.xx), 0))
+        changing = spread > 1e-5
+        least = FAINT * np.median(spread[changing]) if changing.any() else 1.0
+        return np.where(changing, np.maximum(spread, least), np.inf)
 
 
 def ridge_weights(sums: BlockSums, without: int | None, ridges: tuple[float, ...]) -> np.ndarray:

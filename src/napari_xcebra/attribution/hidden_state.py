@@ -25,6 +25,8 @@ GROUPS = 8
 KNOTS = np.array([-2.5, -1.0, 0.0, 1.0, 2.5])
 """Of the splines of a latent, in its standard deviations."""
 RIDGE = 1e-3
+COPY = 0.6
+"""Share of a latent's variance that a factor explains, from which on it is but a copy of it."""
 FEWEST_CELLS = 8
 """Cells a latent that are needed to find what it shares with a variable."""
 
@@ -109,6 +111,8 @@ def shared_part(
     SharedPart
         Nothing is added if there are too few cells to tell.
     """
+    if len(latents) == 0:
+        return SharedPart(np.zeros((len(tested), 0)), np.zeros(len(tested)), np.ones(0))
     columns = np.r_[others, latents, tested]
     moments = sums[0].of(columns).centred()
     own = moments.xx[len(others) :, len(others) :]
@@ -117,8 +121,12 @@ def shared_part(
     else:
         alpha = _lacking(sums, columns, len(latents), len(tested))
     combined = np.vstack([np.eye(len(latents)), alpha])
-    variance = (combined * (own @ combined)).sum(0)
-    return SharedPart(alpha, moments.mean_x[len(columns) - len(tested) :], np.sqrt(variance + 1e-9))
+    variance = (combined * (own @ combined)).sum(0) + 1e-9
+    left = np.diag(_left_over(_turned(own, len(latents)), len(latents)))
+    copies = left < (1 - COPY) * np.diag(own)[: len(latents)]
+    # beside a copy of itself a factor explains nothing, so that copies are left out
+    spread = np.where(copies, np.inf, np.sqrt(variance))
+    return SharedPart(alpha, moments.mean_x[len(columns) - len(tested) :], spread)
 
 
 def _lacking(
@@ -140,6 +148,12 @@ def _lacking(
     slope = _least_absolute(root[:, None] * (vectors[:, kept].T @ beta), gamma, 20 / frames)
     lacking: np.ndarray = vectors[:, kept] / root @ slope
     return lacking
+
+
+def _turned(covariance: np.ndarray, first: int) -> np.ndarray:
+    """Covariance with the first columns put last."""
+    order = np.roll(np.arange(len(covariance)), -first)
+    return covariance[order[:, None], order]
 
 
 def _left_over(covariance: np.ndarray, last: int) -> np.ndarray:
