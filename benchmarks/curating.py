@@ -80,7 +80,7 @@ def curated(cells: int, side: int) -> dict[str, list[float]]:
 def accept_above(dock, session, threshold: float) -> None:  # type: ignore[no-untyped-def]
     """Move the threshold and accept what is above."""
     session.shown = replace(session.shown, threshold=threshold)
-    dock.accept_above()
+    dock.deciding.accept_above()
 
 
 def timed(call: Callable[[], object], times: int) -> list[float]:

@@ -160,12 +160,12 @@ def test_what_was_decided_by_hand_wins_over_thresholds(dock):
     best = int(np.nanargmax(z))
     dock.walk.go_to(best)
     dock.act("reject")
-    dock.accept_above()
+    dock.deciding.accept_above()
     expected = np.where(z > 0, ACCEPTED, UNDECIDED)
     expected[best] = REJECTED
     np.testing.assert_array_equal(status(dock), expected)
     session.shown = replace(session.shown, threshold=1.0)
-    dock.accept_above()
+    dock.deciding.accept_above()
     expected = np.where(z > 1, ACCEPTED, UNDECIDED)
     expected[best] = REJECTED
     np.testing.assert_array_equal(status(dock), expected)
@@ -191,7 +191,7 @@ def test_blind_judging_leaves_no_score_to_be_seen_until_it_is_revealed(dock, qtb
     layer = next(x for x in viewer.layers if role_of(x) == "scores")
     dock.walk.choice = replace(dock.walk.choice, order="score")
     colors = layer.colormap.colors.copy()
-    dock.accept_above()
+    dock.deciding.accept_above()
     dock.judge_blind(True)
     qtbot.waitUntil(lambda: dock.card.scores.text() == "Scores are hidden", timeout=5_000)
     assert dock.walk.choice.order == "random"

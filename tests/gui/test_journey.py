@@ -65,7 +65,7 @@ def test_from_a_sample_to_a_saved_session_and_back(make_napari_viewer, qtbot, tm
 
     curate = dock(viewer, "Curate")
     before = session.shown
-    curate.accept_above()
+    curate.deciding.accept_above()
     curate.curations.act(lambda curation: curation.decide(np.flatnonzero(~above), "rejected"))
     name = curate.onwards.train_again()
     qtbot.waitUntil(lambda: painter_of(session).beside is not None, timeout=120_000)

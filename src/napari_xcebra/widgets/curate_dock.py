@@ -18,7 +18,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_xcebra.curation import UNDECIDED, Curation, Status, with_model
+from napari_xcebra.curation import UNDECIDED, Status, with_model
 from napari_xcebra.widgets.agreement_panel import AgreementPanel
 from napari_xcebra.widgets.area import area_of
 from napari_xcebra.widgets.cell_card import CellCard, DecisionRow, counts_in_words
@@ -32,6 +32,7 @@ from napari_xcebra.widgets.curation_keys import (
     keys_of_menus,
 )
 from napari_xcebra.widgets.curations import curations_of
+from napari_xcebra.widgets.deciding import deciding_of
 from napari_xcebra.widgets.empty_state import EmptyState
 from napari_xcebra.widgets.fold import Fold
 from napari_xcebra.widgets.journal_line import JournalLine
@@ -75,6 +76,7 @@ class CurateDock(QWidget):
         self.session = session_of(napari_viewer)
         self.curations = curations_of(self.session)
         self.walk = walk_of(self.session)
+        self.deciding = deciding_of(self.session)
         self.area = area_of(self.session)
         painter_of(self.session)
         self._make_parts()
@@ -147,14 +149,15 @@ class CurateDock(QWidget):
     def _connect_parts(self) -> None:
         self.empty.asked.connect(lambda name: open_dock(self.session.viewer, name))
         self.journal.named.connect(self._name_curator)
-        self.card.tag_toggled.connect(self.tag)
-        self.card.noted.connect(self.write_note)
+        self.card.tag_toggled.connect(self.deciding.tag)
+        self.card.tag_toggled.connect(self._later)  # also if the tag was refused
+        self.card.noted.connect(self.deciding.write_note)
         self.decide.asked.connect(self.act)
         self.queue.chosen.connect(self._choose_queue)
         self.queue.factor_chosen.connect(lambda name: self._show(factor=name, latent=None))
         self.queue.centering.connect(self._center)
         self.many.armed.connect(self._arm)
-        self.many.above.connect(self.accept_above)
+        self.many.above.connect(self.deciding.accept_above)
         # what is folded away is not computed
         self.blind_fold.button.clicked.connect(self._later)
         self.agreement.blind.connect(self.judge_blind)
@@ -174,6 +177,7 @@ class CurateDock(QWidget):
             (self.curations.said, self._say),
             (self.walk.moved, self._later),
             (self.walk.said, self._say),
+            (self.deciding.said, self._say),
             (retraining_of(session).said, self._say),
             (trainer_of(session).changed, self._later),
             (self.area.changed, self._later),
@@ -221,11 +225,11 @@ class CurateDock(QWidget):
         """Do what a key or a button of the table of keys stands for."""
         self.notice.clear()
         if name in DECISIONS:
-            self.decide_on(DECISIONS[name])
+            self.deciding.decide(DECISIONS[name])
         elif name in ("previous", "next"):
             self.walk.step(-1 if name == "previous" else 1)
         elif name in ("undo", "redo"):
-            self._step_in_time(name)
+            self.deciding.step_in_time(name)  # type: ignore[arg-type]
         elif name == "note":
             self.card.note.setFocus()
         elif name in ("lasso", "rectangle"):
@@ -233,66 +237,14 @@ class CurateDock(QWidget):
         elif name.startswith("tag "):
             number = int(name.removeprefix("tag "))
             if number <= len(self.tag_names):
-                self.tag(self.tag_names[number - 1])
+                self.deciding.tag(self.tag_names[number - 1])
 
     # ------------------------------------------------------------ what the user does
-
-    def decide_on(self, status: Status) -> None:
-        """Decide on the cell that is up, or on all that are selected, and go on."""
-        cells = self.walk.meant
-        if not len(cells):
-            self.walk.step_on()
-            return
-        change = self.curations.act(lambda curation: curation.decide(cells, status))
-        if self.curations.refused:
-            return
-        if len(cells) > 1 and change is not None:
-            self._say(change.sentence, "good", "")
-        self.walk.step_on()
-
-    def tag(self, name: str) -> None:
-        """Give the cells that are meant a tag, or take it away."""
-        cells = self.walk.meant
-        if len(cells):
-            self.curations.act(lambda curation: curation.tag(cells, name))
-        self._later()
-
-    def write_note(self, text: str) -> None:
-        """Put a note on the cell that is up."""
-        cell, curation = self.walk.cell, self.curations.current
-        if cell is not None and curation is not None and text != curation.note(cell):
-            self.curations.act(lambda curation: curation.write_note(cell, text))
-
-    def accept_above(self) -> None:
-        """Accept all cells above the threshold on which nobody decided."""
-        painted, shown = shown_map(self.session), self.session.shown
-        if painted is None:
-            return
-        selected = painted.selected(shown.threshold)
-        change = self.curations.act(
-            lambda curation: curation.decide_above(selected, shown.factor, shown.threshold)
-        )
-        if change is not None:
-            self._say(change.sentence, "good", "")
 
     def judge_blind(self, blind: bool) -> None:
         """Hide all scores, or reveal them."""
         self._show(blind=blind)
         self.blind_fold.unfolded = True
-
-    def _step_in_time(self, name: str) -> None:
-        curation = self.curations.current
-        if curation is None or not self.curations.is_open:
-            return
-        change = self.curations.act(Curation.undo if name == "undo" else Curation.redo)
-        if change is None:
-            if not self.curations.refused:
-                self._say(f"There is nothing to {name}.", "plain", "")
-            return
-        done = change.sentence.rstrip(".")
-        self._say(f"Undone: {done}." if name == "undo" else f"{done}, again.", "plain", "")
-        if len(change.cells) == 1:
-            self.walk.go_to(int(change.cells[0]))
 
     def _arm(self, form: Form | None) -> None:
         if form is not None and self.session.viewer.dims.ndisplay == 3:
@@ -336,9 +288,8 @@ class CurateDock(QWidget):
 
     def _begin(self) -> None:
         """Bring a cell up, if none is and nothing has to be chosen first."""
-        free = self.presence.now and self.walk.cell is None and not self.curations.offers
-        if free and self.walk.queue:
-            self.walk.step_on()
+        if self.presence.now and self.walk.cell is None and not self.curations.offers:
+            self.walk.begin()
 
     # ------------------------------------------------------------ what is shown
 

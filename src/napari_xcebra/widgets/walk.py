@@ -73,7 +73,7 @@ class Walk(OfSession):
         self._order: tuple[tuple[Any, ...], np.ndarray] | None = None
         self._queue: Queue | None = None
         session.selection_changed.connect(self._follow_selection)
-        session.recording_changed.connect(self._begin)
+        session.recording_changed.connect(self._start_over)
         session.shown_changed.connect(self._forget_queue)
         session.runs_changed.connect(self._forget_queue)
         self.curations.changed.connect(self._forget_queue)
@@ -194,6 +194,14 @@ class Walk(OfSession):
         self._fresh = False
         bring_into_view(self.session, cell, always=self.centering)
 
+    def begin(self) -> None:
+        """Bring up the first undecided cell of the queue, or its first."""
+        queue = self.queue
+        if queue is not None:
+            undecided = queue.with_keep(queue.keep & (self.status == UNDECIDED))
+            first = undecided.next()
+            self.go_to(queue.next() if first is None else first)
+
     def step(self, by: Literal[-1, 1]) -> None:
         """Go to the next cell of the queue or the one before."""
         queue = self.queue
@@ -234,7 +242,7 @@ class Walk(OfSession):
             self._cell = int(self.session.selection[0])
         self.moved.emit()
 
-    def _begin(self) -> None:
+    def _start_over(self) -> None:
         self._cell, self._fresh = None, True
         self._forget_queue()
 
