@@ -96,3 +96,10 @@ def test_the_rank_correlation_is_spearmans_with_ties_and_gaps():
 
 def _with_scores(attribution, scores):
     return replace(attribution, latent_scores=scores, cell_ids=np.arange(scores.shape[1]))
+
+
+def test_colours_of_shares_of_variance_begin_at_nothing_explained(attribution):
+    scores = np.tile(np.linspace(-0.02, 0.4, CELLS, dtype=np.float32), (len(attribution.parts), 1))
+    explained = replace(attribution, latent_scores=None, factor_scores=scores)
+    assert ScoreMap(explained, "place").limits[0] == 0
+    assert ScoreMap(explained, "place").scores.min() < 0

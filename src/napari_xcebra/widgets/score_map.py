@@ -114,6 +114,8 @@ class ScoreMap:
         low, high = self.span
         if high > low and self.known.any():
             high = float(np.percentile(self.scores[self.known], TOP))
+        if not self.attribution.has_latents:
+            low = max(low, 0.0)  # shares of variance: a little less than nothing is nothing
         return (low, high) if high > low else (low, low + 1.0)
 
     def within(self, low: float, high: float) -> np.ndarray:
