@@ -3,6 +3,7 @@
 import numpy as np
 
 from napari_xcebra.attribution.result import Attribution
+from napari_xcebra.attribution.tested import Significance
 from napari_xcebra.learn.inputs import Inputs
 from napari_xcebra.learn.parts import Factor, Part
 from napari_xcebra.learn.result import Fit
@@ -76,6 +77,17 @@ def scored_run(name="run 1", seed=0, created="2026-11-16T09:30:00"):
     )
     factors = {"place": Factor(["x", "y"]), "speed": Factor(["v"])}
     return Run(name, created, factors, fit, {METHOD: attribution})
+
+
+def scored_test():
+    """Test of those cells: q of place rises from cell to cell by 0.05, time could not be tested."""
+    q = np.full((len(PARTS), CELLS), np.nan, np.float32)
+    q[0] = 0.05 * np.arange(CELLS)
+    q[1] = 1
+    q[:, UNUSED] = np.nan
+    shortest = {"place": 8.0, "speed": 2.0}
+    impossible = {"time": "The unobserved state keeps its value for too long."}
+    return Significance(tuple(part.name for part in PARTS), q, q, 1000, shortest, impossible)
 
 
 def _goodness(factor):

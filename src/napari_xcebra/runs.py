@@ -14,7 +14,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.files import read_description, whole
 
 if TYPE_CHECKING:
-    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.attribution import Attribution, Significance
     from napari_xcebra.learn import Factor, Fit
     from napari_xcebra.recording import Recording
 
@@ -59,8 +59,28 @@ class Run:
         return ", ".join(words)
 
     def with_attribution(self, attribution: Attribution) -> Run:
-        """Copy with an attribution added, or replaced where the method is the same."""
+        """Copy with an attribution added, or replaced where the method is the same.
+
+        If the cells were tested against chance, it has that, too.
+        """
+        tested = self.significance
+        if tested is not None and tested.fits(attribution.factors, attribution.cell_ids):
+            attribution = attribution.with_significance(tested)
         return replace(self, attributions={**self.attributions, attribution.method: attribution})
+
+    @property
+    def significance(self) -> Significance | None:
+        """Test of the cells, if there was one: the same whatever the method."""
+        tested = (each.significance for each in self.attributions.values())
+        return next((test for test in tested if test is not None), None)
+
+    def with_significance(self, significance: Significance) -> Run:
+        """Copy whose attributions have p and q; they are saved with them."""
+        tested = {
+            method: each.with_significance(significance)
+            for method, each in self.attributions.items()
+        }
+        return replace(self, attributions=tested)
 
     def save(self, folder: str | PathLike[str]) -> Path:
         """Write the run to a folder of its own; ``run.json`` comes last, so that it is whole."""

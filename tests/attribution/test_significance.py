@@ -105,10 +105,13 @@ def test_too_slow_a_variable_gets_a_sentence_and_no_q(tested):
     with pytest.raises(
         InputError, match=r"Factor 'speed' keeps its value for about .* fewer than 10"
     ):
-        significance(untrained, ramp)
-    assert np.isfinite(
-        significance(untrained, ramp, factors=["place"], shifts=100).q("place")
-    ).all()
+        significance(untrained, ramp, factors=["speed"])
+    # unless it is asked for, it does not keep the others from being tested
+    some = significance(untrained, ramp, shifts=100)
+    assert np.isfinite(some.q("place")).all() and np.isnan(some.q("speed")).all()
+    assert "Factor 'speed' keeps its value" in some.how("speed")
+    assert some.in_short("speed") == ""
+    assert "100 shifts" in some.in_short("place")
 
 
 def test_too_few_frames_for_the_shifts_get_a_sentence(tested):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scored import CELLS, METHOD, UNUSED, scored_recording, scored_run
+from scored import CELLS, METHOD, UNUSED, scored_recording, scored_run, scored_test
 
 from napari_xcebra.widgets.ranking import CellColumn, Ranking, RowFilter
 from napari_xcebra.widgets.score_map import ScoreMap
@@ -42,6 +42,20 @@ def test_filters_keep_what_they_say(ranking, painted):
     assert UNUSED not in accepted and len(accepted) == CELLS - 1
     selected = ranking.rows("rank", descending=False, shown=RowFilter(selected_only=True))
     assert set(selected) == set(np.flatnonzero(painted.selected(0.5)))
+
+
+def test_cells_that_were_tested_have_a_column_of_q_and_are_filtered_by_it(ranking):
+    assert "q" not in ranking.titles
+    few = RowFilter(q_limit=0.26)
+    assert len(ranking.rows("rank", descending=False, shown=few)) == CELLS  # nothing to go by
+    tested = scored_run().with_significance(scored_test()).attributions[METHOD]
+    place, time = (
+        Ranking.of(scored_recording(), ScoreMap(tested, factor), 0.0)
+        for factor in ("place", "time")
+    )
+    assert place.text("q", 2) == "0.100" and place.text("q", UNUSED) == ""
+    assert list(place.rows("q", descending=False, shown=few)) == [0, 1, 2, 3, 4]
+    assert "q" not in time.titles  # it could not be tested
 
 
 @pytest.mark.parametrize(

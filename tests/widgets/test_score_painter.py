@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from napari.components import ViewerModel
-from scored import AT_CHANCE, CELLS, METHOD, UNUSED, scored_recording, scored_run
+from scored import AT_CHANCE, CELLS, METHOD, UNUSED, scored_recording, scored_run, scored_test
 
 from napari_xcebra.widgets.layers import KEY, role_of
 from napari_xcebra.widgets.painting import UNUSED as GREY
@@ -52,6 +52,22 @@ def test_a_layer_is_made_when_a_factor_is_first_shown(session, viewer):
     np.testing.assert_allclose(colors(layer)[UNUSED], GREY, atol=1e-6)
     assert colors(layer)[brightest] == pytest.approx((0.993, 0.906, 0.144, 1), abs=0.01)
     assert not layer.editable
+
+
+def test_cells_that_are_no_more_than_chance_fade_if_asked_to(session):
+    show(session, run="run 1", factor="place", q_only=True, q_limit=0.26)
+    layer = painter_of(session).layer
+    assert (colors(layer)[:, 3] > 0.5).sum() >= CELLS - 1  # nothing is known of chance yet
+    session.replace_run("run 1", session.shown_run.with_significance(scored_test()))
+    found = [cell for cell in range(CELLS) if cell != UNUSED and colors(layer)[cell, 3] == 1]
+    assert found == [0, 1, 2, 3, 4]
+    assert layer.features["q"][3] == pytest.approx(0.1)
+    show(session, q_limit=0.06)
+    assert (colors(layer)[[0, 1, 2], 3] == 1).tolist() == [True, True, False]
+    show(session, blind=True)
+    assert layer.features["q"].isna().all()
+    show(session, blind=False)
+    assert layer.features["q"][3] == pytest.approx(0.1)
 
 
 def test_switching_hides_our_other_maps_and_never_the_users_layers(session, viewer):

@@ -23,6 +23,12 @@ _NOTES = {
 }
 
 
+WHICH_FIRST = (
+    "Look at the inverted neuron gradient first; where variables go together, or the recording is "
+    "short, conditional encoding is the map that stays right."
+)
+"""What to tell somebody who chooses among the methods."""
+
 METHODS = tuple(_NOTES)
 """Names of the methods, the default first; a test holds them to those that can be computed."""
 

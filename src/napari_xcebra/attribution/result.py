@@ -148,8 +148,8 @@ class Attribution:
 
     def with_significance(self, significance: Significance) -> Attribution:
         """Copy with p and q of the same cells and factors; tables then have them as well."""
-        cells = significance.p_values.shape[1]
-        if significance.factors != self.factors or cells != len(self.cell_ids):
+        if not significance.fits(self.factors, self.cell_ids):
+            cells = significance.p_values.shape[1]
             raise InputError(
                 f"The test is of {cells} cells for {', '.join(significance.factors)}, and this "
                 f"attribution of {len(self.cell_ids)} for {', '.join(self.factors)}: a test of "

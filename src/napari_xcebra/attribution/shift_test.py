@@ -9,7 +9,6 @@ together. `benchmarks/significance.py` has the evidence, and what else was tried
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -58,7 +57,7 @@ def significance(
     recording : Recording
         The one the fit was trained on, or another of the same cells.
     factors : sequence of str, optional
-        Factors to test; if not given all, time only if it is fast enough.
+        Factors to test; if not given all that can be. Of the others the result says why not.
     shifts : int
         Shifts in time to compare with; p is 1 / (shifts + 1) or more.
     frames : slice, (n,) int or (frames,) bool, optional
@@ -89,18 +88,13 @@ def significance(
     if null not in get_args(Null):
         raise InputError(f"null is {null!r}: one of {', '.join(get_args(Null))} is needed.")
     names = [part_named(name, fit.parts).name for name in factors or fit.factors]
-    optional = () if factors else (TIME,)
     stream = make_stream(fit, recording, frames)
     watch = Watch(len(stream.frames), on_progress, stop, ENCODING_SHARE)
     encoding = make_encoding(stream, watch)
     sums = encoding.sums(encoding.rows, watch)
     watch.share = 1 - ENCODING_SHARE
-    plans = {name: _plan(encoding, name, int(shifts)) for name in names if name not in optional}
-    if TIME in names and TIME in optional:
-        # nobody chose the unobserved state: if it is too slow, the others can still be tested
-        with suppress(InputError):
-            plans[TIME] = _plan(encoding, TIME, int(shifts))
-    names = [name for name in names if name in plans]
+    plans, impossible = _plans(encoding, names, int(shifts), all_needed=factors is not None)
+    names = list(plans)
     p = np.full((len(fit.parts), len(fit.inputs.cell_ids)), np.nan)
     for group, cells in enumerate(encoding.groups):
         left = left_over(encoding, sums[group], group, names, null)
@@ -118,6 +112,7 @@ def significance(
         q_values=spread_out(np.array([_q(row) for row in p]), fit, recording),
         shifts=int(shifts),
         shortest={name: float(plan[0] / recording.rate) for name, plan in plans.items()},
+        impossible=impossible,
     )
 
 
@@ -200,6 +195,23 @@ def _whitened(columns: np.ndarray) -> np.ndarray:
     scale = np.sqrt(values + TEST_RIDGE * max(values.mean(), 1e-12))
     whitened: np.ndarray = centred @ (vectors / scale).astype(np.float32)
     return whitened
+
+
+def _plans(
+    encoding: Encoding, factors: Sequence[str], shifts: int, *, all_needed: bool
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Shifts of each factor that can be tested, and why the others cannot."""
+    plans: dict[str, np.ndarray] = {}
+    impossible: dict[str, str] = {}
+    for name in factors:
+        try:
+            plans[name] = _plan(encoding, name, shifts)
+        except InputError as error:
+            impossible[name] = str(error)
+            # the unobserved state was chosen by nobody: alone it is not what was asked for
+            if all_needed or set(factors) - {TIME} <= set(impossible):
+                raise
+    return plans, impossible
 
 
 def _plan(encoding: Encoding, factor: str, shifts: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +34,8 @@ class Significance:
         Shifts in time that the p-values come from.
     shortest : mapping of str to float
         Shortest shift of each factor that was tested, in seconds.
+    impossible : mapping of str to str
+        Of factors that cannot be tested, why, in a sentence.
     """
 
     factors: tuple[str, ...]
@@ -41,6 +43,7 @@ class Significance:
     q_values: np.ndarray
     shifts: int
     shortest: Mapping[str, float]
+    impossible: Mapping[str, str] = field(default_factory=dict)
 
     def p(self, factor: str) -> np.ndarray:
         """(cells,) float32, NaN where not tested."""
@@ -51,14 +54,25 @@ class Significance:
         return self.q_values[self._row(factor)]
 
     def how(self, factor: str) -> str:
-        """How it was computed, in a sentence."""
+        """How it was computed, or why not, in a sentence."""
         if factor not in self.shortest:
-            return f"{factor} was not tested."
+            return self.impossible.get(factor, f"{factor} was not tested.")
         return (
             f"q (Benjamini–Hochberg over cells): what {factor} adds to everything else, compared "
             f"with {self.shifts} shifts of the traces by {self.shortest[factor]:.0f} s or more, "
             "which keep the time scale of traces and variables."
         )
+
+    def in_short(self, factor: str) -> str:
+        """How it was computed, in a line; empty if it was not."""
+        if factor not in self.shortest:
+            return ""
+        least = f"{self.shortest[factor]:.0f} s or more"
+        return f"Compared with {self.shifts} shifts of the traces by {least}."
+
+    def fits(self, factors: tuple[str, ...], cell_ids: np.ndarray) -> bool:
+        """Whether it is of so many cells, and of these factors."""
+        return self.factors == factors and self.p_values.shape[1] == len(cell_ids)
 
     def _row(self, factor: str) -> int:
         if factor not in self.factors:
@@ -72,6 +86,7 @@ class Significance:
             "factors": list(self.factors),
             "shifts": self.shifts,
             "shortest": dict(self.shortest),
+            "impossible": dict(self.impossible),
         }
 
     @classmethod
@@ -80,7 +95,12 @@ class Significance:
     ) -> Significance:
         """From a file."""
         return cls(
-            tuple(about["factors"]), p_values, q_values, about["shifts"], dict(about["shortest"])
+            tuple(about["factors"]),
+            p_values,
+            q_values,
+            about["shifts"],
+            dict(about["shortest"]),
+            dict(about.get("impossible", {})),
         )
 
 

@@ -163,6 +163,7 @@ class CellTable(QWidget):
         layout.addLayout(row)
         layout.addWidget(self.view, 1)
         self._marked = np.zeros(0, np.int64)
+        self._q_limit: float | None = None
         self.search.textChanged.connect(self._filter)
         self.accepted_only.toggled.connect(self._filter)
         self.selected_only.toggled.connect(self._filter)
@@ -175,6 +176,12 @@ class CellTable(QWidget):
         self.model.show_ranking(ranking, colors)
         if ranking is not None and ranking.titles != before:
             self.view.size_columns()
+
+    def limit_q(self, limit: float | None) -> None:
+        """Show only cells with a q up to a limit; None for all."""
+        if limit != self._q_limit:
+            self._q_limit = limit
+            self._filter()
 
     def mark(self, cells: np.ndarray) -> None:
         """Mark rows, and scroll to the first; nothing is reported."""
@@ -198,10 +205,8 @@ class CellTable(QWidget):
         self.view.copy(self.view.marked_cells())
 
     def _filter(self) -> None:
-        shown = RowFilter(
-            self.search.text(), self.accepted_only.isChecked(), self.selected_only.isChecked()
-        )
-        self.model.filter(shown)
+        accepted, selected = self.accepted_only.isChecked(), self.selected_only.isChecked()
+        self.model.filter(RowFilter(self.search.text(), accepted, selected, self._q_limit))
 
     def _mark_again(self) -> np.ndarray:
         """Mark what is marked: the rows were arranged anew, or other cells are."""

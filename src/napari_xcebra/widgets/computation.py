@@ -68,6 +68,7 @@ class Computation(OfSession):
         super().__init__(session)
         self._waiting: list[Work] = []
         self._job: Job | None = None
+        self.current: Work | None = None
         self.title = ""
         self.started = False
         self.progress: Advanced | None = None
@@ -76,6 +77,10 @@ class Computation(OfSession):
     def busy(self) -> bool:
         """Whether it is under way, or waits for its turn."""
         return self._job is not None
+
+    def awaits(self, work: Work | None) -> bool:
+        """Whether this is under way, or waits for its turn."""
+        return work is not None and (work is self.current or work in self._waiting)
 
     @property
     def waiting(self) -> int:
@@ -107,7 +112,7 @@ class Computation(OfSession):
 
     def _begin(self) -> None:
         if self._waiting:
-            work = self._waiting.pop(0)
+            self.current = work = self._waiting.pop(0)
             self.title, self.started, self.progress = work.title, False, None
             self._job = self.session.worker.submit(work.task)
             listen(self._job.events(), lambda event: self._on(event, work))
@@ -121,7 +126,7 @@ class Computation(OfSession):
         if isinstance(event, Started | Advanced):
             self.changed.emit()
             return
-        self._job = None
+        self._job = self.current = None
         if isinstance(event, Finished) and event.result is not None:
             work.keep(event.result)
         elif isinstance(event, Failed):

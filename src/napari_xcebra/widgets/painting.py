@@ -82,7 +82,7 @@ def score_layer(
     A factor at chance is painted grey and says so in its name: its scores would look like a map
     and mean nothing. `labels` saves drawing the label image anew, where there is one already.
     """
-    scores = attribution.score(factor)
+    scores, tested = attribution.score(factor), attribution.significance
     chance = attribution.at_chance(factor)
     title = name or f"{factor} · {attribution.method}"
     layer = Labels(
@@ -94,6 +94,7 @@ def score_layer(
             score=scores,
             z=attribution.z(factor),
             selected=attribution.selected(factor),
+            **({"q": tested.q(factor)} if tested and factor in tested.shortest else {}),
         ),
         metadata=metadata(
             "scores",

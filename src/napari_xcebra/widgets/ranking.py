@@ -76,6 +76,12 @@ _ABOUT: dict[str, tuple[str, str, int]] = {
     "name": ("Name that the source gives the cell.", "", 12),
     "score": ("How much the cell carries the factor.", "#.4g", 8),
     "z": ("Score in standard deviations above the mean of the cells.", ".2f", 6),
+    "q": (
+        "Lower is surer: among the cells with this q or a lower one, this share is expected to be "
+        "there by chance. Of the factor as a whole.",
+        ".3f",
+        7,
+    ),
     "selected": ("Whether z is above the threshold.", "", 9),
     "accepted": ("Whether it counts as a cell.", "", 9),
 }
@@ -93,11 +99,14 @@ class RowFilter:
     text : str
         Beginning of an id, or part of a name; several, separated by commas or blanks.
     accepted_only, selected_only : bool
+    q_limit : float, optional
+        Of cells that were tested, those with a q up to this.
     """
 
     text: str = ""
     accepted_only: bool = False
     selected_only: bool = False
+    q_limit: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +135,8 @@ class Ranking:
         if "name" in recording.cells:
             columns["name"] = np.asarray(recording.cells["name"]).astype(str)
         columns |= {"score": painted.scores, "z": painted.z}
+        if painted.q is not None:
+            columns["q"] = painted.q
         columns["selected"] = painted.selected(threshold)
         columns["accepted"] = np.asarray(recording.accepted if accepted is None else accepted)
         return cls({name: _known_column(name, values) for name, values in columns.items()})
@@ -175,6 +186,8 @@ class Ranking:
             passes &= self.columns["accepted"].values
         if shown.selected_only:
             passes &= self.columns["selected"].values
+        if shown.q_limit is not None and "q" in self.columns:
+            passes &= self.columns["q"].values <= shown.q_limit
         wanted = shown.text.replace(",", " ").casefold().split()
         if wanted:
             passes &= np.logical_or.reduce([self._matches(text) for text in wanted])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from napari_xcebra.recording import Recording
     from napari_xcebra.runs import Run
     from napari_xcebra.widgets.session import Session
+    from napari_xcebra.widgets.shown import Shown
 
 TOP = 99.0
 """Percentile of the scores at the upper end of the colours: a single cell must not darken all."""
@@ -55,9 +56,23 @@ class ScoreMap:
 
     @cached_property
     def q(self) -> np.ndarray | None:
-        """(cells,) float64 q-values; None if the factor has not been tested against chance."""
-        table = self.attribution.table(self.factor)
-        return np.asarray(table["q"], np.float64) if "q" in table else None
+        """(cells,) float32 q-values; None if the factor has not been tested against chance."""
+        tested = self.attribution.significance
+        if tested is None or self.factor not in tested.shortest:
+            return None
+        return tested.q(self.factor)  # as it was computed: 0.1 must not be above 0.1
+
+    def significant(self, limit: float) -> np.ndarray:
+        """(cells,) bool, cells with a q up to a limit; none if they were not tested."""
+        return np.zeros(len(self.scores), bool) if self.q is None else self.q <= limit
+
+    def bright(self, shown: Shown) -> np.ndarray | None:
+        """(cells,) bool, cells that do not fade in the image; None if none is to."""
+        bright = self.selected(shown.threshold) if shown.dim else None
+        if shown.q_only and self.q is not None:
+            found = self.significant(shown.q_limit)
+            return found if bright is None else bright & found
+        return bright
 
     @cached_property
     def known(self) -> np.ndarray:

@@ -141,7 +141,8 @@ class ScorePainter(OfSession):
         assert opened is not None
         layer = self._find(run, painted.factor) or self._make(opened, run, painted)
         above = shown.threshold if shown.dim else None
-        colors = (painted.attribution, painted.latent, shown.colormap, limits, above)
+        below = shown.q_limit if shown.q_only else None
+        colors = (painted.attribution, painted.latent, shown.colormap, limits, above, below)
         table = (painted.attribution, painted.latent, shown.threshold, id(opened.recording))
         before = self._painted.get(layer, (None, None))
         if before[0] != colors:
@@ -151,7 +152,7 @@ class ScorePainter(OfSession):
                 grey if painted.at_chance else painted.scores,
                 colormap=shown.colormap,
                 limits=limits,
-                bright=painted.selected(shown.threshold) if shown.dim else None,
+                bright=painted.bright(shown),
             )
         if before[1] != table:
             self._tabulate(layer, opened, painted)
@@ -170,11 +171,13 @@ class ScorePainter(OfSession):
 
     def _tabulate(self, layer: Labels, opened: Opened, painted: ScoreMap) -> None:
         """Bring the features table up to date; columns that the user added stay."""
+        tested = {} if painted.q is None else {"q": painted.q}
         columns = cell_features(
             opened.recording,
             score=painted.scores.astype(np.float32),
             z=painted.z.astype(np.float32),
             selected=painted.selected(self.session.shown.threshold),
+            **tested,
         )
         if len(layer.features) != len(columns):
             layer.features = columns

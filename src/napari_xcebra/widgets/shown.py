@@ -21,6 +21,10 @@ class Shown:
     colormap : str
     dim : bool
         Whether cells below the threshold are dimmed.
+    q_limit : float
+        q up to which a cell counts as more than chance.
+    q_only : bool
+        Whether only those stand in the table, and the others are dimmed.
     over_time : bool
     smoothing : float
         Seconds over which scores are averaged when they follow the time slider.
@@ -37,6 +41,8 @@ class Shown:
     threshold: float = 0.0
     colormap: str = COLORMAP
     dim: bool = False
+    q_limit: float = 0.1
+    q_only: bool = False
     over_time: bool = False
     smoothing: float = 1.0
     blind: bool = False

@@ -9,6 +9,7 @@ from qtpy.QtWidgets import QComboBox, QFormLayout, QSizePolicy, QWidget
 
 from napari_xcebra.attribution.method_notes import (
     METHODS,
+    WHICH_FIRST,
     note_on,
     scores_latents,
     title_of_method,
@@ -31,7 +32,9 @@ class ShownChoice(QWidget):
         super().__init__()
         self.run = choice_box("Training run whose scores are painted.")
         self.factor = choice_box("What the cells are scored for, or one latent of it.")
-        self.method = choice_box("How the scores are computed from the trained encoder.")
+        self.method = choice_box(
+            f"How the scores are computed from the trained encoder. {WHICH_FIRST}"
+        )
         form = QFormLayout(self)
         form.setContentsMargins(0, 0, 0, 0)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
