@@ -24,6 +24,7 @@ CHANGES: dict[str, dict[str, object]] = {
     "default": {},
     "λ = 0.3": {"lambda_": 0.3},
     "λ = 1": {"lambda_": 1.0},
+    "λ = 3": {"lambda_": 3.0},
     "λ = 10": {"lambda_": 10.0},
     "no smoothing": {"smoothing": 0.0},
     "smoothing 0.5 s": {"smoothing": 0.5},

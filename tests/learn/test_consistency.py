@@ -31,6 +31,11 @@ def test_consistency_is_the_share_of_the_variance_that_is_explained():
     assert r2[0, 1] == pytest.approx(0.75, abs=0.05)
 
 
+def test_a_small_latent_counts_as_much_as_a_large_one():
+    one, other = (np.c_[LATENTS, 0.01 * RNG.normal(size=(400, 1))] for _ in "ab")
+    assert consistency([one, other])[0, 1] == pytest.approx(0.75, abs=0.05)
+
+
 def test_frames_that_one_embedding_lacks_are_left_out():
     gaps = LATENTS.copy()
     gaps[:50] = np.nan

@@ -24,7 +24,9 @@ def consistency(embeddings: Sequence[np.ndarray]) -> np.ndarray:
     """R² between embeddings after affine alignment: (embeddings, embeddings).
 
     Row i, column j: share of the variance of embedding j that an affine map of embedding i
-    explains; 1 on the diagonal.
+    explains, the mean over its latents; 1 on the diagonal. A latent that is not needed is small,
+    and differs from seed to seed: it has to count as much as the others. One that collapsed is
+    left out.
 
     Parameters
     ----------
@@ -39,8 +41,10 @@ def consistency(embeddings: Sequence[np.ndarray]) -> np.ndarray:
     r2 = np.eye(len(embeddings))
     for i, j in product(range(len(embeddings)), repeat=2):
         if i != j:
-            explained = np.square(bases[i].T @ centred[j]).sum()
-            r2[i, j] = explained / np.square(centred[j]).sum()
+            total = np.square(centred[j]).sum(0)
+            explained = np.square(bases[i].T @ centred[j]).sum(0)
+            alive = total > 1e-9 * total.max(initial=0)
+            r2[i, j] = (explained[alive] / total[alive]).mean()
     return r2
 
 

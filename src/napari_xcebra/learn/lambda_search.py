@@ -37,6 +37,9 @@ BORNE = 0.1
 ENOUGH = 4.0
 """Times that loss, at which the search ends: less may still be chance, while much is learned."""
 
+IN_DOUBT = 0.3
+"""λ up to which the search goes on whatever happens: what is lost so early is mostly noise."""
+
 UNCERTAIN = 0.01
 """Nats by which goodness changes from look to look, whatever λ does."""
 
@@ -135,6 +138,8 @@ class LambdaSearch:
         looked = self.looks["step"]
         if not looked or looked[-1] >= self.last:
             return bool(looked)
+        if self.looks["lambda"][-1] < IN_DOUBT:
+            return False
         goodness = [self.goodness(name) for name in self.deciding]
         return any(each[-1] < bearable(each.max(), ENOUGH) for each in goodness)
 
