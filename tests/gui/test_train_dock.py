@@ -57,13 +57,17 @@ def test_a_run_is_trained_scored_and_shown(dock, qtbot):
     (run,) = dock.session.runs
     assert run.complete
     assert set(run.factors) == {"position", "direction", "speed"}
-    assert "inverted-neuron-gradient" in run.attributions
+    assert dock.session.shown.method == "conditional-encoding"  # the map to look at first
     assert dock.session.scores.shape == (40,)
     assert "nats" in dock.notice.text
     assert dock.runs.selected is run
     assert dock.device.text() == "Trains on CPU, 1 thread"
     assert dock.choice.title == "What to train: position, direction, speed"
     assert not dock.choice.unfolded
+    wait_idle(dock, qtbot)
+    (run,) = dock.session.runs
+    assert set(run.attributions) == {"conditional-encoding", "inverted-neuron-gradient"}
+    assert dock.session.shown.method == "conditional-encoding"
 
 
 def test_a_device_that_is_not_there_is_said_before_training(dock, qtbot):
@@ -221,5 +225,5 @@ def test_a_run_is_renamed_saved_deleted_and_loaded_again(dock, qtbot, tmp_path):
     assert dock.session.runs == []
     dock.runs.load(tmp_path / "saved")
     qtbot.waitUntil(lambda: len(dock.session.runs) == 1, timeout=10_000)
-    loaded = dock.session.runs[0].attributions["inverted-neuron-gradient"]
+    loaded = dock.session.runs[0].attributions["conditional-encoding"]
     np.testing.assert_allclose(loaded.score(dock.session.runs[0].fit.factors[0]), scores)

@@ -24,10 +24,13 @@ _NOTES = {
 
 
 WHICH_FIRST = (
-    "Look at the inverted neuron gradient first; where variables go together, or the recording is "
-    "short, conditional encoding is the map that stays right."
+    "Look at conditional encoding first: it stays right where variables go together, or the "
+    "recording is short. Where the inverted neuron gradient agrees, neither is the case."
 )
-"""What to tell somebody who chooses among the methods."""
+"""What to tell somebody who chooses among the methods; benchmarks/RESULTS.md has the figures."""
+
+FIRST = ("conditional-encoding", "inverted-neuron-gradient")
+"""Maps that are made of every run, the one to look at first before the other."""
 
 METHODS = tuple(_NOTES)
 """Names of the methods, the default first; a test holds them to those that can be computed."""

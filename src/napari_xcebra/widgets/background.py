@@ -14,6 +14,8 @@ from napari_xcebra.errors import InputError
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
 
+    from napari_xcebra.widgets.session import Session
+
 Result = TypeVar("Result")
 
 
@@ -51,11 +53,14 @@ def in_background(
 
 
 def listen(
-    events: Iterable[Any], each: Callable[[Any], object], owner: QWidget | None = None
+    events: Iterable[Any],
+    each: Callable[[Any], object],
+    owner: QWidget | None = None,
+    session: Session | None = None,
 ) -> Any:
     """Follow messages of a job in a thread and call `each` with them in the window's thread.
 
-    Messages that come after the widget `owner` is gone are passed over.
+    Messages that come after the widget `owner` is gone, or the session closed, are passed over.
     """
     exists = _while_exists(owner)
 
@@ -69,7 +74,7 @@ def listen(
             pool.reserveThread()
 
     def yielded(event: Any) -> None:
-        if exists():
+        if exists() and not (session is not None and session.closed):
             each(event)
 
     return create_worker(follow, _connect={"yielded": yielded})

@@ -115,7 +115,7 @@ class Computation(OfSession):
             self.current = work = self._waiting.pop(0)
             self.title, self.started, self.progress = work.title, False, None
             self._job = self.session.worker.submit(work.task)
-            listen(self._job.events(), lambda event: self._on(event, work))
+            listen(self._job.events(), lambda event: self._on(event, work), session=self.session)
         self.changed.emit()
 
     def _on(self, event: Event, work: Work) -> None:

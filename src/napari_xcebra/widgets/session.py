@@ -77,6 +77,7 @@ class Session:
         self._shown = Shown()
         self._selection = np.zeros(0, np.int64)
         self._frame = 0
+        self.closed = False
         self.picking: Picking | None = None
         self.in_view: OneInView | None = None
         for layer in viewer.layers:
@@ -101,7 +102,8 @@ class Session:
         return worker
 
     def close(self) -> None:
-        """End the background process."""
+        """End the background process; what it still says is not heard any more."""
+        self.closed = True
         if "worker" in self.__dict__:
             self.worker.close()
             del self.__dict__["worker"]

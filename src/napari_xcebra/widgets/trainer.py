@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from psygnal import Signal
 
+from napari_xcebra.attribution.method_notes import FIRST
 from napari_xcebra.jobs import Advanced, AttributeTask, Cancelled, Failed, Finished, FitTask, Job
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.background import listen
@@ -15,6 +16,7 @@ from napari_xcebra.widgets.per_session import OfSession, one_per_session
 from napari_xcebra.widgets.run_list import best_factor
 
 if TYPE_CHECKING:
+    from napari_xcebra.attribution import Attribution
     from napari_xcebra.jobs import Event
     from napari_xcebra.learn.parts import Factor
     from napari_xcebra.learn.result import Fit
@@ -71,7 +73,11 @@ class Trainer(OfSession):
         self.course = []
         job = self.session.worker.submit(FitTask(recording or opened.recording, factors, settings))
         self._begin(job, "starting")
-        listen(job.events(), lambda event: self._trained(event, opened, name, factors))
+        listen(
+            job.events(),
+            lambda event: self._trained(event, opened, name, factors),
+            session=self.session,
+        )
         return job
 
     def cancel(self) -> None:
@@ -104,28 +110,53 @@ class Trainer(OfSession):
             if event.result is None:
                 self.said.emit("Stopped before anything was learned.", "plain", "")
                 return
+            # who looked at a map of another run goes on with the same method
+            looked_at = self.session.shown.method if self.session.shown_run else ""
+            first = looked_at if looked_at in FIRST else FIRST[0]
             run = self.session.add_run(Run(name, now(), factors, event.result), opened)
-            job = self.session.worker.submit(AttributeTask(run.fit, opened.recording))
-            self._begin(job, "scoring the cells")
-            listen(job.events(), lambda event: self._scored(event, opened, run.fit))
+            self._score(opened, run.fit, sorted(FIRST, key=lambda method: method != first))
 
-    def _scored(self, event: Event, opened: Opened, fit: Fit) -> None:
+    def _score(
+        self, opened: Opened, fit: Fit, methods: Sequence[str], *, show: bool = True
+    ) -> None:
+        """Make these maps one after the other, and show the first."""
+        method, *others = methods
+        job = self.session.worker.submit(AttributeTask(fit, opened.recording, method))
+        self._begin(job, "scoring the cells")
+        listen(
+            job.events(),
+            lambda event: self._scored(event, opened, fit, others, show=show),
+            session=self.session,
+        )
+
+    def _scored(
+        self, event: Event, opened: Opened, fit: Fit, others: Sequence[str], *, show: bool
+    ) -> None:
         if isinstance(event, Advanced):
             self._progress = event
             self.changed.emit()
         elif isinstance(event, Failed):
             self._end()
             self.said.emit(event.sentence, "problem", event.details)
+            if others:
+                self._score(opened, fit, others, show=show)
         elif isinstance(event, Finished | Cancelled):
             # it may have been renamed or removed meanwhile
             run = opened.run_of(fit)
             if run is not None and event.result is not None:
-                self.session.replace_run(run.name, run.with_attribution(event.result))
+                run = run.with_attribution(event.result)
+                self.session.replace_run(run.name, run)
             self._end()
-            if run is not None and self.session.current is opened:
-                self.session.shown = replace(
-                    self.session.shown, run=run.name, factor=best_factor(run), latent=None
-                )
+            if show and run is not None and self.session.current is opened:
+                self._show(run, event.result)
+            if others and run is not None and isinstance(event, Finished):
+                self._score(opened, fit, others, show=False)
+
+    def _show(self, run: Run, attribution: Attribution | None) -> None:
+        shown = replace(self.session.shown, run=run.name, factor=best_factor(run), latent=None)
+        if attribution is not None:
+            shown = replace(shown, method=attribution.method)
+        self.session.shown = shown
 
 
 trainer_of = one_per_session(Trainer)
