@@ -118,7 +118,7 @@ def make_parser() -> argparse.ArgumentParser:
         if made is run:
             add_attribution_flags(made)
             made.add_argument("--seeds", type=int, default=1, metavar="N",
-                              help="train with N seeds in all, from --seed on, and tell which "
+                              help="train with so many seeds, and tell which "
                               "scores stay (default 1)")  # fmt: skip
         add_settings_flags(made)
 
