@@ -114,6 +114,10 @@ class Trainer(OfSession):
             looked_at = self.session.shown.method if self.session.shown_run else ""
             first = looked_at if looked_at in FIRST else FIRST[0]
             run = self.session.add_run(Run(name, now(), factors, event.result), opened)
+            if isinstance(event, Cancelled):
+                # who stops wants to go on: maps can still be asked for in the Attribution dock
+                self._show(run, None)
+                return
             self._score(opened, run.fit, sorted(FIRST, key=lambda method: method != first))
 
     def _score(
