@@ -103,3 +103,14 @@ def test_colours_of_shares_of_variance_begin_at_nothing_explained(attribution):
     explained = replace(attribution, latent_scores=None, factor_scores=scores)
     assert ScoreMap(explained, "place").limits[0] == 0
     assert ScoreMap(explained, "place").scores.min() < 0
+
+
+def test_a_map_without_scores_over_time_says_which_method_has_them(place, attribution):
+    assert place.why_not_over_time == ""
+    whole = replace(
+        attribution,
+        method="conditional-encoding",
+        latent_scores=None,
+        factor_scores=np.stack([attribution.score(name) for name in attribution.factors]),
+    )
+    assert "choose inverted neuron gradient" in ScoreMap(whole, "place").why_not_over_time

@@ -231,7 +231,9 @@ class AttributionDock(QWidget):
         self.statistics_button.show_shown()
         self._show_colors()
         self.over_time.show_state(
-            following=shown.over_time, smoothing=shown.smoothing, at_chance=painted.at_chance
+            following=shown.over_time,
+            smoothing=shown.smoothing,
+            why_not=painted.why_not_over_time,
         )
         self._show_comparison()
         self._show_selection()

@@ -25,6 +25,7 @@ class LearningPlot(QWidget):
         self._loss = _plot("InfoNCE (nats)")
         self._penalty = _plot("penalty")
         self._penalty.setLogMode(y=True)
+        self._penalty.getAxis("left").setStyle(maxTickLevel=0)  # it is low: others would overlap
         self._penalty.setXLink(self._loss)
         self._penalty.setLabel("bottom", "step")
         self._legend = self._loss.addLegend(offset=(-5, 5), labelTextSize="8pt")

@@ -9,6 +9,7 @@ from napari_xcebra.widgets.number_box import NumberBox
 from napari_xcebra.widgets.wording import in_dock
 
 MOST_SECONDS = 60.0
+FOLLOW = "Paint the scores at the frame of the time slider instead of their mean over frames."
 
 
 class OverTimeRow(QWidget):
@@ -20,9 +21,7 @@ class OverTimeRow(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.follow = QCheckBox("Follow the time slider")
-        self.follow.setToolTip(
-            "Paint the scores at the frame of the time slider instead of their mean over frames."
-        )
+        self.follow.setToolTip(FOLLOW)
         self.seconds = NumberBox("Seconds over which the scores are averaged.")
         self.seconds.setRange(0, MOST_SECONDS)
         self.seconds.setSingleStep(0.5)
@@ -45,15 +44,16 @@ class OverTimeRow(QWidget):
         self.follow.toggled.connect(self.toggled)
         self.seconds.valueChanged.connect(self.smoothing_changed)
 
-    def show_state(self, *, following: bool, smoothing: float, at_chance: bool) -> None:
-        """Show what is chosen; a map that means nothing is not followed."""
+    def show_state(self, *, following: bool, smoothing: float, why_not: str) -> None:
+        """Show what is chosen, or why a map cannot be followed."""
         self.follow.blockSignals(True)
-        self.follow.setChecked(following and not at_chance)
+        self.follow.setChecked(following and not why_not)
         self.follow.blockSignals(False)
-        self.follow.setEnabled(not at_chance)
+        self.follow.setEnabled(not why_not)
+        self.follow.setToolTip(why_not or FOLLOW)
         self.seconds.show_number(smoothing)
-        self.seconds.setEnabled(following and not at_chance)
-        self._averaged.setEnabled(following and not at_chance)
+        self.seconds.setEnabled(following and not why_not)
+        self._averaged.setEnabled(following and not why_not)
 
     def show_status(self, sentence: str) -> None:
         """Say what is being computed."""

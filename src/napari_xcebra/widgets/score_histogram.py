@@ -69,6 +69,7 @@ class ScoreHistogram(QWidget):
             "Scores of all cells. Drag the line to move the threshold; drag anywhere else to mark "
             "the cells in a range of scores."
         )
+        self.plot.getAxis("bottom").enableAutoSIPrefix(False)  # scores stand as they are
         self.plot.setLabel("bottom", "score (below), z (above)")
         self.plot.setLabel("left", "cells")
         self.plot.showAxis("top")

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from napari_xcebra.attribution.comparison import ranks_of
+from napari_xcebra.attribution.method_notes import FIRST, scores_latents, title_of_method
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
@@ -83,6 +84,17 @@ class ScoreMap:
     def at_chance(self) -> bool:
         """Whether the map means nothing."""
         return self.attribution.at_chance(self.factor)
+
+    @property
+    def why_not_over_time(self) -> str:
+        """Why it cannot follow the time slider, in a sentence; empty if it can."""
+        if self.at_chance:
+            return "A factor at chance is not followed over time."
+        if not self.attribution.has_latents:
+            method = title_of_method(self.attribution.method)
+            other = title_of_method(next(each for each in FIRST if scores_latents(each)))
+            return f"{method} has no scores over time: choose {other} as the method to see them."
+        return ""
 
     @cached_property
     def _moments(self) -> tuple[float, float]:

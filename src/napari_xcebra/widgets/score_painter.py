@@ -122,7 +122,7 @@ class ScorePainter(OfSession):
         if painted is not None and run is not None:
             layer = self._painted_layer(run, painted, self.limits)
             # while scores follow the time slider, another layer shows them
-            if not shown.over_time or painted.at_chance:
+            if not shown.over_time or painted.why_not_over_time:
                 showing.append(layer)
             if (other := self.map_beside()) is not None and self._beside is not None:
                 beside_run = session.current.run(self._beside[0]) if session.current else None

@@ -99,7 +99,7 @@ class TimePainter(OfSession):
         """Follow what is shown."""
         session, shown = self.session, self.session.shown
         painted = shown_map(session) if shown.over_time else None
-        if painted is None or painted.at_chance:
+        if painted is None or painted.why_not_over_time:
             self._rest()
             return
         key = (painted.attribution, painted.factor, painted.latent)
