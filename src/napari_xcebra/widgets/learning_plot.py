@@ -25,7 +25,6 @@ class LearningPlot(QWidget):
         self._loss = _plot("InfoNCE (nats)")
         self._penalty = _plot("penalty")
         self._penalty.setLogMode(y=True)
-        self._penalty.getAxis("left").setStyle(maxTickLevel=0)  # it is low: others would overlap
         self._penalty.setXLink(self._loss)
         self._penalty.setLabel("bottom", "step")
         self._legend = self._loss.addLegend(offset=(-5, 5), labelTextSize="8pt")
@@ -93,9 +92,12 @@ class LearningPlot(QWidget):
             self._chance.setValue(chance)
             if self._chance.scene() is None:
                 self._loss.addItem(self._chance)
-        self._penalty.plot(
-            *_positive(self._steps, self._penalties), clear=True, pen=pyqtgraph.mkPen(GREY, width=2)
-        )
+        steps, values = _positive(self._steps, self._penalties)
+        self._penalty.plot(steps, values, clear=True, pen=pyqtgraph.mkPen(GREY, width=2))
+        # the plot is low: pyqtgraph's own marks of a logarithmic axis would overlap
+        ends = [] if not len(values) else [values.min(), values.max()]
+        marks = [(float(np.log10(end)), f"{end:.1g}") for end in ends]
+        self._penalty.getAxis("left").setTicks([marks])
 
 
 def _plot(label: str) -> pyqtgraph.PlotWidget:
