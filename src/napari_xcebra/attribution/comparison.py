@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 
 from napari_xcebra.attribution.method_notes import METHODS, frames_for, title_of_method
 from napari_xcebra.attribution.single_cell.registry import STATISTICS
-from napari_xcebra.files import whole
+from napari_xcebra.attribution.tables import write_tables
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:
@@ -102,12 +102,7 @@ class Comparison:
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write one row a ROI and factor."""
-        tables = [self.table(factor) for factor in self.factors]
-        for factor, table in zip(self.factors, tables, strict=True):
-            table.insert(1, "factor", factor)
-        with whole(path) as file:
-            pd.concat(tables).to_csv(file, index=False)
-        return Path(path)
+        return write_tables(path, self.factors, self.table)
 
 
 def compare(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from napari_xcebra.attribution.tables import write_tables
 from napari_xcebra.attribution.tested import Significance
 from napari_xcebra.files import whole
 from napari_xcebra.learn.parts import Part, part_named
@@ -217,14 +218,7 @@ class Attribution:
 
     def to_csv(self, path: str | os.PathLike[str], threshold: float = 0.0) -> Path:
         """Write one row a ROI and factor: cell, factor, score, z, selected, at_chance (p, q)."""
-        tables = []
-        for factor in self.factors:
-            table = self.table(factor, threshold)
-            table.insert(1, "factor", factor)
-            tables.append(table)
-        with whole(path) as file:
-            pd.concat(tables).to_csv(file, index=False)
-        return Path(path)
+        return write_tables(path, self.factors, lambda factor: self.table(factor, threshold))
 
     def to_npz(self, path: str | os.PathLike[str]) -> Path:
         """Write everything but the fit and the recording; `load` reads it."""

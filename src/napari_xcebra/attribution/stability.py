@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from napari_xcebra.files import whole
+from napari_xcebra.attribution.tables import write_tables
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:
@@ -143,14 +143,7 @@ class Stability:
 
     def to_csv(self, path: str | os.PathLike[str], threshold: float = 0.0) -> Path:
         """Write the tables of all factors, one below the other."""
-        tables = []
-        for factor in self.factors:
-            table = self.table(factor, threshold)
-            table.insert(1, "factor", factor)
-            tables.append(table)
-        with whole(path) as file:
-            pd.concat(tables).to_csv(file, index=False)
-        return Path(path)
+        return write_tables(path, self.factors, lambda factor: self.table(factor, threshold))
 
     def summary(self) -> str:
         """How far the fits agree, a line a factor."""

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from napari_xcebra.attribution.single_cell.registry import STATISTICS, Statistic, statistic_named
-from napari_xcebra.files import whole
+from napari_xcebra.attribution.tables import write_tables
 from napari_xcebra.recording import InputError, Recording
 from napari_xcebra.tuning import columns_of
 
@@ -71,12 +71,7 @@ class CellStatistics:
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write one row a ROI and factor: cell, factor, and a column a statistic."""
-        tables = [self.table(factor) for factor in self.factors]
-        for factor, table in zip(self.factors, tables, strict=True):
-            table.insert(1, "factor", factor)
-        with whole(path) as file:
-            pd.concat(tables).to_csv(file, index=False)
-        return Path(path)
+        return write_tables(path, self.factors, self.table)
 
 
 def cell_statistics(
