@@ -116,7 +116,7 @@ class Trainer(OfSession):
             run = self.session.add_run(Run(name, now(), factors, event.result), opened)
             if isinstance(event, Cancelled):
                 # who stops wants to go on: maps can still be asked for in the Attribution dock
-                self._show(run, None)
+                self._show(opened, run, None)
                 return
             self._score(opened, run.fit, sorted(FIRST, key=lambda method: method != first))
 
@@ -151,12 +151,15 @@ class Trainer(OfSession):
                 run = run.with_attribution(event.result)
                 self.session.replace_run(run.name, run)
             self._end()
-            if show and run is not None and self.session.current is opened:
-                self._show(run, event.result)
+            if show and run is not None:
+                self._show(opened, run, event.result)
             if others and run is not None and isinstance(event, Finished):
                 self._score(opened, fit, others, show=False)
 
-    def _show(self, run: Run, attribution: Attribution | None) -> None:
+    def _show(self, opened: Opened, run: Run, attribution: Attribution | None) -> None:
+        """Show a run, unless another recording is looked at meanwhile."""
+        if self.session.current is not opened:
+            return
         shown = replace(self.session.shown, run=run.name, factor=best_factor(run), latent=None)
         if attribution is not None:
             shown = replace(shown, method=attribution.method)
