@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.io import open_recording
     from napari_xcebra.learn import Factor, Fit, fit
+    from napari_xcebra.learn.quality import EmbeddingQuality, embedding_quality
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.recording import Footprints, Recording, Variable
     from napari_xcebra.widgets.painting import paint
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Attribution": "attribution",
     "Curation": "curation",
+    "EmbeddingQuality": "learn.quality",
     "Factor": "learn",
     "Fit": "learn",
     "FitSettings": "learn.settings",
@@ -32,6 +34,7 @@ _HOME = {
     "Variable": "recording",
     "attribute": "attribution",
     "cell_statistics": "attribution.single_cell",
+    "embedding_quality": "learn.quality",
     "fit": "learn",
     "open_curation": "curation",
     "open_recording": "io",
@@ -42,6 +45,7 @@ _HOME = {
 __all__ = [
     "Attribution",
     "Curation",
+    "EmbeddingQuality",
     "Factor",
     "Fit",
     "FitSettings",
@@ -52,6 +56,7 @@ __all__ = [
     "__version__",
     "attribute",
     "cell_statistics",
+    "embedding_quality",
     "fit",
     "open_curation",
     "open_recording",

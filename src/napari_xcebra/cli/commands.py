@@ -54,7 +54,7 @@ def fit(arguments: argparse.Namespace) -> None:
 
 def attribute(arguments: argparse.Namespace) -> None:
     """Score the cells with a fit."""
-    out, loaded = output_folder(arguments), _loaded(arguments)
+    out, loaded = output_folder(arguments), loaded_fit(arguments)
     _attribute(arguments, loaded, recording_from(arguments), out)
 
 
@@ -65,7 +65,11 @@ def compare(arguments: argparse.Namespace) -> None:
     from napari_xcebra.cli.report import agreement_table
     from napari_xcebra.method_figure import methods_side_by_side
 
-    out, loaded, recording = output_folder(arguments), _loaded(arguments), recording_from(arguments)
+    out, loaded, recording = (
+        output_folder(arguments),
+        loaded_fit(arguments),
+        recording_from(arguments),
+    )
     variables = {part.name: part.variables for part in loaded.parts}
     statistics = cell_statistics(recording, variables, cells=loaded.inputs.columns(recording))
     found = side_by_side(_scored_by_all(arguments, loaded, recording), statistics)
@@ -160,7 +164,7 @@ def recording_from(arguments: argparse.Namespace) -> Recording:
     )
 
 
-def _loaded(arguments: argparse.Namespace) -> Fit:
+def loaded_fit(arguments: argparse.Namespace) -> Fit:
     """Fit in a folder; `run` and `fit` write DIR/fit, and DIR itself will do."""
     from napari_xcebra.learn import Fit
 
@@ -323,6 +327,7 @@ WHAT = {
     "stability.csv": "spread of score and rank of every cell over seeds, and what is stable",
     "dimension.csv": "consistency between seeds for every number of latents",
     "dimension.png": "the same as a picture",
+    "quality.csv": "error of decoding every variable from the embedding, beside chance",
     "methods.png": "rank correlations of all methods, and the rank of every cell by each",
     "methods.csv": "score and rank of every cell by every method and statistic",
     "statistics.csv": "single-cell statistics with their signs",

@@ -40,11 +40,14 @@ def add_recording_flags(parser: argparse.ArgumentParser) -> None:
     _add_knobs(OpenSettings, group, parser.add_argument_group("recording, advanced"), "open_")
 
 
-def add_output_flags(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+def add_output_flags(
+    parser: argparse.ArgumentParser, default: str | None = None, *, required: bool = True
+) -> None:
     """Where to write, and how much to say."""
     group = parser.add_argument_group("output")
     text = f"folder to write to{f' (default {default})' if default else ''}"
-    group.add_argument("--out", metavar="DIR", default=default, required=not default, help=text)
+    group.add_argument("--out", metavar="DIR", default=default, required=required and not default,
+                       help=text)  # fmt: skip
     group.add_argument("--quiet", action="store_true", help="say nothing but errors")
     group.add_argument("--progress", action="store_true",
                        help="show progress bars even if stderr is not a terminal")  # fmt: skip

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from napari_xcebra.cli import commands, decisions, repeated
+from napari_xcebra.cli import commands, decisions, quality, repeated
 from napari_xcebra.cli.flags import (
     FACTORS_HELP,
     FLAGS,
@@ -136,6 +136,10 @@ def make_parser() -> argparse.ArgumentParser:
         if made is attribute:
             add_attribution_flags(made)
         add_output_flags(made)
+
+    decoding = command("quality", quality.quality, "FIT PATH [--behavior FILE] [--out DIR]",
+                       "decode the variables from the embedding, on held-out data")  # fmt: skip
+    quality.add_flags(decoding)
 
     curation = command(
         "curation", commands.curation, "PATH", "show what was decided on the cells of a recording"

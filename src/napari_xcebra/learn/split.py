@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from napari_xcebra.learn.labels import Labels, correlation_time
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import InputError, Recording
 
@@ -79,6 +81,21 @@ class Split:
         rest = Frames(anchors[~aside[anchors]], np.where(aside, -1, run))
         stretch = np.where(aside & (run >= 0), before, -1)
         return rest, Frames(anchors[aside[anchors]], np.where(aside, run, -1)), stretch
+
+
+def split_by_memory(
+    recording: Recording, labels: Mapping[str, Labels], settings: FitSettings, offset: int
+) -> Split:
+    """`split_frames`, with a guard as long as labels, smoothed traces and time pairs reach.
+
+    The same recording, labels and settings give the same split: what was held out from a fit is
+    found again by it.
+    """
+    longest = recording.n_frames // (4 * settings.blocks)
+    times = [correlation_time(c, recording.segment, longest) for c in labels.values()]
+    # a smoothed frame reaches four standard deviations to either side
+    times.append(round(4 * settings.smoothing * recording.rate))
+    return split_frames(recording, settings, max([offset, *times]), offset)
 
 
 def split_frames(recording: Recording, settings: FitSettings, guard: int, offset: int = 0) -> Split:

@@ -15,7 +15,6 @@ from napari_xcebra.errors import TrainingDiverged
 from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
 from napari_xcebra.learn.encoder import Activations, make_encoder
 from napari_xcebra.learn.inputs import inputs_for
-from napari_xcebra.learn.labels import correlation_time
 from napari_xcebra.learn.lambda_search import UNSEARCHED, LambdaSearch
 from napari_xcebra.learn.objective import (
     cross_similarity,
@@ -36,7 +35,7 @@ from napari_xcebra.learn.parts import (
 )
 from napari_xcebra.learn.sampling import Batch, Sampler
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.split import Frames, split_frames
+from napari_xcebra.learn.split import Frames, split_by_memory
 from napari_xcebra.recording import InputError, Recording
 
 Phase = Literal["settling", "raising λ", "holding"]
@@ -93,13 +92,9 @@ class Training:
         self.segment = recording.segment
         self.factors = as_factors(factors, settings)
         self.labels = factor_labels(recording, self.factors)
-        longest = recording.n_frames // (4 * settings.blocks)
-        times = [correlation_time(c, recording.segment, longest) for c in self.labels.values()]
-        # a smoothed frame reaches four standard deviations to either side
-        times.append(round(4 * settings.smoothing * recording.rate))
         offsets = label_offsets(recording, self.labels, settings)
         offset = time_offset(recording, offsets, settings)
-        self.split = split_frames(recording, settings, max([offset, *times]), offset)
+        self.split = split_by_memory(recording, self.labels, settings, offset)
         self.parts = lay_out(
             self.factors, self.labels, recording.segment, {**offsets, TIME: offset}, settings
         )
