@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -34,8 +32,7 @@ class Checkpoint:
     def __init__(self, path: str | PathLike[str], training: Training, seconds: float = 5.0) -> None:
         self.path, self.training, self.seconds = Path(path), training, seconds
         self._written = time.monotonic()
-        rows = np.ascontiguousarray(training.data.rows.cpu().numpy())
-        self._digest = hashlib.sha256(rows.data).hexdigest()
+        self._digest = training.data.digest()
 
     def keep(self, now: bool = False) -> None:
         """Write the state if it is due, or at once."""

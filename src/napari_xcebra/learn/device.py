@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,15 @@ class FrameData:
         self.window = window
         self.lags = torch.arange(window, device=device) - window // 2
 
+    def __len__(self) -> int:
+        """Frames of the recording."""
+        return len(self.rows)
+
+    def digest(self) -> str:
+        """Hash of all inputs, to tell recordings apart."""
+        rows = np.ascontiguousarray(self.rows.cpu().numpy())
+        return hashlib.sha256(rows.data).hexdigest()
+
     def __getitem__(self, frames: np.ndarray) -> Tensor:
         """(frames, cells) or (frames, cells, window)."""
         index = torch.as_tensor(frames, device=self.rows.device)
@@ -46,7 +56,7 @@ def embedded(
         for chunk in np.array_split(frames, max(1, len(frames) // 4096)):
             values = encoder(data[chunk]).cpu().numpy()
             if found is None:
-                found = np.full((len(data.rows), values.shape[1]), np.nan, np.float32)
+                found = np.full((len(data), values.shape[1]), np.nan, np.float32)
             found[chunk] = values
     assert found is not None
     return found

@@ -216,6 +216,36 @@ def lay_out(
     return tuple(parts)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What a training run learns from a recording, before anything is drawn from it.
+
+    Parameters
+    ----------
+    labels : mapping of str to Labels
+        Of every factor.
+    offsets : mapping of str to int
+        Frames over which the labels of each factor step.
+    time_offset : int
+        Frames between the members of a time pair.
+    parts : tuple of Part
+    """
+
+    labels: Mapping[str, Labels]
+    offsets: Mapping[str, int]
+    time_offset: int
+    parts: tuple[Part, ...]
+
+
+def plan_for(recording: Recording, factors: Mapping[str, Factor], settings: FitSettings) -> Plan:
+    """Labels, offsets and parts for a recording."""
+    labels = factor_labels(recording, factors)
+    offsets = label_offsets(recording, labels, settings)
+    offset = time_offset(recording, offsets, settings)
+    parts = lay_out(factors, labels, recording.segment, {**offsets, TIME: offset}, settings)
+    return Plan(labels, offsets, offset, parts)
+
+
 def _step_variance(labels: Labels, segment: np.ndarray, offset: int) -> float:
     start = pairs_within(labels, segment, offset)
     return labels.step_variance(start, start + offset)

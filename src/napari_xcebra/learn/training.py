@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from napari_xcebra.errors import TrainingDiverged
 from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
-from napari_xcebra.learn.encoder import Activations, make_encoder
+from napari_xcebra.learn.encoder import Activations, Encoder, make_encoder
 from napari_xcebra.learn.inputs import inputs_for
 from napari_xcebra.learn.lambda_search import UNSEARCHED, LambdaSearch
 from napari_xcebra.learn.objective import (
@@ -26,12 +26,10 @@ from napari_xcebra.learn.parts import (
     TIME,
     Factors,
     Part,
+    Plan,
     as_factors,
-    factor_labels,
-    label_offsets,
-    lay_out,
     part_named,
-    time_offset,
+    plan_for,
 )
 from napari_xcebra.learn.sampling import Batch, Sampler
 from napari_xcebra.learn.settings import FitSettings
@@ -83,29 +81,31 @@ class Training:
     recording : Recording
     factors : mapping of str to variables or Factor
     settings : FitSettings
+    plan : Plan, optional
+        Where labels and parts are not this recording's own, but shared with others.
     """
 
     def __init__(
-        self, recording: Recording, factors: Factors | None, settings: FitSettings
+        self,
+        recording: Recording,
+        factors: Factors | None,
+        settings: FitSettings,
+        plan: Plan | None = None,
     ) -> None:
         self.settings = settings
         self.segment = recording.segment
         self.factors = as_factors(factors, settings)
-        self.labels = factor_labels(recording, self.factors)
-        offsets = label_offsets(recording, self.labels, settings)
-        offset = time_offset(recording, offsets, settings)
-        self.split = split_by_memory(recording, self.labels, settings, offset)
-        self.parts = lay_out(
-            self.factors, self.labels, recording.segment, {**offsets, TIME: offset}, settings
-        )
+        self.plan = plan or plan_for(recording, self.factors, settings)
+        self.labels, self.parts = self.plan.labels, self.plan.parts
+        self.split = split_by_memory(recording, self.labels, settings, self.plan.time_offset)
         self.inputs = inputs_for(recording, self.split.training.anchors, settings)
-        self._offset, self._label_offsets = offset, offsets
         self._whole = self.sampler_of(self.split.training)
         self.device = choose_device(settings.device)
         self.data = FrameData(self.inputs.of(recording), settings.window, self.device)
         self._build()
 
-    def _build(self) -> None:
+    def _make_encoder(self) -> Encoder:
+        """The encoder to train; its initial weights depend on the seed alone."""
         settings, latents = self.settings, self.parts[-1].stop
         cells = len(self.inputs.cell_ids)
         if latents > cells:
@@ -115,13 +115,17 @@ class Training:
             )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
-            self.encoder = make_encoder(
+            return make_encoder(
                 cells,
                 latents,
                 hidden=settings.hidden_units,
                 bound=settings.bound,
                 window=settings.window,
-            ).to(self.device)
+            )
+
+    def _build(self) -> None:
+        settings = self.settings
+        self.encoder = self._make_encoder().to(self.device)
         temperatures = torch.tensor([part.temperature for part in self.parts])
         self.log_temperature = nn.Parameter(temperatures.log().to(self.device))
         self.log_temperature.requires_grad_(any(part.learned for part in self.parts))
@@ -156,7 +160,7 @@ class Training:
 
     def sampler_of(self, frames: Frames) -> Sampler:
         """Draws batches from these frames."""
-        return Sampler(frames, self.labels, self._offset, self._label_offsets)
+        return Sampler(frames, self.labels, self.plan.time_offset, self.plan.offsets)
 
     @property
     def sampler(self) -> Sampler:
