@@ -304,7 +304,7 @@ def test_a_terminal_without_greek_letters_is_no_reason_to_fail(recording_file, m
 
 def test_several_seeds_tell_which_scores_stay(recording_file, tmp_path, capsys):
     command = ["run", str(recording_file), *FACTORS, *TINY, "--seeds", "2", "--out", str(tmp_path)]
-    assert main(command) == 0
+    assert main([*command, "--processes", "1"]) == 0
     table = pd.read_csv(tmp_path / "stability.csv")
     assert set(table["factor"]) == {"place", "direction", "time"}
     assert table["stable"].dtype == bool
@@ -314,7 +314,7 @@ def test_several_seeds_tell_which_scores_stay(recording_file, tmp_path, capsys):
 def test_a_number_of_latents_is_suggested_with_its_reason(recording_file, tmp_path, capsys):
     command = ["dimension", str(recording_file), *FACTORS, *TINY[:4], "--time-offset", "5"]
     command += ["--seeds", "2", "--try-time-latents", "1-2", "--out", str(tmp_path)]
-    assert main(command) == 0
+    assert main([*command, "--processes", "1"]) == 0
     table = pd.read_csv(tmp_path / "dimension.csv")
     assert table["time_latents"].tolist() == [1, 2]
     assert table["suggested"].sum() == 1
@@ -332,3 +332,36 @@ def test_numbers_are_typed_as_lists_and_ranges(text, counts):
 def test_a_number_that_is_none_gets_a_sentence():
     with pytest.raises(InputError, match="not of the form"):
         counts_from("some", "--flag")
+
+
+def test_a_sweep_says_what_it_will_do_keeps_what_it_can_and_goes_on(
+    recording_file, tmp_path, capsys
+):
+    config, out = tmp_path / "sweep.toml", tmp_path / "out"
+    config.write_text(
+        f"""
+[[recordings]]
+path = '{recording_file}'
+[factors]
+place = ["position"]
+[settings]
+steps = 10
+batch_size = 64
+time_offset = [5, 5000] # longer than the recording
+"""
+    )
+    command = ["sweep", str(config), "--out", str(out), "--processes", "1"]
+    assert main([*command, "--dry-run"]) == 0
+    assert re.search(r"2 of 2 runs to go: about \d+ s of computing", capsys.readouterr().out)
+    assert not out.exists()
+
+    assert main(command) == 2
+    said, complaint = capsys.readouterr()
+    table = pd.read_csv(out / "summary.csv")
+    assert table["time_offset"].tolist() == [5, 5000]
+    assert table["status"].tolist() == ["finished", "failed"]
+    assert re.search(rf"^{table['id'][0]} +5 +finished ", said, re.MULTILINE)
+    assert "1 of 2 runs failed, the first because: The longest trial has 1500 usable" in complaint
+
+    assert main([*command, "--dry-run"]) == 0
+    assert "1 of 2 runs to go" in capsys.readouterr().out

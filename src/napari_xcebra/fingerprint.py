@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,27 @@ def cells_fingerprint(recording: Recording) -> dict[str, Any]:
     return {**fingerprint(recording), "ids": ids, "pixels": pixels}
 
 
+def content_fingerprint(recording: Recording, variables: Sequence[str]) -> dict[str, Any]:
+    """Enough to tell whether a run on these variables would come to the same result.
+
+    To the `cells_fingerprint` it adds what training uses: rate, trials, frames left out, cells
+    accepted, and the variables.
+    """
+    labels = {}
+    for name in variables:
+        variable = recording.variable(name)
+        about = variable.period if variable.kind == "circular" else None
+        labels[name] = [variable.kind, about, _digest(variable.values)]
+    return {
+        **cells_fingerprint(recording),
+        "rate": float(recording.rate),
+        "starts": _digest(np.asarray(recording.starts)),
+        "excluded": _digest(np.asarray(recording.excluded)),
+        "accepted": _digest(np.asarray(recording.accepted)),
+        "variables": labels,
+    }
+
+
 def same_sample(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Whether the traces are the same, as far as a sample of them tells."""
     return bool(np.isclose(first["sample"], second["sample"], rtol=1e-4, equal_nan=True))
@@ -48,6 +70,10 @@ def same_cells(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     if first["pixels"] is not None and second["pixels"] is not None:
         return bool(first["pixels"] == second["pixels"])
     return bool(first["frames"] == second["frames"])
+
+
+def _digest(values: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:16]
 
 
 def _checksum(numbers: np.ndarray) -> str:

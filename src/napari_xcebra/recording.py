@@ -21,6 +21,8 @@ from napari_xcebra.traces import LazyTraces
 
 Kind = Literal["continuous", "circular", "discrete"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+_MAPPINGS = ("behavior", "images", "cells")
+"""Fields of a recording that are read-only mappings."""
 
 __all__ = ["KINDS", "Footprints", "InputError", "Kind", "Recording", "Variable"]
 
@@ -167,6 +169,15 @@ class Recording:
                     f"cells has {name!r} of shape {np.shape(column)}: ({self.n_cells},) is needed."
                 )
         put(self, "cells", MappingProxyType(dict(self.cells)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Python does not pickle read-only mappings
+        return {**vars(self), **{name: dict(getattr(self, name)) for name in _MAPPINGS}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # what was checked when it was made is not checked again
+        vars(self).update(state)
+        vars(self).update({name: MappingProxyType(state[name]) for name in _MAPPINGS})
 
     @property
     def n_frames(self) -> int:

@@ -52,11 +52,8 @@ class Run:
     @property
     def verdict(self) -> str:
         """In a word or two for each factor: "place clear, speed at chance"."""
-        words = []
-        for name, goodness in self.fit.goodness.items():
-            clear = "clear" if goodness.goodness > 0.5 else "weak"
-            words.append(f"{name} {clear if goodness.above_chance else 'at chance'}")
-        return ", ".join(words)
+        found = self.fit.goodness.items()
+        return ", ".join(f"{name} {goodness.strength}" for name, goodness in found)
 
     def with_attribution(self, attribution: Attribution) -> Run:
         """Copy with an attribution added, or replaced where the method is the same.

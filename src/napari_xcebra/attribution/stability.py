@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -171,6 +172,7 @@ def across_seeds(
     aggregate: Literal["mean", "median", "max"] = "mean",
     on_progress: Callable[[int, int], object] | None = None,
     stop: Callable[[], bool] | None = None,
+    executor: Executor | None = None,
 ) -> Stability | None:
     """Train and attribute once with each seed.
 
@@ -187,6 +189,8 @@ def across_seeds(
         Called with the training steps done and in all, over all seeds.
     stop : callable, optional
         When it returns True, the seeds that are finished are all there is.
+    executor : Executor, optional
+        Where to train, several seeds at a time; if not given, here, one after the other.
 
     Returns
     -------
@@ -198,6 +202,8 @@ def across_seeds(
 
     found = list(done)
     repeats = [Repeat(factors, replace(settings, seed=seed)) for seed in seeds]
-    for trained in fit_each(recording, repeats, on_progress=on_progress, stop=stop):
+    for trained in fit_each(
+        recording, repeats, on_progress=on_progress, stop=stop, executor=executor
+    ):
         found.append(attribute(trained, recording, method, frames=frames, aggregate=aggregate))
     return Stability.of(found) if found else None

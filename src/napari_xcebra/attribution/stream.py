@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from napari_xcebra.learn.device import FrameData, choose_device, cores
+from napari_xcebra.learn.device import FrameData, choose_device
 from napari_xcebra.learn.encoder import Encoder, hidden_units
 from napari_xcebra.learn.result import Fit, usable_frames
+from napari_xcebra.processor import cores
 from napari_xcebra.recording import InputError, Recording
 
 CHUNK_BYTES = 64 * 2**20

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from napari_xcebra.cli import commands, decisions, quality, repeated
+from napari_xcebra.cli import commands, decisions, quality, repeated, sweeping
 from napari_xcebra.cli.flags import (
     FACTORS_HELP,
     FLAGS,
@@ -120,11 +120,16 @@ def make_parser() -> argparse.ArgumentParser:
             made.add_argument("--seeds", type=int, default=1, metavar="N",
                               help="train with so many seeds, and tell which "
                               "scores stay (default 1)")  # fmt: skip
+            repeated.add_processes_flag(made)
         add_settings_flags(made)
 
     sizes = command("dimension", repeated.dimension, training,
                     "suggest a number of latents from the consistency between seeds")  # fmt: skip
     repeated.add_flags(sizes)
+
+    many = command("sweep", sweeping.sweep, "CONFIG --out DIR [--processes N] [--dry-run]",
+                   "run many seeds, latents, settings, label shifts or recordings")  # fmt: skip
+    sweeping.add_flags(many)
 
     scoring = "FIT PATH [--behavior FILE] --out DIR [settings]"
     attribute = command("attribute", commands.attribute, scoring, "score the cells with a fit")

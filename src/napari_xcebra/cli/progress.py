@@ -7,13 +7,17 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import isnan
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
+from napari_xcebra.sweeps.estimate import in_words
+
 if TYPE_CHECKING:
     from napari_xcebra.learn import Progress
+    from napari_xcebra.sweeps import SweepProgress
 
 
 class Request:
@@ -80,6 +84,24 @@ def seeds_bar(arguments: argparse.Namespace) -> Iterator[Callable[[int, int], No
         def show(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
+
+        yield show
+
+
+@contextmanager
+def sweep_bar(
+    arguments: argparse.Namespace, members: int
+) -> Iterator[Callable[[SweepProgress], None]]:
+    """Progress bar of a sweep, in runs; those under way count by what they did."""
+    with _bar(arguments, members, "run") as bar:
+        bar.bar_format = "{desc}{percentage:3.0f}%|{bar}|{postfix}"
+
+        def show(at: SweepProgress) -> None:
+            left = "" if isnan(at.seconds_left) else f", {in_words(at.seconds_left)} left"
+            failed = f", {at.failed} failed" if at.failed else ""
+            bar.set_postfix_str(f"{at.finished} of {at.total} runs{failed}{left}", refresh=False)
+            bar.n = at.share * members
+            bar.refresh()
 
         yield show
 

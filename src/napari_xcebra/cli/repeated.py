@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from napari_xcebra.cli.commands import (
@@ -26,6 +28,8 @@ from napari_xcebra.recording import InputError, Recording
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.attribution.stability import Stability
+    from napari_xcebra.jobs.pool import ProcessPool
+    from napari_xcebra.learn.settings import FitSettings
 
 
 def stability(arguments: argparse.Namespace, recording: Recording, first: Attribution) -> Stability:
@@ -35,7 +39,11 @@ def stability(arguments: argparse.Namespace, recording: Recording, first: Attrib
 
     settings = settings_from(arguments)
     seeds = range(settings.seed + 1, settings.seed + arguments.seeds)
-    with interrupt_as_request() as request, seeds_bar(arguments) as bar:
+    with (
+        _several(arguments, recording, settings, len(seeds)) as pool,
+        interrupt_as_request() as request,
+        seeds_bar(arguments) as bar,
+    ):
         found = across_seeds(
             recording,
             factors_from(arguments.factor),
@@ -47,6 +55,7 @@ def stability(arguments: argparse.Namespace, recording: Recording, first: Attrib
             aggregate=arguments.aggregate,
             on_progress=bar,
             stop=request,
+            executor=pool,
         )
     assert found is not None  # the first seed is there
     return found
@@ -60,16 +69,25 @@ def dimension(arguments: argparse.Namespace) -> None:
     from napari_xcebra.learn.consistency import suggest_dimension
 
     out, recording = output_folder(arguments), recording_from(arguments)
-    with interrupt_as_request() as request, seeds_bar(arguments) as bar:
+    settings = settings_from(arguments)
+    time_latents = counts_from(arguments.try_time_latents, "--try-time-latents")
+    factor_latents = counts_from(arguments.try_latents, "--try-latents") or None
+    fits = arguments.seeds * max(1, len(time_latents)) * len(factor_latents or [0])
+    with (
+        _several(arguments, recording, settings, fits) as pool,
+        interrupt_as_request() as request,
+        seeds_bar(arguments) as bar,
+    ):
         found = suggest_dimension(
             recording,
             factors_from(arguments.factor),
-            settings_from(arguments),
-            time_latents=counts_from(arguments.try_time_latents, "--try-time-latents"),
-            factor_latents=counts_from(arguments.try_latents, "--try-latents") or None,
+            settings,
+            time_latents=time_latents,
+            factor_latents=factor_latents,
             seeds=arguments.seeds,
             on_progress=bar,
             stop=request,
+            executor=pool,
         )
     if found is None:
         raise Interrupted("Stopped before two fits could be compared. Nothing was written.")
@@ -92,7 +110,38 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
                        "(default: as many as its variables have)")  # fmt: skip
     group.add_argument("--seeds", type=int, default=3, metavar="N",
                        help="fits at each number of latents (default 3)")  # fmt: skip
+    add_processes_flag(group)
     add_settings_flags(parser)
+
+
+def add_processes_flag(group: argparse._ActionsContainer) -> None:
+    """How many processes to use on this computer."""
+    group.add_argument("--processes", type=int, default=0, metavar="N",
+                       help="runs at a time on this computer (default: as cores and memory "
+                       "allow)")  # fmt: skip
+
+
+def _several(
+    arguments: argparse.Namespace, recording: Recording, settings: FitSettings, runs: int
+) -> AbstractContextManager[ProcessPool | None]:
+    """Processes for so many runs; None where there is room for one only, which this one is."""
+    from napari_xcebra.jobs.pool import ProcessPool
+
+    processes = min(processes_for(arguments, [recording], settings), runs)
+    return ProcessPool(processes) if processes > 1 else nullcontext()
+
+
+def processes_for(
+    arguments: argparse.Namespace, recordings: Iterable[Recording], settings: FitSettings
+) -> int:
+    """Processes, as many as were asked for or as there is room for."""
+    from napari_xcebra.jobs.capacity import room_for
+
+    if arguments.processes < 0:
+        raise InputError(f"--processes is {arguments.processes}: 1 or more is needed.")
+    return arguments.processes or room_for(
+        recordings, device=settings.device, threads=settings.threads
+    )
 
 
 def counts_from(text: str, flag: str) -> list[int]:

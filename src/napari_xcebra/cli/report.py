@@ -84,9 +84,6 @@ def agreement_table(comparison: Comparison) -> str:
 
 
 def _goodness_words(goodness: Goodness) -> list[str]:
-    verdict = "at chance"
-    if goodness.above_chance:
-        verdict = "clear" if goodness.goodness > 0.5 else "weak"
     digits = ".2f" if abs(goodness.goodness) < 1e4 else ".1e"
     nats = f"{goodness.goodness:{digits}} ± {goodness.error:{digits}}"
-    return [nats, "–" if np.isnan(goodness.r2) else f"{goodness.r2:.2f}", verdict]
+    return [nats, "–" if np.isnan(goodness.r2) else f"{goodness.r2:.2f}", goodness.strength]

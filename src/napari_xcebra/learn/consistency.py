@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -149,6 +150,7 @@ def suggest_dimension(
     seeds: int = 3,
     on_progress: Callable[[int, int], object] | None = None,
     stop: Callable[[], bool] | None = None,
+    executor: Executor | None = None,
 ) -> Dimensions | None:
     """Train with several seeds at each number of latents, and compare the embeddings.
 
@@ -166,6 +168,8 @@ def suggest_dimension(
         Called with the training steps done and in all, over all fits.
     stop : callable, optional
         When it returns True, the numbers of latents that have two fits or more are all there is.
+    executor : Executor, optional
+        Where to train, several fits at a time; if not given, here, one after the other.
 
     Returns
     -------
@@ -190,7 +194,7 @@ def suggest_dimension(
     ]
     tried: list[Dimension] = []
     embeddings: list[np.ndarray] = []
-    for done in fit_each(recording, repeats, on_progress=on_progress, stop=stop):
+    for done in fit_each(recording, repeats, on_progress=on_progress, stop=stop, executor=executor):
         every = max(1, recording.n_frames // FRAMES)
         embeddings.append((done.embed(recording) * done.scale)[::every])
         of_time = done.parts[-1].stop - done.parts[-1].start if "time" in done.factors else 0

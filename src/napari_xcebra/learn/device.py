@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -92,13 +91,6 @@ def describe_device(name: str, threads: int) -> str:
         return str(device)
     threads = threads or torch.get_num_threads()
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
-
-
-def cores() -> int:
-    """Processor cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @contextmanager

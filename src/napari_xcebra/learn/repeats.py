@@ -1,8 +1,9 @@
-"""Several fits of one recording, one after the other: seeds, numbers of latents."""
+"""Several fits of one recording, one after the other or side by side: seeds, numbers of latents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass
 
 from napari_xcebra.learn.fitting import fit
@@ -14,6 +15,8 @@ from napari_xcebra.recording import Recording
 
 OnSteps = Callable[[int, int], object] | None
 """Called with the steps done and in all, over all fits."""
+INTERVAL = 0.2
+"""Seconds between two looks at fits that run elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,24 @@ def fit_each(
     *,
     on_progress: OnSteps = None,
     stop: Callable[[], bool] | None = None,
+    executor: Executor | None = None,
 ) -> Iterator[Fit]:
     """Fits in their order, each as soon as it is done.
 
-    When `stop` returns True they end there, without the one under way.
+    When `stop` returns True they end there, without those under way.
+
+    Parameters
+    ----------
+    executor : Executor, optional
+        Where to run them, as many at a time as it does; if not given, here, one after the other.
 
     Yields
     ------
     Fit
     """
+    if executor is not None:
+        yield from _fit_through(executor, recording, repeats, on_progress, stop)
+        return
     total, before = sum(each.settings.steps for each in repeats), 0
     for each in repeats:
 
@@ -53,3 +65,40 @@ def fit_each(
         before += each.settings.steps
         if stop is not None and stop():
             return
+
+
+def _fit_through(
+    executor: Executor,
+    recording: Recording,
+    repeats: Sequence[Repeat],
+    on_progress: OnSteps,
+    stop: Callable[[], bool] | None,
+) -> Iterator[Fit]:
+    futures = [executor.submit(_fitted, recording, each) for each in repeats]
+    total = sum(each.settings.steps for each in repeats)
+    try:
+        for future in futures:
+            while not future.done():
+                wait([future], timeout=INTERVAL)
+                if stop is not None and stop():
+                    return
+                if on_progress is not None:
+                    done = [
+                        each.settings.steps
+                        for each, its in zip(repeats, futures, strict=True)
+                        if its.done()
+                    ]
+                    on_progress(sum(done), total)
+            yield future.result()
+    finally:
+        for future in reversed(futures):  # the last first, or a waiting one would begin
+            _abandon(future)
+
+
+def _fitted(recording: Recording, each: Repeat) -> Fit:
+    return fit(recording, each.factors, each.settings)
+
+
+def _abandon(future: Future[Fit]) -> None:
+    """Cancel it; also while it runs, where its executor knows how to."""
+    getattr(future, "stop", future.cancel)()

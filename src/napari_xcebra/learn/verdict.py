@@ -73,6 +73,13 @@ class Goodness:
         return np.isnan(self.p) and not np.isnan(self.samples)
 
     @property
+    def strength(self) -> str:
+        """The result in a word or two: "clear", "weak" or "at chance"."""
+        if not self.above_chance:
+            return "at chance"
+        return "clear" if self.goodness > 0.5 else "weak"
+
+    @property
     def verdict(self) -> str:
         """The result in a sentence or two."""
         return " ".join([self._found(), *self._doubts()])

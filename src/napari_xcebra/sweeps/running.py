@@ -1,0 +1,180 @@
+"""Running a sweep: what is on disk is not run again, what fails is reported, the rest is kept."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from dataclasses import dataclass
+from typing import Any
+
+from napari_xcebra.jobs import failures
+from napari_xcebra.jobs.calls import Call, CallFailed, CallStopped, Running
+from napari_xcebra.sweeps.folder import SweepFolder
+from napari_xcebra.sweeps.member import lean, run_member
+from napari_xcebra.sweeps.plan import Member, Sweep
+
+INTERVAL = 0.2
+"""Seconds between two reports, at most."""
+SUMMARY_EVERY = 5.0
+"""Seconds between two writings of the summary while the sweep runs."""
+FAREWELL = 5.0
+"""Seconds that members under way have to end when the sweep is stopped."""
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class SweepProgress:
+    """Where a sweep stands.
+
+    Parameters
+    ----------
+    total : int
+        Members in all.
+    finished, failed : int
+        Those found on disk included.
+    share : float
+        Of the work, from 0 to 1; members under way count by the steps they did.
+    seconds_left : float
+        At the pace so far; NaN while that is not known.
+    last : Member or None
+        The one that ended last.
+    """
+
+    total: int
+    finished: int
+    failed: int
+    share: float
+    seconds_left: float = NAN
+    last: Member | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Members that have not ended yet."""
+        return self.total - self.finished - self.failed
+
+
+def run_sweep(
+    sweep: Sweep,
+    folder: str | os.PathLike[str],
+    executor: Executor,
+    *,
+    on_progress: Callable[[SweepProgress], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+    command: str = "",
+) -> SweepFolder:
+    """Run every member of a sweep that is not finished in the folder yet.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    folder : path
+        See `sweeps.folder` for what is in it afterwards. It may hold an earlier start of this
+        sweep, or another sweep: members of both are run once.
+    executor : Executor
+        `jobs.pool.ProcessPool`, `jobs.cluster.Cluster`, or any other.
+    on_progress : callable, optional
+        Called with a `SweepProgress` a few times a second.
+    stop : callable, optional
+        Asked a few times a second; when it returns True, members under way are stopped, and those
+        that are finished are kept.
+    command : str
+        What was typed to start it, for the record.
+
+    Returns
+    -------
+    SweepFolder
+    """
+    kept = SweepFolder(folder)
+    with kept.locked():
+        kept.plan(sweep, command)
+        try:
+            _Sweeping(sweep, kept, executor, on_progress).run(stop)
+        finally:
+            kept.write_summary()
+    return kept
+
+
+class _Sweeping:
+    """A sweep under way."""
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        kept: SweepFolder,
+        executor: Executor,
+        on_progress: Callable[[SweepProgress], object] | None,
+    ) -> None:
+        self._sweep, self._kept, self._executor = sweep, kept, executor
+        self._tell_progress = on_progress
+        self._finished = sum(kept.status(each.id) == "finished" for each in sweep.members)
+        self._failed = 0
+        self._ended_before, self._began = self._finished, time.monotonic()
+        self._written = self._began
+        self._last: Member | None = None
+
+    def run(self, stop: Callable[[], bool] | None) -> None:
+        """See it to its end, or until it is stopped."""
+        futures = self._submitted()
+        self._tell(futures)
+        while futures:
+            ended, _ = wait(futures, timeout=INTERVAL, return_when=FIRST_COMPLETED)
+            for future in ended:
+                self._settle(future, futures.pop(future))
+            self._tell(futures)
+            if stop is not None and stop():
+                self._stop(futures)
+                return
+
+    def _submitted(self) -> dict[Future[Any], Member]:
+        recordings = {name: lean(each) for name, each in self._sweep.recordings.items()}
+        return {
+            self._executor.submit(run_member, recordings[member.recording], member): member
+            for member in self._sweep.members
+            if self._kept.status(member.id) != "finished"
+        }
+
+    def _stop(self, futures: Mapping[Future[Any], Member]) -> None:
+        for future in reversed(list(futures)):  # the last first, or a waiting one would begin
+            if isinstance(future, Running):
+                future.stop()
+            else:
+                future.cancel()
+        for future in wait(futures, timeout=FAREWELL).done:
+            self._settle(future, futures[future])
+        self._tell({})
+
+    def _settle(self, future: Future[Any], member: Member) -> None:
+        """Keep what came of a member."""
+        try:
+            result = future.result(timeout=0)
+        except (CancelledError, CallStopped):
+            return
+        except Exception as error:
+            why = (
+                error
+                if isinstance(error, CallFailed)
+                else failures.from_exception(error, Call.doing, Call.sparing)
+            )
+            self._kept.keep_failure(member, why.sentence, why.details)
+            self._failed += 1
+        else:
+            self._kept.keep(member, result, self._sweep.truth.get(member.recording))
+            self._finished += 1
+        self._last = member
+        if time.monotonic() - self._written > SUMMARY_EVERY:
+            self._kept.write_summary()
+            self._written = time.monotonic()
+
+    def _tell(self, futures: Mapping[Future[Any], Member]) -> None:
+        if self._tell_progress is None:
+            return
+        # what follows training counts as a twentieth of a member
+        under_way = sum(0.95 * getattr(future, "progress", 0.0) for future in futures)
+        total, done = len(self._sweep.members), self._finished + self._failed + under_way
+        here, elapsed = done - self._ended_before, time.monotonic() - self._began
+        left = elapsed / here * (total - done) if here > 0 else NAN
+        self._tell_progress(
+            SweepProgress(total, self._finished, self._failed, done / total, left, self._last)
+        )
