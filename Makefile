@@ -4,6 +4,7 @@ SHELL := /bin/bash
 VENV       := .venv
 BENCH_VENV := .venv-bench
 PYSIDE_VENV := .venv-pyside
+WHEEL_VENV := .venv-wheel
 BIN        := $(VENV)/bin
 PIP_FLAGS  := --quiet --disable-pip-version-check -c constraints.txt
 
@@ -18,6 +19,7 @@ SYSTEM_PACKAGES := xvfb xauth libgl1 libgl1-mesa-dri libegl1 libglib2.0-0 libdbu
 
 # macOS has no X server to imitate; there the tests use the screen.
 DISPLAY_RUN := $(if $(filter Linux,$(shell uname)),xvfb-run -a -s "-screen 0 1600x1000x24")
+WHEEL_CHECKS := wheel-check-PyQt6 wheel-check-PySide6-Essentials
 BENCHMARKS  := paper arena field chance confounds significance lambda_auto dimension against_cebra
 
 # Tests train on one thread each; more of them at a time than four gain little.
@@ -26,7 +28,8 @@ TEST_PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1
 .DEFAULT_GOAL := help
 # Environments are made one after the other even under `make -j`.
 .NOTPARALLEL:
-.PHONY: help system install demo test lint pytest pytest-pyside bench screenshots clean
+.PHONY: help dist system install demo test lint pytest pytest-pyside bench screenshots \
+	docs wheel-check $(WHEEL_CHECKS) clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 15
@@ -59,6 +62,22 @@ bench: $(BENCH_VENV)/.installed  ## measure against the reference implementation
 screenshots: system install  ## drive the window through the whole journey and write docs/images/
 	$(DISPLAY_RUN) $(BIN)/python docs/screenshots.py
 
+wheel-check: $(WHEEL_CHECKS)  ## install what would be released into fresh environments, and use it there
+
+dist: system install
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
+
+# Python takes what lies beside a script before what is installed: hence -P.
+$(WHEEL_CHECKS): wheel-check-%: dist
+	rm -rf $(WHEEL_VENV)
+	$(call create_venv,$(WHEEL_VENV))
+	$(WHEEL_VENV)/bin/python -m pip install $(PIP_FLAGS) "$$(echo dist/*.whl)[nwb,parquet,zarr]" $*
+	$(WHEEL_VENV)/bin/npe2 validate --imports napari-xcebra
+	$(WHEEL_VENV)/bin/napari-xcebra demo --out $(WHEEL_VENV)/demo
+	$(DISPLAY_RUN) $(WHEEL_VENV)/bin/python -P tests/smoke.py --picture $(WHEEL_VENV)/$*.png
+
 install: $(VENV)/.installed  ## .venv/ with the plugin, napari and the development tools
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -90,5 +109,5 @@ system:  ## the system libraries Qt and a virtual display need (Debian, Ubuntu)
 	@.ci/system-packages "$(PYTHON)" $(SYSTEM_PACKAGES)
 
 clean:  ## remove environments, caches and built files
-	rm -rf $(VENV) $(BENCH_VENV) $(PYSIDE_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH_VENV) $(PYSIDE_VENV) $(WHEEL_VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
