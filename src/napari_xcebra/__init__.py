@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.io import open_recording
     from napari_xcebra.learn import Factor, Fit, fit
+    from napari_xcebra.learn.adaptation import adapt
+    from napari_xcebra.learn.joint.consistency import session_consistency
+    from napari_xcebra.learn.joint.fitting import fit_sessions
+    from napari_xcebra.learn.joint.result import JointFit
     from napari_xcebra.learn.quality import EmbeddingQuality, embedding_quality
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.recording import Footprints, Recording, Variable
@@ -29,16 +33,20 @@ _HOME = {
     "Fit": "learn",
     "FitSettings": "learn.settings",
     "Footprints": "recording",
+    "JointFit": "learn.joint.result",
     "Recording": "recording",
     "Significance": "attribution",
     "Variable": "recording",
+    "adapt": "learn.adaptation",
     "attribute": "attribution",
     "cell_statistics": "attribution.single_cell",
     "embedding_quality": "learn.quality",
     "fit": "learn",
+    "fit_sessions": "learn.joint.fitting",
     "open_curation": "curation",
     "open_recording": "io",
     "paint": "widgets.painting",
+    "session_consistency": "learn.joint.consistency",
     "significance": "attribution",
 }
 
@@ -50,17 +58,21 @@ __all__ = [
     "Fit",
     "FitSettings",
     "Footprints",
+    "JointFit",
     "Recording",
     "Significance",
     "Variable",
     "__version__",
+    "adapt",
     "attribute",
     "cell_statistics",
     "embedding_quality",
     "fit",
+    "fit_sessions",
     "open_curation",
     "open_recording",
     "paint",
+    "session_consistency",
     "significance",
 ]
 

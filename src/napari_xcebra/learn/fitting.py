@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import metadata
 from os import PathLike
 
@@ -15,7 +16,7 @@ from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.goodness import check_measurable, measure_goodness
 from napari_xcebra.learn.lambda_search import UNSEARCHED
 from napari_xcebra.learn.length import note_on_length
-from napari_xcebra.learn.parts import Factors
+from napari_xcebra.learn.parts import Factors, Part
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.training import Progress, Training
@@ -66,6 +67,28 @@ def fit(
     """
     training = Training(recording, factors, settings or FitSettings())
     check_measurable(training)
+    kept = train(training, on_progress=on_progress, stop=stop, checkpoint=checkpoint, every=every)
+    result = finish(training, recording.source)
+    if kept is not None and result.steps == training.settings.steps:
+        kept.remove()
+    return result
+
+
+def train(
+    training: Training,
+    *,
+    on_progress: Callable[[Progress], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    every: int = 10,
+) -> Checkpoint | None:
+    """Run a training to its end or until it is stopped; the rest as `fit` takes it.
+
+    Returns
+    -------
+    Checkpoint or None
+        To be removed once the fit is measured.
+    """
     kept = Checkpoint(checkpoint, training) if checkpoint is not None else None
     if kept is not None:
         kept.restore()
@@ -77,10 +100,7 @@ def fit(
             kept.keep(now=stopped)
         if stopped:
             break
-    result = finish(training, recording.source)
-    if kept is not None and result.steps == training.settings.steps:
-        kept.remove()
-    return result
+    return kept
 
 
 def finish(training: Training, source: str) -> Fit:
@@ -92,7 +112,7 @@ def finish(training: Training, source: str) -> Fit:
     weights = {name: w.cpu().numpy() for name, w in training.encoder.state_dict().items()}
     return Fit(
         settings=training.settings,
-        parts=training.parts,
+        parts=_learned(training),
         inputs=training.inputs,
         weights=weights,
         scale=scale,
@@ -103,6 +123,19 @@ def finish(training: Training, source: str) -> Fit:
         versions=_versions(),
         notes=_notes(training),
         lambda_reason="" if training.search is None else training.search.reason,
+    )
+
+
+def _learned(training: Training) -> tuple[Part, ...]:
+    """Parts with the temperatures and weights that learning ended with."""
+    with torch.no_grad():
+        temperatures = training.log_temperature.exp().tolist()
+        weights = training.log_time_weight.exp().tolist()
+    return tuple(
+        replace(
+            part, time_weight=weight, temperature=temperature if part.learned else part.temperature
+        )
+        for part, temperature, weight in zip(training.parts, temperatures, weights, strict=True)
     )
 
 

@@ -7,8 +7,8 @@ that go together, an unobserved state, mixed selectivity, cells that carry nothi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -64,6 +64,8 @@ def arena(
     mixed_strength: float = 1.0,
     untuned_strength: float = 1.0,
     seed: int = 0,
+    day: int = 0,
+    remapped: float = 0.0,
 ) -> Simulation:
     """Cells of an animal that forages in a box of 1 m × 1 m.
 
@@ -92,6 +94,11 @@ def arena(
     untuned_strength : float
         0 to 1, how much the rates of untuned cells vary; at 0 they are constant.
     seed : int
+        Another animal: other cells, another path.
+    day : int
+        Another day of the same animal: the same cells with the same tuning, on another path.
+    remapped : float
+        0 to 1, share of the cells of one variable whose tuning is another one on this day.
 
     Returns
     -------
@@ -111,14 +118,23 @@ def arena(
     check_positive("dt", dt)
     check_number("noise", noise, 0)
     strengths = {"confound": confound, "arousal": arousal}
-    weights = {"mixed_strength": mixed_strength, "untuned_strength": untuned_strength}
+    weights = {
+        "mixed_strength": mixed_strength,
+        "untuned_strength": untuned_strength,
+        "remapped": remapped,
+    }
     for name, value in {**strengths, **weights}.items():
         check_strength(name, value)
     streams = np.random.default_rng(check_count("seed", seed)).spawn(6)
     for_path, for_tuning, for_mixed, for_untuned, for_arousal, for_noise = streams
+    if check_count("day", day):
+        of_day = np.random.default_rng([seed, day]).spawn(3)
+        for_path, for_untuned, for_noise = of_day
 
     trajectory = forage(for_path, frames, dt, **strengths)
     population = tuned_cells(for_tuning, trajectory, counts)
+    if remapped:
+        population = _remapped(population, trajectory, counts, remapped, [seed, day, 1])
     if mixed:
         cells = mixed_cells(for_mixed, trajectory, mixed, mixed_strength)
         population = _joined(population, cells)
@@ -127,7 +143,8 @@ def arena(
         population = _joined(population, cells)
     if arousal:
         population = aroused(for_arousal, trajectory, population, arousal)
-    return _simulation(trajectory, population, for_noise, dt, noise, seed, strengths)
+    source = f"seed {seed}" + (f", day {day}" if day else "")
+    return _simulation(trajectory, population, for_noise, dt, noise, source, strengths)
 
 
 def tuned_cells(
@@ -147,6 +164,24 @@ def tuned_cells(
     truth = {factor: kinds == factor for factor in FACTORS}
     truth["place"] = truth["place"] | (kinds == "grid")
     return Population(rates, kinds, truth)
+
+
+def _remapped(
+    population: Population,
+    trajectory: Trajectory,
+    counts: Mapping[str, int],
+    share: float,
+    seed: Sequence[int],
+) -> Population:
+    """Cells of which a share has another tuning to the same variable."""
+    rng = np.random.default_rng(seed)
+    other = tuned_cells(rng, trajectory, counts).rates
+    # cells of a kind are in the order of what they prefer: the order has to change, too
+    ends = np.cumsum(list(counts.values()))
+    order = np.concatenate([rng.permutation(k) for k in np.split(np.arange(ends[-1]), ends[:-1])])
+    other = other[:, order]
+    changed = rng.permutation(other.shape[1]) < round(share * other.shape[1])
+    return replace(population, rates=np.where(changed, other, population.rates))
 
 
 def mixed_cells(
@@ -223,7 +258,7 @@ def _simulation(
     rng: np.random.Generator,
     dt: float,
     noise: float,
-    seed: int,
+    source: str,
     strengths: Mapping[str, float],
 ) -> Simulation:
     """Noise on the rates, and everything put in its place."""
@@ -245,7 +280,7 @@ def _simulation(
             "direction": Variable("direction", trajectory.direction, "circular", unit="rad"),
             "speed": Variable("speed", trajectory.speed, unit="m/s"),
         },
-        source=f"simulated arena, seed {seed}",
+        source=f"simulated arena, {source}",
         notes=(description,),
     )
     return Simulation(

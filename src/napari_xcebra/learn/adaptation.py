@@ -1,0 +1,201 @@
+"""A trained encoder carried to another recording: to a new day of its cells, or to new cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+from torch import nn
+
+from napari_xcebra.learn.encoder import Encoder, FrameEncoder, WindowEncoder
+from napari_xcebra.learn.fitting import finish, train
+from napari_xcebra.learn.goodness import check_measurable
+from napari_xcebra.learn.lambda_search import UNSEARCHED
+from napari_xcebra.learn.parts import TIME, Factor, Plan, factor_labels, time_offset
+from napari_xcebra.learn.result import Fit
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.training import Progress, Training
+from napari_xcebra.recording import InputError, Recording
+
+How = Literal["auto", "statistics", "input-layer"]
+
+STEPS = 200
+"""Steps for which an input layer is trained, if not said otherwise."""
+
+LEAST_KEPT = 0.5
+"""Share of the cells of a fit that a new day must have to be taken for the same cells."""
+
+
+def adapt(
+    fit: Fit,
+    recording: Recording,
+    how: How = "auto",
+    *,
+    matched: Mapping[int, int] | None = None,
+    steps: int = STEPS,
+    on_progress: Callable[[Progress], object] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Fit:
+    """Carry a trained encoder to another recording, and measure it there.
+
+    Parameters
+    ----------
+    fit : Fit
+    recording : Recording
+        With the variables of the fit's factors.
+    how : {"auto", "statistics", "input-layer"}
+        "statistics": the same cells on another day. Nothing is trained; traces are standardised
+        by that day's own mean and spread, and cells that are missing count as at their mean.
+        "input-layer": other cells. The first layer is trained on them; what follows stays.
+        "auto": the first if at least half of the cells are found again, else the second.
+    matched : mapping of int to int, optional
+        Ids of the fit's cells to ids in the recording, if they are not the same.
+    steps : int
+        Of training, where there is any.
+    on_progress, stop
+        As `fit` takes them.
+
+    Returns
+    -------
+    Fit
+        With goodness measured on held-out blocks of this recording, and its cells.
+    """
+    found = _found_again(fit, recording, matched)
+    if how == "auto":
+        how = "statistics" if len(found) >= LEAST_KEPT * len(fit.inputs.cell_ids) else "input-layer"
+    if how == "input-layer":
+        return _with_new_input(fit, recording, steps, on_progress, stop)
+    if how != "statistics":
+        raise InputError(f"how is {how!r}: one of auto, statistics, input-layer is needed.")
+    if not found:
+        raise InputError(
+            "None of the fit's cells is in this recording: say which are the same by `matched`, "
+            "or train the input layer on the new cells (how='input-layer')."
+        )
+    return _with_new_statistics(fit, recording, found)
+
+
+def _found_again(
+    fit: Fit, recording: Recording, matched: Mapping[int, int] | None
+) -> dict[int, int]:
+    """Id in the recording, of cells that are accepted there, to position among the fit's."""
+    known = np.asarray(recording.cell_ids)
+    if fit.settings.accepted_only:
+        known = known[np.asarray(recording.accepted)]
+    there, found = {int(cell) for cell in known}, {}
+    for position, cell in enumerate(fit.inputs.cell_ids):
+        other = int(cell) if matched is None else matched.get(int(cell))
+        if other in there:
+            found[other] = position
+    return found
+
+
+class CarriedTraining(Training):
+    """A training run on another recording, with the layers and the parts of a fit.
+
+    Parameters
+    ----------
+    fit : Fit
+    recording : Recording
+    settings : FitSettings
+    cells : mapping of int to int, optional
+        Id in the recording to position among the fit's cells, if these are the same cells: the
+        first layer is the fit's as well. Else it begins anew, and is all that is trained.
+    """
+
+    def __init__(
+        self,
+        fit: Fit,
+        recording: Recording,
+        settings: FitSettings,
+        cells: Mapping[int, int] | None = None,
+    ) -> None:
+        self.fit, self.cells = fit, cells
+        parts = [part for part in fit.parts if part.name != TIME]
+        factors = {part.name: Factor(part.variables) for part in parts}
+        offsets = {part.name: part.offset for part in parts}
+        timed = [part.offset for part in fit.parts if part.name == TIME]
+        offset = timed[0] if timed else time_offset(recording, offsets, settings)
+        plan = Plan(factor_labels(recording, factors), offsets, offset, fit.parts)
+        super().__init__(recording, factors, settings, plan)
+
+    def _make_encoder(self) -> Encoder:
+        encoder = super()._make_encoder()
+        weights = {name: torch.as_tensor(np.array(w)) for name, w in self.fit.weights.items()}
+        first = input_layer(encoder)
+        if self.cells is None:
+            new = {id(parameter) for parameter in first.parameters()}
+            weights = {n: weights[n] for n, p in encoder.named_parameters() if id(p) not in new}
+            for parameter in encoder.parameters():
+                parameter.requires_grad_(id(parameter) in new)
+        else:
+            positions = [self.cells[int(cell)] for cell in self.inputs.cell_ids]
+            name = next(n for n, p in encoder.named_parameters() if p is first.weight)
+            weights[name] = weights[name][:, positions]
+        encoder.load_state_dict(weights, strict=False)
+        return encoder
+
+
+def input_layer(encoder: Encoder) -> nn.Linear | nn.Conv1d:
+    """The layer that sees the cells."""
+    if isinstance(encoder, WindowEncoder):
+        return encoder.first
+    assert isinstance(encoder, FrameEncoder)
+    return cast(nn.Linear, encoder.layers[0])
+
+
+def _with_new_statistics(fit: Fit, recording: Recording, found: Mapping[int, int]) -> Fit:
+    """The same weights, with mean and spread of the cells as they are in this recording."""
+    accepted = np.isin(np.asarray(recording.cell_ids), list(found))
+    same = replace(recording, accepted=accepted)
+    training = CarriedTraining(fit, same, _settings(fit, accepted_only=True), found)
+    check_measurable(training)
+    training.settings, training.step = fit.settings, fit.settings.steps
+    result = finish(training, recording.source)
+    kept, there = len(training.inputs.cell_ids), len(fit.inputs.cell_ids)
+    note = (
+        f"Trained on {fit.source or 'another recording'} and carried to this one with its own "
+        f"mean and spread of {kept} of {there} cells; nothing was trained."
+    )
+    return replace(
+        result,
+        history=fit.history,
+        steps=fit.steps,
+        lambda_reason=fit.lambda_reason,
+        notes=(note, *_own_notes(result)),
+    )
+
+
+def _with_new_input(
+    fit: Fit,
+    recording: Recording,
+    steps: int,
+    on_progress: Callable[[Progress], object] | None,
+    stop: Callable[[], bool] | None,
+) -> Fit:
+    """The later layers of the fit, with a first layer trained on the cells of this recording."""
+    training = CarriedTraining(fit, recording, _settings(fit, steps=steps))
+    check_measurable(training)
+    train(training, on_progress=on_progress, stop=stop)
+    result = finish(training, recording.source)
+    note = (
+        f"Trained on {fit.source or 'another recording'} and carried to the "
+        f"{len(result.inputs.cell_ids)} cells of this one: only its input layer was trained, for "
+        f"{training.step} steps."
+    )
+    return replace(result, notes=(note, *result.notes))
+
+
+def _settings(fit: Fit, **changes: Any) -> FitSettings:
+    """Settings of the fit, with the λ that it ended with: nothing is searched for again."""
+    lambda_ = fit.settings.lambda_
+    if lambda_ == "auto":
+        lambda_ = UNSEARCHED if np.isnan(fit.lambda_) else fit.lambda_
+    return replace(fit.settings, lambda_=lambda_, **changes)
+
+
+def _own_notes(result: Fit) -> tuple[str, ...]:
+    return tuple(note for note in result.notes if "set frames aside" not in note)

@@ -1,0 +1,125 @@
+"""Encoders of several sessions that end in one embedding."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from napari_xcebra.learn.device import FrameData
+from napari_xcebra.learn.encoder import Activations, Encoder, FrameEncoder, WindowEncoder
+
+Own = Literal["input layer", "encoder"]
+"""What each session has for itself."""
+
+
+@dataclass(frozen=True)
+class JointFrames:
+    """Inputs of frames of several sessions.
+
+    Parameters
+    ----------
+    places : sequence of (n,) int64
+        Where the frames of each session stand among all.
+    inputs : sequence of (n, cells) or (n, cells, window)
+        Of each session; cells differ.
+    """
+
+    places: Sequence[Tensor]
+    inputs: Sequence[Tensor]
+
+
+class JointData:
+    """Inputs of all sessions, gathered by pooled frame number.
+
+    Parameters
+    ----------
+    sessions : sequence of FrameData
+    first : (sessions + 1,) int64
+        Pooled frame at which each begins.
+    """
+
+    def __init__(self, sessions: Sequence[FrameData], first: np.ndarray) -> None:
+        self.sessions, self.first = sessions, first
+
+    def __len__(self) -> int:
+        """Frames of all sessions."""
+        return int(self.first[-1])
+
+    def digest(self) -> str:
+        """Hash of all inputs, to tell recordings apart."""
+        return hashlib.sha256("".join(s.digest() for s in self.sessions).encode()).hexdigest()
+
+    def places_of(self, frames: np.ndarray) -> list[Tensor]:
+        """Where the frames of each session stand among these: (n,) int64 each."""
+        session = np.searchsorted(self.first, frames, side="right") - 1
+        device = self.sessions[0].rows.device
+        numbers = range(len(self.sessions))
+        return [torch.as_tensor(np.flatnonzero(session == s), device=device) for s in numbers]
+
+    def __getitem__(self, frames: np.ndarray) -> JointFrames:
+        """Inputs by session, in the order of the frames within each."""
+        places = self.places_of(frames)
+        inputs = [
+            data[frames[place.cpu().numpy()] - start]
+            for data, place, start in zip(self.sessions, places, self.first, strict=False)
+        ]
+        return JointFrames(places, inputs)
+
+
+class JointEncoder(nn.Module):
+    """An encoder a session; with `own="input layer"` all that follows the first layer is shared.
+
+    Parameters
+    ----------
+    encoders : sequence of Encoder
+        Of the same shape but for the number of cells.
+    own : {"input layer", "encoder"}
+    """
+
+    def __init__(self, encoders: Sequence[Encoder], own: Own) -> None:
+        super().__init__()
+        if own == "input layer":
+            for encoder in encoders[1:]:
+                share_after_input(encoders[0], encoder)
+        self.encoders = nn.ModuleList(encoders)
+        self.latents, self.bound = encoders[0].latents, encoders[0].bound
+
+    def __getitem__(self, session: int) -> Encoder:
+        """Encoder of one session."""
+        return cast(Encoder, self.encoders[session])
+
+    def forward(self, x: JointFrames) -> Tensor:
+        """Embedding: (frames, latents)."""
+        return self.trace(x)[0]
+
+    def trace(self, x: JointFrames) -> tuple[Tensor, list[Activations]]:
+        """Embedding of all frames, and what `Encoder.pullback` needs of each session."""
+        embeddings, activations = [], []
+        for number, inputs in enumerate(x.inputs):
+            embedding, traced = self[number].trace(inputs)
+            embeddings.append(embedding)
+            activations.append(traced)
+        return in_order(embeddings, x.places), activations
+
+
+def in_order(values: Sequence[Tensor], places: Sequence[Tensor]) -> Tensor:
+    """Rows of all sessions, each put in its place."""
+    order = torch.argsort(torch.cat(list(places)))
+    return torch.cat(list(values)).index_select(0, order)
+
+
+def share_after_input(one: Encoder, other: Encoder) -> None:
+    """Let an encoder use all layers of another but the first, which is for its own cells."""
+    if isinstance(one, FrameEncoder) and isinstance(other, FrameEncoder):
+        for number in range(1, len(one.layers)):
+            other.layers[number] = one.layers[number]
+    elif isinstance(one, WindowEncoder) and isinstance(other, WindowEncoder):
+        other.skips, other.last = one.skips, one.last
+    else:
+        raise TypeError(f"{type(one).__name__} and {type(other).__name__} cannot share layers")

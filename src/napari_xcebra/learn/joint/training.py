@@ -1,0 +1,160 @@
+"""Training of one embedding for several sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from napari_xcebra.learn.inputs import Inputs
+from napari_xcebra.learn.joint.encoder import JointData, JointEncoder, Own
+from napari_xcebra.learn.joint.pooling import (
+    Recordings,
+    joined_split,
+    joint_plan,
+    part_of,
+    pooled,
+)
+from napari_xcebra.learn.lambda_search import UNSEARCHED
+from napari_xcebra.learn.objective import jacobian_penalty
+from napari_xcebra.learn.parts import TIME, Factors, Part, Plan, as_factors
+from napari_xcebra.learn.sampling import Batch, Sampler
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.split import Frames
+from napari_xcebra.learn.training import Training
+from napari_xcebra.recording import InputError
+
+
+class JointTraining(Training):
+    """A training run on several sessions.
+
+    References are drawn equally often from each session. A label's positive is the frame of any
+    session whose label is nearest; a time pair stays in its session, and so do its negatives, or
+    the time latents would learn to tell the sessions apart.
+
+    Parameters
+    ----------
+    recordings : mapping of str to Recording, or sequence of Recording
+    factors : mapping of str to variables or Factor
+        Of variables that all sessions have.
+    settings : FitSettings
+    own : {"input layer", "encoder"}
+        What each session has for itself.
+
+    Attributes
+    ----------
+    sessions : dict of str to Training
+        Each session as a training of its own would see it, on its own frames and cells.
+    """
+
+    # they work as one encoder and its inputs do, but their frames come by session
+    encoder: JointEncoder  # type: ignore[assignment]
+    data: JointData  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        recordings: Recordings,
+        factors: Factors | None,
+        settings: FitSettings,
+        own: Own = "input layer",
+    ) -> None:
+        self.settings, self.own = settings, own
+        self.factors = as_factors(factors, settings)
+        self.pool = pooled(recordings, self.factors)
+        self.segment = self.pool.behavior.segment
+        self.plan = joint_plan(self.pool, self.factors, settings)
+        self.labels, self.parts = self.plan.labels, self.plan.parts
+        self.sessions = self._sessions()
+        each = list(self.sessions.values())
+        self.split = joined_split([session.split for session in each], self.pool)
+        self.inputs = _joined_inputs([session.inputs for session in each])
+        self._whole = self.sampler_of(self.split.training)
+        self.device = each[0].device
+        self.data = JointData([session.data for session in each], self.pool.first)
+        self._build()
+
+    def _sessions(self) -> dict[str, Training]:
+        # λ is searched for once, for all of them
+        settings = replace(self.settings, lambda_=UNSEARCHED)
+        sessions = {}
+        for number, (name, recording) in enumerate(self.pool.recordings.items()):
+            labels = part_of(self.labels, self.pool, number)
+            plan = Plan(labels, self.plan.offsets, self.plan.time_offset, self.parts)
+            try:
+                sessions[name] = Training(recording, self.factors, settings, plan)
+            except InputError as error:
+                raise InputError(f"Session {name!r}: {error}") from error
+        return sessions
+
+    def _make_encoder(self) -> JointEncoder:  # type: ignore[override]
+        return JointEncoder([each.encoder for each in self.sessions.values()], self.own)
+
+    def sampler_of(self, frames: Frames) -> Sampler:
+        """Draws batches from these frames, as often from each session."""
+        sampler = super().sampler_of(frames)
+        session = self.pool.session_of(sampler.references)
+        most = np.bincount(session).max()
+        each = [sampler.references[session == s] for s in range(len(self.pool.recordings))]
+        sampler.references = np.concatenate([np.resize(own, most) for own in each if len(own)])
+        return sampler
+
+    def session(self, name: str) -> Training:
+        """One session with what was learned of it so far."""
+        session = self.sessions[name]
+        number = list(self.sessions).index(name)
+        session.settings, session.search = self.settings, self.search
+        session.encoder = self.encoder[number]
+        session.log_temperature = self.log_temperature
+        session.log_time_weight = self.log_time_weight
+        session.history, session.step = self.history, self.step
+        return session
+
+    def _contrastive_losses(self, batch: Batch) -> tuple[Tensor, Any]:
+        size = len(batch.reference)
+        groups = [batch.reference, *batch.label.values()]
+        if self.parts[-1].name == TIME:
+            groups.append(batch.time)
+        embedding, activations = self.encoder.trace(self.data[np.concatenate(groups)])
+        self._warm_up = self._label_error(embedding[:size], batch.reference)
+        reference, *positives = (embedding * self.scale()).split(size)
+        places = self.data.places_of(batch.reference)
+        losses = [
+            self._info_nce_within(places if part.name == TIME else [], part, reference, positive)
+            for part, positive in zip(self.parts, positives, strict=True)
+        ]
+        rows = max(1, self._penalty_rows // len(self.sessions))
+        return torch.stack(losses), [[a[:rows] for a in each] for each in activations]
+
+    def _info_nce_within(
+        self, places: Sequence[Tensor], part: Part, reference: Tensor, positive: Tensor
+    ) -> Tensor:
+        """Mean InfoNCE of a part, with negatives from the same place; from everywhere if none."""
+        if not places:
+            pairs = self.pair(part, reference, positive)
+            return self._info_nce(pairs, self.cross(part, reference, reference))
+        terms = [
+            len(own) * self._info_nce_within([], part, reference[own], positive[own])
+            for own in places
+            if len(own) > 1
+        ]
+        return torch.stack(terms).sum() / len(reference)
+
+    def _penalty(self, activations: Any) -> Tensor:
+        terms = [
+            jacobian_penalty(self.encoder[number], each, self.scale(), 0)
+            for number, each in enumerate(activations)
+        ]
+        return torch.stack(terms).mean()
+
+
+def _joined_inputs(inputs: Sequence[Inputs]) -> Inputs:
+    return Inputs(
+        np.concatenate([each.cell_ids for each in inputs]),
+        np.concatenate([each.mean for each in inputs]),
+        np.concatenate([each.scale for each in inputs]),
+        inputs[0].smoothing,
+    )
