@@ -19,9 +19,10 @@ from napari_xcebra.attribution.gradients import CUT_OFF, inverse
 from napari_xcebra.learn.encoder import FrameEncoder
 from napari_xcebra.learn.objective import (
     cross_similarity,
+    euclidean_info_nce,
     info_nce,
-    jacobian_penalty,
     pair_similarity,
+    penalty_directions,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -115,13 +116,24 @@ def test_infonce_is_that_of_the_reference(similarity, criterion, temperature):
     torch.testing.assert_close(loss + positive.mean(), uniform, rtol=1e-4, atol=1e-5)
 
 
+def test_the_loss_of_a_step_is_infonce_of_the_reference_for_the_same_pairs():
+    """Ours takes the other references for negatives: theirs is given each one's in turn."""
+    generator = torch.Generator().manual_seed(3)
+    a = torch.randn(30, LATENTS, generator=generator)
+    b = a + 0.1 * torch.randn(30, LATENTS, generator=generator)
+    criterion = FixedEuclideanInfoNCE(temperature=1.0)
+    others = [torch.cat([a[:i], a[i + 1 :]]) for i in range(30)]
+    each = [criterion(a[i : i + 1], b[i : i + 1], c)[0] for i, c in enumerate(others)]
+    found = euclidean_info_nce(a, b, include_positive=False)
+    torch.testing.assert_close(found, torch.stack(each).mean(), rtol=1e-4, atol=1e-5)
+
+
 def test_the_penalty_is_twice_that_of_the_reference(models, x):
     """R = ½ mean ‖J‖²_F there, mean ‖J‖²_F here as in Eq. 10."""
     _, ours = models
     x.requires_grad_()
-    embedding, activations = ours.trace(x)
-    expected = JacobianReg(n=-1)(x, embedding)
-    penalty = jacobian_penalty(ours, activations, torch.ones(LATENTS), projections=0)
+    expected = JacobianReg(n=-1)(x, ours(x))
+    penalty = ours.embed(x, penalty_directions(FRAMES, torch.ones(LATENTS)))[1].mean()
     torch.testing.assert_close(penalty / 2, expected, rtol=1e-4, atol=1e-6)
 
 
@@ -129,9 +141,8 @@ def test_the_penalty_has_the_gradient_of_the_reference(models, x):
     """What training sees of it."""
     _, ours = models
     x.requires_grad_()
-    embedding, activations = ours.trace(x)
     weight = ours.layers[1].weight
-    (expected,) = torch.autograd.grad(JacobianReg(n=-1)(x, embedding), weight, retain_graph=True)
-    penalty = jacobian_penalty(ours, activations, torch.ones(LATENTS), projections=0)
+    (expected,) = torch.autograd.grad(JacobianReg(n=-1)(x, ours(x)), weight)
+    penalty = ours.embed(x, penalty_directions(FRAMES, torch.ones(LATENTS)))[1].mean()
     (found,) = torch.autograd.grad(penalty / 2, weight)
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.func import jacrev, vmap
 
-from napari_xcebra.learn.encoder import hidden_units, make_encoder, squared_jacobian
-from napari_xcebra.learn.objective import jacobian_penalty
+from napari_xcebra.learn.encoder import Encoder, hidden_units, make_encoder
+from napari_xcebra.learn.objective import penalty_directions
 
 CELLS, LATENTS, FRAMES = 12, 3, 9
 WINDOWS = [1, 2, 5, 10]
@@ -76,29 +76,18 @@ def test_the_squared_jacobian_is_its_frobenius_norm_whichever_way_it_is_taken(
     encoder = an_encoder(window, cells, hidden)
     x = inputs(encoder)
     scale = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
-    _, activations = encoder.trace(x)
-    eye = torch.eye(LATENTS, dtype=torch.float64).expand(FRAMES, -1, -1)
     scaled = derivative(encoder, x).flatten(2) * scale[:, None]
-    found = squared_jacobian(encoder, eye, activations, scale)
-    torch.testing.assert_close(found, scaled.square().sum((1, 2)))
-
-
-def test_the_gram_short_cut_is_taken_with_many_cells(monkeypatch):
-    encoder = an_encoder(1, cells=40, hidden=8)
-    _, activations = encoder.trace(inputs(encoder))
-    eye = torch.eye(LATENTS, dtype=torch.float64).expand(FRAMES, -1, -1)
-    monkeypatch.setattr(encoder, "pullback", None)  # the plain way would fail
-    squared_jacobian(encoder, eye, activations, torch.ones(LATENTS, dtype=torch.float64))
+    embedding, found = encoder.embed(x, penalty_directions(FRAMES - 2, scale))
+    torch.testing.assert_close(found, scaled.square().sum((1, 2))[:-2])
+    torch.testing.assert_close(embedding, encoder(x))
 
 
 @pytest.mark.parametrize("window", [1, 5])
 def test_the_gradient_of_the_penalty_is_that_of_the_derivative_squared(window):
     encoder = an_encoder(window, cells=40, hidden=8)
     x, scale = inputs(encoder), torch.ones(LATENTS, dtype=torch.float64)
-    _, activations = encoder.trace(x)
     weights = [p for p in encoder.parameters() if p.ndim > 1]
-    eye = torch.eye(LATENTS, dtype=torch.float64).expand(FRAMES, -1, -1)
-    penalty = squared_jacobian(encoder, eye, activations, scale).mean()
+    penalty = encoder.embed(x, penalty_directions(FRAMES, scale))[1].mean()
     expected = derivative(encoder, x).square().sum() / FRAMES
     for found, wanted in zip(
         torch.autograd.grad(penalty, weights), torch.autograd.grad(expected, weights), strict=True
@@ -106,17 +95,34 @@ def test_the_gradient_of_the_penalty_is_that_of_the_derivative_squared(window):
         torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.parametrize("cells", [8, 40])
+@pytest.mark.parametrize("rows", [0, 5])
+def test_the_gradient_that_is_written_out_is_the_one_autograd_finds(cells, rows):
+    """Of a loss on all frames and a penalty on some, by every parameter and the temperatures."""
+    encoder = an_encoder(1, cells, hidden=12, bound=1.0)
+    x = inputs(encoder, 3.0).requires_grad_()
+    scale = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64, requires_grad=True)
+    wanted_by = [x, *encoder.parameters()] + ([scale] if rows else [])
+    pull = torch.randn(FRAMES, LATENTS, generator=torch.Generator().manual_seed(2)).double()
+    gradients = []
+    for embed in (encoder.embed, lambda *given: Encoder.embed(encoder, *given)):
+        embedding, squared = embed(x, penalty_directions(rows, scale) if rows else None)
+        loss = (embedding * pull).sum() + (squared * torch.arange(1, rows + 1)).sum()
+        gradients.append(torch.autograd.grad(loss, wanted_by))
+    for found, expected in zip(*gradients, strict=True):
+        assert expected.abs().max() > 0
+        torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.parametrize("window", [1, 5])
 def test_the_projected_penalty_is_right_on_average(window):
     encoder = an_encoder(window).float()
     x, scale = inputs(encoder).float(), torch.tensor([0.5, 1.0, 3.0])
     with torch.no_grad():
-        _, activations = encoder.trace(x)
-        exact = float(jacobian_penalty(encoder, activations, scale, 0))
+        exact = float(encoder.embed(x, penalty_directions(FRAMES, scale))[1].mean())
         generator = torch.Generator().manual_seed(0)
-        draws = torch.stack(
-            [jacobian_penalty(encoder, activations, scale, 2, generator) for _ in range(400)]
-        )
+        directions = (penalty_directions(FRAMES, scale, 2, generator) for _ in range(400))
+        draws = torch.stack([encoder.embed(x, each)[1].mean() for each in directions])
     error = float(draws.std()) / 400**0.5
     assert draws.std() > 0.01 * exact
     assert abs(float(draws.mean()) - exact) < 4 * error

@@ -5,9 +5,11 @@ import math
 import pytest
 import torch
 
+from napari_xcebra.learn import objective
 from napari_xcebra.learn.objective import (
     _LogSumExp,
     cross_similarity,
+    euclidean_info_nce,
     info_nce,
     pair_similarity,
 )
@@ -106,4 +108,33 @@ def test_pairs_are_the_diagonal_of_all_with_all(kind, power):
 def test_a_frame_like_itself_has_a_finite_gradient(power):
     a = random(5, 3).requires_grad_()
     cross_similarity(a, a.detach(), "power", power).sum().backward()
+    assert torch.isfinite(a.grad).all()
+
+
+@pytest.mark.parametrize("include_positive", [False, True])
+@pytest.mark.parametrize("at_a_time", [1, 40, 10_000], ids=["a row", "three rows", "all"])
+def test_the_quick_way_to_the_euclidean_loss_has_its_value_and_gradient(
+    monkeypatch, include_positive, at_a_time
+):
+    monkeypatch.setattr(objective, "SIMILARITIES", at_a_time)
+    a, b = random(13, 3).requires_grad_(), random(13, 3, seed=1).requires_grad_()
+    negative = cross_similarity(a, a, "euclidean").fill_diagonal_(-1e9)
+    expected = info_nce(pair_similarity(a, b, "euclidean"), negative, include_positive).mean()
+    found = euclidean_info_nce(a, b, include_positive)
+    torch.testing.assert_close(found, expected)
+    for ours, plain in zip(
+        torch.autograd.grad(3 * found, [a, b]),
+        torch.autograd.grad(3 * expected, [a, b]),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, plain)
+
+
+def test_a_frame_far_from_all_others_has_a_finite_loss_and_gradient():
+    a = random(13, 3).float()
+    a[0] += 1e4
+    a.requires_grad_()
+    loss = euclidean_info_nce(a, a.detach() + 0.1, include_positive=True)
+    loss.backward()
+    assert torch.isfinite(loss)
     assert torch.isfinite(a.grad).all()

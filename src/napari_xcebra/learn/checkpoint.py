@@ -16,6 +16,9 @@ from napari_xcebra.files import whole
 from napari_xcebra.learn.training import Training
 from napari_xcebra.recording import InputError
 
+VERSION = 2
+"""Of what the file holds: a run is not resumed from another."""
+
 
 class Checkpoint:
     """One safetensors file: weights, moments of Adam, history, search for λ and steps done.
@@ -70,6 +73,7 @@ class Checkpoint:
     def _run(self) -> str:
         training = self.training
         about = {
+            "version": VERSION,
             "settings": training.settings.as_dict(),
             "parts": [part.as_dict() for part in training.parts],
             "cells": training.inputs.cell_ids.tolist(),

@@ -25,7 +25,8 @@ class FrameData:
     """
 
     def __init__(self, inputs: np.ndarray, window: int, device: torch.device) -> None:
-        self.rows = torch.as_tensor(inputs, device=device)
+        # a frame's cells beside each other, or gathering it touches as many lines of memory
+        self.rows = torch.as_tensor(np.ascontiguousarray(inputs), device=device)
         self.window = window
         self.lags = torch.arange(window, device=device) - window // 2
 

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from napari_xcebra.learn.perceptron import Perceptron
+
 Activations = list[Tensor]
 
 FIRST_LAYER = 0.1
@@ -83,6 +85,24 @@ class Encoder(nn.Module):
         """
         raise NotImplementedError
 
+    def embed(self, x: Tensor, directions: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Embedding of every frame, and Σ_k ‖v_kᵀ J_f‖² at the first of them, for training.
+
+        Parameters
+        ----------
+        directions : (some frames, k, latents), optional
+            v_k, of as many frames as the second is wanted for.
+
+        Returns
+        -------
+        (frames, latents), (some frames,)
+        """
+        embedding, activations = self.trace(x)
+        if directions is None:
+            return embedding, x.new_zeros(0)
+        some = [each[: len(directions)] for each in activations]
+        return embedding, self.pullback(directions, some).square().flatten(1).sum(1)
+
     def jacobian(self, x: Tensor) -> Tensor:
         """J_f at every frame.
 
@@ -130,13 +150,16 @@ class FrameEncoder(Encoder):
         activations.append(x)
         return self._bounded(x), activations
 
-    def pullback(self, directions: Tensor, activations: Activations) -> Tensor:  # noqa: D102
-        return _times(self.pullback_to_first_layer(directions, activations), self.weights[0])
+    def embed(self, x: Tensor, directions: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: D102
+        return Perceptron.apply(x, directions, self.bound, *self.parameters())
 
-    def pullback_to_first_layer(self, directions: Tensor, activations: Activations) -> Tensor:
-        """As `pullback`, but with respect to the input of the first nonlinearity."""
-        v = directions * self._bound_slope(activations[-1])[:, None]
-        return self._through_hidden(_times(v, self.weights[-1]), activations)
+    def pullback(self, directions: Tensor, activations: Activations) -> Tensor:  # noqa: D102
+        v = _times(directions * self._bound_slope(activations[-1])[:, None], self.weights[-1])
+        *hidden, last = (gelu_slope(a) for a in activations[:-1])
+        v = v * last[:, None]
+        for weight, slope in zip(self.weights[-2:0:-1], reversed(hidden), strict=True):
+            v = _times(v, weight) * slope[:, None]
+        return _times(v, self.weights[0])
 
     def jacobian(self, x: Tensor) -> Tensor:  # noqa: D102
         if torch.is_grad_enabled():
@@ -161,14 +184,6 @@ class FrameEncoder(Encoder):
                 v = _multiply(v, weight, out=products[number]).mul_(slopes[number])
             _multiply(v, first, out=jacobian[latent])
         return jacobian.mul_(bound_slope.t()[:, :, None]).transpose(0, 1)
-
-    def _through_hidden(self, v: Tensor, activations: Activations) -> Tensor:
-        """Products with the hidden layers, from behind the last nonlinearity to the first."""
-        *hidden, last = (gelu_slope(a) for a in activations[:-1])
-        v = v * last[:, None]
-        for weight, slope in zip(self.weights[-2:0:-1], reversed(hidden), strict=True):
-            v = _times(v, weight) * slope[:, None]
-        return v
 
 
 class WindowEncoder(Encoder):
@@ -249,25 +264,3 @@ def make_encoder(
     if window == 1:
         return FrameEncoder(n_cells, latents, hidden, bound)
     return WindowEncoder(n_cells, latents, hidden, bound, window)
-
-
-def squared_jacobian(
-    encoder: Encoder, directions: Tensor, activations: Activations, scale: Tensor
-) -> Tensor:
-    """Σ_k ‖(v_k ∘ scale)ᵀ J_f‖² for each frame.
-
-    With many cells the Gram matrix of the first layer is cheaper than the products with it:
-    ‖V W‖² = tr(V (W Wᵀ) Vᵀ).
-
-    Returns
-    -------
-    (frames,)
-    """
-    directions = directions * scale
-    if isinstance(encoder, FrameEncoder):
-        weight = encoder.weights[0]
-        rows = directions.shape[0] * directions.shape[1]
-        if weight.shape[1] > weight.shape[0] and rows > weight.shape[0]:
-            v = encoder.pullback_to_first_layer(directions, activations)
-            return ((v @ (weight @ weight.t())) * v).sum((1, 2))
-    return encoder.pullback(directions, activations).square().flatten(1).sum(1)

@@ -79,6 +79,8 @@ class LabelNeighbours:
         code = self.labels.code[reference]
         for value in np.unique(code):
             which = np.flatnonzero(code == value)
+            # targets that lie close visit the same branches, which are in the cache by then
+            which = which[np.argsort(target[which, 0])]
             positive[which] = self._frames(value)[self._trees[value].query(target[which])[1]]
         return positive
 

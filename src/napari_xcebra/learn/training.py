@@ -13,14 +13,15 @@ from torch import Tensor, nn
 
 from napari_xcebra.errors import TrainingDiverged
 from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
-from napari_xcebra.learn.encoder import Activations, Encoder, make_encoder
+from napari_xcebra.learn.encoder import Encoder, make_encoder
 from napari_xcebra.learn.inputs import inputs_for
 from napari_xcebra.learn.lambda_search import UNSEARCHED, LambdaSearch
 from napari_xcebra.learn.objective import (
     cross_similarity,
+    euclidean_info_nce,
     info_nce,
-    jacobian_penalty,
     pair_similarity,
+    penalty_directions,
 )
 from napari_xcebra.learn.parts import (
     TIME,
@@ -132,9 +133,12 @@ class Training:
         weights = torch.tensor([part.time_weight for part in self.parts])
         self.log_time_weight = nn.Parameter(weights.log().to(self.device))
         parameters = [*self.encoder.parameters(), self.log_temperature, self.log_time_weight]
-        self.optimizer = torch.optim.Adam(
-            [p for p in parameters if p.requires_grad], lr=settings.learning_rate, fused=True
-        )
+        self._learned = _in_one([p for p in parameters if p.requires_grad])
+        self.optimizer = torch.optim.Adam([self._learned], lr=settings.learning_rate, fused=True)
+        root = {"euclidean": 2.0, "power": settings.power, "dot": float("inf")}
+        self._roots = torch.tensor([root[p.similarity] for p in self.parts], device=self.device)
+        sizes = torch.tensor([part.stop - part.start for part in self.parts])
+        self._part_of_latent = torch.arange(len(sizes)).repeat_interleave(sizes).to(self.device)
         self.targets: dict[str, Tensor] = {}
         if settings.mode == "supervised":
             self.targets = {
@@ -143,7 +147,6 @@ class Training:
             }
         self.step = 0
         self.search = self._lambda_search()
-        self._warm_up = torch.zeros((), device=self.device)
         self._drawn_by: tuple[Sampler, int] | None = None
         self.history: dict[str, list[float]] = {"step": [], "penalty": [], "lambda": []}
         for name in self.loss_names:
@@ -242,17 +245,18 @@ class Training:
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
         batch = self._batch()
-        if self.settings.mode == "supervised":
-            losses, activations = self._regression_losses(batch)
-        else:
-            losses, activations = self._contrastive_losses(batch)
-        loss = losses.sum() + self.settings.warm_up * self._warm_up
         lambda_ = self.lambda_at(self.step)
-        penalty = torch.full((), float("nan"), device=self.device)
+        scale = self.scale()
+        directions = self._penalty_directions(scale) if lambda_ > 0 else None
+        if self.settings.mode == "supervised":
+            losses, loss, squared = self._regression_losses(batch, directions)
+        else:
+            losses, loss, squared = self._contrastive_losses(batch, directions, scale)
+        penalty = squared.mean()  # NaN of none
         if lambda_ > 0:
-            penalty = self._penalty(activations)
             loss = loss + lambda_ * penalty
-        self.optimizer.zero_grad(set_to_none=True)
+        assert self._learned.grad is not None
+        self._learned.grad.zero_()
         loss.backward()
         self.optimizer.step()
         return torch.cat([losses.detach(), penalty.detach()[None]])
@@ -270,30 +274,38 @@ class Training:
         labels = {name: frames[cut] for name, frames in self._drawn.label.items()}
         return Batch(self._drawn.reference[cut], self._drawn.time[cut], labels)
 
-    def _contrastive_losses(self, batch: Batch) -> tuple[Tensor, Activations]:
-        """InfoNCE of every part; the batch is encoded once, its references are the negatives."""
+    def _contrastive_losses(
+        self, batch: Batch, directions: Tensor | None, scale: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """InfoNCE of every part, what is to be lowered, and ‖J_f‖²_F of some frames.
+
+        The batch is encoded once, its references are the negatives.
+        """
         size = len(batch.reference)
         groups = [batch.reference, *batch.label.values()]
         if self.parts[-1].name == TIME:
             groups.append(batch.time)
-        embedding, activations = self.encoder.trace(self.data[np.concatenate(groups)])
-        self._warm_up = self._label_error(embedding[:size], batch.reference)
-        reference, *positives = (embedding * self.scale()).split(size)
-        losses = []
-        for part, positive in zip(self.parts, positives, strict=True):
-            negative = self.cross(part, reference, reference)
-            losses.append(self._info_nce(self.pair(part, reference, positive), negative))
-        return torch.stack(losses), [a[: self._penalty_rows] for a in activations]
+        embedding, squared = self.encoder.embed(self.data[np.concatenate(groups)], directions)
+        reference, *positives = (embedding * scale).split(size)
+        losses = torch.stack(
+            [
+                self._info_nce(part, reference, positive)
+                for part, positive in zip(self.parts, positives, strict=True)
+            ]
+        )
+        loss = losses.sum()
+        if self.settings.warm_up and directions is None:
+            error = self._label_error(embedding[:size], batch.reference)
+            loss = loss + self.settings.warm_up * error
+        return losses, loss, squared
 
     def _label_error(self, embedding: Tensor, frames: np.ndarray) -> Tensor:
-        """Squared distance of the embedding from the labels, while InfoNCE settles; else 0.
+        """Squared distance of the embedding from the labels, for while InfoNCE settles.
 
         InfoNCE has optima in which a label is folded over, and the penalty, once it comes, may
         hold a latent at nothing; an encoder that has seen the labels starts out of their reach.
         """
         error = torch.zeros((), device=self.device)
-        if not self.settings.warm_up or self.lambda_at(self.step) > 0:
-            return error
         for name, labels in self.labels.items():
             latents = part_named(name, self.parts).latents
             if labels.n_codes > 1 or labels.dimensions != latents.stop - latents.start:
@@ -302,10 +314,19 @@ class Training:
             error = error + (embedding[:, latents] - points.to(self.device)).square().mean()
         return error
 
-    def _info_nce(self, positive: Tensor, negative: Tensor) -> Tensor:
+    def _info_nce(self, part: Part, reference: Tensor, positive: Tensor) -> Tensor:
+        """Mean InfoNCE of a part, for scaled embeddings."""
+        include = self.settings.include_positive
+        if part.name == TIME and self._is_euclidean:
+            root = self._time_root()
+            return euclidean_info_nce(reference * root, positive * root, include)
+        if part.name != TIME and part.similarity == "euclidean":
+            own = part.latents
+            return euclidean_info_nce(reference[:, own], positive[:, own], include)
+        negative = self.cross(part, reference, reference)
         # a frame is not its own negative
         negative = negative.fill_diagonal_(-1e9)
-        return info_nce(positive, negative, self.settings.include_positive).mean()
+        return info_nce(self.pair(part, reference, positive), negative, include).mean()
 
     def pair(self, part: Part, a: Tensor, b: Tensor) -> Tensor:
         """ψ(x, x⁺) of one part, for scaled embeddings of corresponding frames: (pairs,)."""
@@ -319,12 +340,20 @@ class Training:
         if part.name != TIME:
             return self._own(measure, part, a, b)
         # App. A.2: the time objective covers the whole embedding
-        if all(each.similarity == "euclidean" for each in self.parts):
-            root = self._of_latents(torch.exp(self.log_time_weight / 2))
+        if self._is_euclidean:
+            root = self._time_root()
             return measure(a * root, b * root, "euclidean")
         weights = torch.exp(self.log_time_weight)
         terms = [w * self._own(measure, p, a, b) for w, p in zip(weights, self.parts, strict=True)]
         return torch.stack(terms).sum(0)
+
+    @property
+    def _is_euclidean(self) -> bool:
+        return all(part.similarity == "euclidean" for part in self.parts)
+
+    def _time_root(self) -> Tensor:
+        """Factor of each latent inside the time objective, if all are Euclidean: (latents,)."""
+        return self._of_latents(torch.exp(self.log_time_weight / 2))
 
     def _own(self, measure: Callable[..., Tensor], part: Part, a: Tensor, b: Tensor) -> Tensor:
         """φ/τ on the latents of a part; except on the sphere, τ is already in their scale."""
@@ -336,34 +365,50 @@ class Training:
 
     def scale(self) -> Tensor:
         """Factor of each latent inside the similarity: τ^(−1/2), or τ^(−1/p): (latents,)."""
-        root = {"euclidean": 2.0, "power": self.settings.power, "dot": float("inf")}
-        roots = torch.tensor([root[part.similarity] for part in self.parts], device=self.device)
-        return self._of_latents(torch.exp(-self.log_temperature / roots))
+        return self._of_latents(torch.exp(-self.log_temperature / self._roots))
 
     def _of_latents(self, values: Tensor) -> Tensor:
         """Value of its part for each latent: (latents,)."""
-        sizes = torch.tensor([part.stop - part.start for part in self.parts], device=self.device)
-        return values.repeat_interleave(sizes)
+        return values.index_select(0, self._part_of_latent)
 
-    def _regression_losses(self, batch: Batch) -> tuple[Tensor, Activations]:
-        embedding, activations = self.encoder.trace(self.data[batch.reference])
-        losses = [
-            (embedding[:, part.latents] - self.targets[part.name][batch.reference]).square().mean()
-            for part in self.parts
-        ]
-        return torch.stack(losses), [a[: self._penalty_rows] for a in activations]
+    def _regression_losses(
+        self, batch: Batch, directions: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        embedding, squared = self.encoder.embed(self.data[batch.reference], directions)
+        losses = torch.stack(
+            [
+                (embedding[:, part.latents] - self.targets[part.name][batch.reference])
+                .square()
+                .mean()
+                for part in self.parts
+            ]
+        )
+        return losses, losses.sum(), squared
 
-    @property
-    def _penalty_rows(self) -> int:
-        return min(self.settings.penalty_batch, self.settings.batch_size)
-
-    def _penalty(self, activations: Activations) -> Tensor:
+    def _penalty_directions(self, scale: Tensor) -> Tensor:
         exact = self.settings.penalty == "exact" or (
             self.settings.penalty == "auto" and self.encoder.latents <= 16
         )
+        rows = min(self.settings.penalty_batch, self.settings.batch_size)
+        if exact:
+            return penalty_directions(rows, scale)
         generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + self.step)
-        projections = 0 if exact else self.settings.projections
-        return jacobian_penalty(self.encoder, activations, self.scale(), projections, generator)
+        return penalty_directions(rows, scale, self.settings.projections, generator)
+
+
+def _in_one(parameters: list[nn.Parameter]) -> nn.Parameter:
+    """All of them beside each other in memory, and their gradients likewise.
+
+    Adam then takes one step instead of one for each, which costs more than the arithmetic.
+    """
+    whole = nn.Parameter(torch.cat([p.detach().flatten() for p in parameters]))
+    whole.grad = torch.zeros_like(whole)
+    sizes = [p.numel() for p in parameters]
+    values, gradients = whole.detach().split(sizes), whole.grad.split(sizes)
+    for parameter, value, gradient in zip(parameters, values, gradients, strict=True):
+        parameter.data = value.view_as(parameter)
+        parameter.grad = gradient.view_as(parameter)
+    return whole
 
 
 def _standardised(targets: np.ndarray, known: np.ndarray) -> np.ndarray:
