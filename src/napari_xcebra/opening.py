@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
+from napari_xcebra.errors import InputError
+from napari_xcebra.files import whole
 from napari_xcebra.io import OpenSettings, open_recording
+from napari_xcebra.knobs import known_only
 from napari_xcebra.recording import Kind, Recording
+
+FILE = "opening.json"
+
+Find = Callable[[Path], Path | None]
+"""Asked where a file is that is no longer in its place; None gives up."""
 
 
 @dataclass(frozen=True)
@@ -38,3 +49,75 @@ class Opening:
             kinds=self.kinds,
             settings=self.settings,
         )
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write it into a folder of results, from where `load` finds the recording again."""
+        folder = Path(folder)
+        with whole(folder / FILE) as file:
+            file.write_text(json.dumps(self.as_dict(folder), indent=1), encoding="utf-8")
+        return folder / FILE
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Opening:
+        """What `save` wrote; a sentence if it is not there, or the recording is not."""
+        folder = Path(folder)
+        try:
+            about = json.loads((folder / FILE).read_text(encoding="utf-8"))
+            return cls.from_dict(about, folder)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{folder / FILE} cannot be read ({error}).") from error
+
+    def as_dict(self, folder: Path) -> dict[str, Any]:
+        """Plain values, for a file in that folder."""
+        return {
+            "path": _place(self.path, folder),
+            "behavior": [_place(path, folder) for path in self.behavior],
+            "footprints": _place(self.footprints, folder) if self.footprints else None,
+            "kinds": dict(self.kinds),
+            "settings": asdict(self.settings),
+        }
+
+    @classmethod
+    def from_dict(cls, about: Mapping[str, Any], folder: Path, find: Find | None = None) -> Opening:
+        """From plain values of a file in that folder; `find` is asked for what was moved."""
+        find = find or (lambda _: None)
+        path = _found(about["path"], folder, find)
+        # what lay beside the recording was probably moved with it
+        moved = {Path(about["path"]["absolute"]).parent: path.parent}
+        behavior = tuple(_found(place, folder, find, moved) for place in about["behavior"])
+        footprints = about["footprints"] and _found(about["footprints"], folder, find, moved)
+        settings = OpenSettings(**known_only(OpenSettings, about["settings"]))
+        return cls(path, behavior, footprints or None, dict(about["kinds"]), settings)
+
+
+def _place(path: Path, folder: Path) -> dict[str, str]:
+    path = Path(path).absolute()
+    try:
+        relative = Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:  # another drive
+        relative = ""
+    return {"absolute": str(path), "relative": relative}
+
+
+def _found(
+    place: Mapping[str, str],
+    folder: Path,
+    find: Find,
+    moved: Mapping[Path, Path] | None = None,
+) -> Path:
+    """Where a file is now: where it was, in the same place seen from the folder, or as told."""
+    path = Path(place["absolute"])
+    candidates = [path]
+    if place["relative"]:
+        candidates.append(folder / place["relative"])
+    candidates += [new / path.relative_to(old) for old, new in (moved or {}).items()
+                   if path.is_relative_to(old)]  # fmt: skip
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate
+    told = find(path)
+    if told is None:
+        raise InputError(f"{path} is no longer there: move it back, or say where it is now.")
+    return told

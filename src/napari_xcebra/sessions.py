@@ -8,11 +8,10 @@ that did not come from a path are saved along.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -26,8 +25,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.files import read_description, whole
 from napari_xcebra.fingerprint import fingerprint, same_sample
 from napari_xcebra.footprints import Footprints
-from napari_xcebra.io import OpenSettings, open_recording, save_recording
-from napari_xcebra.knobs import known_only
+from napari_xcebra.io import open_recording, save_recording
 from napari_xcebra.opening import Opening
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
@@ -136,7 +134,7 @@ def save_session(session: SavedSession, folder: str | PathLike[str]) -> Path:
             about["file"] = f"recording-{mark}-{number}.npz"
             save_recording(opened.recording, folder / about["file"])
         else:
-            about["opening"] = _opening_as_dict(opened.opening, folder)
+            about["opening"] = opened.opening.as_dict(folder)
         recordings.append(about)
     described = {
         "kind": KIND,
@@ -173,7 +171,7 @@ def load_session(
         for each in about["recordings"]:
             opening = None
             if "opening" in each:
-                opening = _opening_from_dict(each["opening"], folder, find or (lambda _: None))
+                opening = Opening.from_dict(each["opening"], folder, find)
                 recording = opening.open()
             else:
                 recording = open_recording(folder / Path(each["file"]).name)
@@ -201,59 +199,6 @@ def _check_same(recording: Recording, about: Mapping[str, Any]) -> None:
         )
 
 
-def _opening_as_dict(opening: Opening, folder: Path) -> dict[str, Any]:
-    return {
-        "path": _place(opening.path, folder),
-        "behavior": [_place(path, folder) for path in opening.behavior],
-        "footprints": _place(opening.footprints, folder) if opening.footprints else None,
-        "kinds": dict(opening.kinds),
-        "settings": asdict(opening.settings),
-    }
-
-
-def _opening_from_dict(
-    about: Mapping[str, Any], folder: Path, find: Callable[[Path], Path | None]
-) -> Opening:
-    path = _found(about["path"], folder, find)
-    # what lay beside the recording was probably moved with it
-    moved = {Path(about["path"]["absolute"]).parent: path.parent}
-    behavior = tuple(_found(place, folder, find, moved) for place in about["behavior"])
-    footprints = about["footprints"] and _found(about["footprints"], folder, find, moved)
-    settings = OpenSettings(**known_only(OpenSettings, about["settings"]))
-    return Opening(path, behavior, footprints or None, dict(about["kinds"]), settings)
-
-
-def _place(path: Path, folder: Path) -> dict[str, str]:
-    path = Path(path).absolute()
-    try:
-        relative = Path(os.path.relpath(path, folder)).as_posix()
-    except ValueError:  # another drive
-        relative = ""
-    return {"absolute": str(path), "relative": relative}
-
-
-def _found(
-    place: Mapping[str, str],
-    folder: Path,
-    find: Callable[[Path], Path | None],
-    moved: Mapping[Path, Path] | None = None,
-) -> Path:
-    """Where a file is now: where it was, in the same place seen from the session, or as told."""
-    path = Path(place["absolute"])
-    candidates = [path]
-    if place["relative"]:
-        candidates.append(folder / place["relative"])
-    candidates += [new / path.relative_to(old) for old, new in (moved or {}).items()
-                   if path.is_relative_to(old)]  # fmt: skip
-    for candidate in candidates:
-        if candidate.exists():
-            return candidate
-    told = find(path)
-    if told is None:
-        raise InputError(f"{path} is no longer there: move it back, or say where it is now.")
-    return told
-
-
 def _inside(folder: Path, place: str) -> Path:
     """Folder of a run, which must lie inside the session's."""
     path = (folder / place).resolve()
@@ -273,7 +218,6 @@ def _files_of(folder: Path) -> set[str]:
 
 
 def _remove(folder: Path, places: set[str]) -> None:
-
     for place in places:
         path = _inside(folder, place)
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

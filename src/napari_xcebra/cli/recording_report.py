@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,6 +11,15 @@ import numpy as np
 from napari_xcebra.cli.report import table
 from napari_xcebra.cli.sparkline import WIDTH, in_bins, picked, sparkline
 from napari_xcebra.recording import Recording, Variable
+from napari_xcebra.recording_facts import (
+    VARIABLE_WORDS,
+    duration_of,
+    footprints_of,
+    overlap_of,
+    planes_of,
+    said_by_notes,
+    variable_words,
+)
 from napari_xcebra.traces import LazyTraces, read_block
 
 GROUPS, CELLS_A_GROUP, FRAMES_A_STRETCH = 4, 16, 25
@@ -21,7 +29,7 @@ frames all along the recording: whichever way round they lie, that takes few rea
 
 def recording_tables(recording: Recording) -> str:
     """What a recording holds: facts, its variables, and what was done on the way."""
-    said = _said(recording)
+    said = said_by_notes(recording)
     facts = _facts(recording, {what: text for what, (text, _) in said.items()})
     width = max(len(name) for name, _ in facts)
     lines = [f"{name.ljust(width)}  {value}" for name, value in facts]
@@ -39,76 +47,25 @@ def _facts(recording: Recording, said: Mapping[str, str]) -> list[tuple[str, str
         ("format", said.get("format", "–")),
         ("frames", f"{recording.n_frames}"),
         ("frames per second", f"{recording.rate:g}"),
-        ("duration", _duration(float(times[-1] - times[0]) + 1 / recording.rate)),
+        ("duration", duration_of(float(times[-1] - times[0]) + 1 / recording.rate)),
         ("trials or sessions", f"{len(np.asarray(recording.starts))}"),
         ("excluded frames", f"{int(np.asarray(recording.excluded).sum())}"),
         ("cells", f"{recording.n_cells} ({_counts(recording, activity)})"),
-        ("planes", _planes(recording)),
+        ("planes", planes_of(recording)),
         ("known about cells", ", ".join(recording.cells)),
-        ("footprints", _footprints(recording)),
+        ("footprints", footprints_of(recording)),
         ("images", ", ".join(recording.images) or "none"),
         ("traces", said.get("traces", "–")),
         ("mean activity", sparkline(activity.mean)),
-        ("behaviour", _overlap(recording)),
+        ("behaviour", overlap_of(recording)),
     ]
     return [(name, value) for name, value in facts if value]
-
-
-def _said(recording: Recording) -> dict[str, tuple[str, str]]:
-    """Format and kind of the traces, each with the note that tells it."""
-    patterns = {"format": r"Opened .* as (.*)\.", "traces": r"Traces are (.*)\."}
-    found = {}
-    for what, pattern in patterns.items():
-        matches = (re.fullmatch(pattern, note) for note in recording.notes)
-        first = next((match for match in matches if match), None)
-        if first:
-            found[what] = first.group(1), first.group()
-    return found
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    clock = f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds:.0f} s ({clock})"
 
 
 def _counts(recording: Recording, activity: _Activity) -> str:
     accepted = int(np.asarray(recording.accepted).sum())
     sample = f" of a sample of {activity.n_cells}" if activity.sampled else ""
     return f"{accepted} accepted, {activity.n_constant}{sample} constant"
-
-
-def _planes(recording: Recording) -> str:
-    where = recording.footprints
-    if where is not None and where.plane is not None:
-        return f"{where.shape[0]}"
-    planes = recording.cells.get("plane")
-    return "" if planes is None else f"{len(np.unique(planes))}"
-
-
-def _footprints(recording: Recording) -> str:
-    where = recording.footprints
-    if where is None:
-        return "none"
-    shown = f"{' × '.join(map(str, where.shape))} pixels"
-    without = recording.n_cells - len(np.unique(where.cell))
-    return f"{shown}, {without} cells without" if without else shown
-
-
-def _overlap(recording: Recording) -> str:
-    """How much of the imaging the behaviour covers, and from when to when."""
-    if not recording.behavior:
-        return "none"
-    known = np.all([variable.known for variable in recording.behavior.values()], axis=0)
-    if not known.any():
-        return "no frame at which every variable is known"
-    times = np.asarray(recording.times)
-    first, last = times[known][[0, -1]]
-    return (
-        f"every variable known at {known.mean():.0%} of the frames, {first:.6g} to {last:.6g} s "
-        f"(imaging {times[0]:.6g} to {times[-1]:.6g} s)"
-    )
 
 
 @dataclass(frozen=True)
@@ -170,21 +127,12 @@ def _stretches(length: int, count: int, each: int) -> list[slice]:
 def _variable_table(recording: Recording) -> str:
     if not recording.behavior:
         return "No behaviour: give --behavior FILE."
-    header = ["variable", "kind", "unit", "columns", "range", "known", "over time"]
+    header = [*VARIABLE_WORDS, "over time"]
     return table(header, [_row(name, v) for name, v in recording.behavior.items()])
 
 
 def _row(name: str, variable: Variable) -> list[str]:
-    known = variable.values[variable.known]
     values = variable.values[:, 0]
     # categories and angles have no mean
     curve = in_bins(values) if variable.kind == "continuous" else picked(values)
-    return [
-        name,
-        variable.kind,
-        variable.unit or "–",
-        str(variable.values.shape[1]),
-        f"{known.min():.4g} to {known.max():.4g}" if len(known) else "–",
-        f"{variable.known.mean():.0%}",
-        sparkline(curve),
-    ]
+    return [*variable_words(name, variable), sparkline(curve)]
