@@ -18,10 +18,11 @@ import pytest
 
 from napari_xcebra import learn
 from napari_xcebra.attribution import METHODS, Attribution, method_notes
-from napari_xcebra.cli import flags, main
+from napari_xcebra.cli import flags, main, reporting
 from napari_xcebra.cli.repeated import counts_from
 from napari_xcebra.io import open_recording, save_recording
 from napari_xcebra.learn import Fit, FitSettings
+from napari_xcebra.opening import Opening
 from napari_xcebra.recording import InputError
 from napari_xcebra.simulate import field
 
@@ -128,6 +129,28 @@ def test_all_methods_can_be_put_side_by_side(demo, tmp_path, capsys):
     assert len(table) == 24 * 4
 
 
+def test_a_report_is_written_beside_the_run_and_opened_if_asked(
+    demo, tmp_path, capsys, monkeypatch
+):
+    out, _ = demo
+    opened = []
+    monkeypatch.setattr(reporting.webbrowser, "open", opened.append)
+    assert main(["report", str(out), "--out", str(tmp_path / "page.html"), "--open"]) == 0
+    assert opened == [(tmp_path / "page.html").as_uri()]
+    assert str(tmp_path / "page.html") in capsys.readouterr().out
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    # of the recording that lies beside the run: the painted field, tuning and the embedding
+    for words in ("Cells on the imaged field", "Tuning of the cells", "Embedding of 1500 frames"):
+        assert words in page
+    assert str(out) not in page
+
+
+def test_a_report_of_nothing_is_one_sentence_and_no_file(tmp_path, capsys):
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 2
+    assert "holds no run" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_plain_files_with_behaviour_can_be_fitted(tmp_path, capsys):
     simulation = field(cells=12, frames=1500, shape=(96, 96))
     recording = simulation.recording
@@ -143,6 +166,8 @@ def test_plain_files_with_behaviour_can_be_fitted(tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["run", *given, "--factor", "place=x_m,y_m", "--out", str(out), *TINY]) == 0
     assert Fit.load(out / "fit").part("place").variables == ("x_m", "y_m")
+    # how the recording was opened is kept, so that a report finds it with its behaviour
+    assert set(Opening.load(out).open().behavior) >= {"x_m", "y_m"}
 
 
 def interrupted(command: list[str], after: str) -> tuple[int, str]:

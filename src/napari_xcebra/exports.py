@@ -39,13 +39,13 @@ def default_path(recording: Recording, *parts: str, suffix: str) -> Path:
 
 def write_table(attribution: Attribution, path: Path, threshold: float = 0.0) -> Path:
     """One row a cell and factor, as CSV."""
-    with _in_a_sentence(path):
+    with in_a_sentence(path):
         return attribution.to_csv(path, threshold)
 
 
 def write_scores(attribution: Attribution, path: Path) -> Path:
     """Scores of every latent with their provenance, as .npz; `Attribution.load` reads it."""
-    with _in_a_sentence(path):
+    with in_a_sentence(path):
         return attribution.to_npz(path)
 
 
@@ -53,7 +53,7 @@ def write_picture(
     recording: Recording, attribution: Attribution, path: Path, threshold: float = 0.0
 ) -> Path:
     """The painted field, a panel a factor with all planes; the ending of the path is the format."""
-    with _in_a_sentence(path):
+    with in_a_sentence(path):
         from napari_xcebra.figures import painted_field
 
         painted_field(recording, attribution, path, threshold=threshold)
@@ -62,13 +62,13 @@ def write_picture(
 
 def write_comparison(comparison: Comparison, path: Path) -> Path:
     """Score and rank of every cell by every method and statistic, as CSV."""
-    with _in_a_sentence(path):
+    with in_a_sentence(path):
         return comparison.to_csv(path)
 
 
 def write_comparison_picture(comparison: Comparison, path: Path) -> Path:
     """Rank correlations, and ranks, of all methods; the ending of the path says the format."""
-    with _in_a_sentence(path):
+    with in_a_sentence(path):
         from napari_xcebra.method_figure import methods_side_by_side
 
         methods_side_by_side(comparison, path)
@@ -85,7 +85,7 @@ def write_hue(recording: Recording, scores: np.ndarray, path: Path) -> Path:
     ----------
     scores : (cells,) float
     """
-    with _in_a_sentence(path), whole(path) as file, file.open("wb") as opened:
+    with in_a_sentence(path), whole(path) as file, file.open("wb") as opened:
         np.save(opened, hue(np.asarray(recording.cell_ids), scores), allow_pickle=False)
     return path
 
@@ -107,13 +107,13 @@ def write_pixels(pixels: np.ndarray, path: Path) -> Path:
     """A screenshot, (height, width, 3 or 4) uint8, as a picture."""
     from matplotlib.image import imsave
 
-    with _in_a_sentence(path), whole(path) as file:
+    with in_a_sentence(path), whole(path) as file:
         imsave(file, np.ascontiguousarray(pixels))
     return path
 
 
 @contextlib.contextmanager
-def _in_a_sentence(path: Path) -> Iterator[None]:
+def in_a_sentence(path: Path) -> Iterator[None]:
     """Say in a sentence why a file could not be written."""
     try:
         yield

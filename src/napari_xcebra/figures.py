@@ -5,7 +5,7 @@ Drawn without a window and without the state of pyplot, so that they can be made
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -39,6 +39,7 @@ def painted_field(
     path: Where = None,
     truth: Mapping[str, np.ndarray] | None = None,
     threshold: float = 0.0,
+    factors: Sequence[str] | None = None,
 ) -> Figure:
     """Cells coloured by their score, a panel a factor, with its planes side by side.
 
@@ -56,18 +57,22 @@ def painted_field(
         For simulated recordings: the cells that carry a factor, to be marked.
     threshold : float
         z above which a cell is outlined as selected.
+    factors : sequence of str, optional
+        Those to draw; all of them if not given.
 
     Returns
     -------
     Figure
     """
     truth = truth or {}
-    factors = attribution.factors
+    factors = attribution.factors if factors is None else factors
     across = min(len(factors), 2 if len(factors) == 4 else 3)
     down = -(-len(factors) // across)
     field = _Field.of(recording)
     height, width = field.labels.shape
-    figure = Figure(figsize=(5.2 * across, (4.2 * height / width + 0.8) * down + 0.5))
+    # a field that is much wider than high still needs room for its colour bar
+    panel = max(1.5, 4.2 * height / width) + 0.8
+    figure = Figure(figsize=(5.2 * across, panel * down + 0.5))
     figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08)
     axes = figure.subplots(down, across, squeeze=False).ravel()
     for ax, factor in zip(axes, factors, strict=False):
@@ -77,9 +82,11 @@ def painted_field(
     for ax in axes[len(factors) :]:
         ax.set_axis_off()
     marked = any(factor in truth for factor in factors)
-    # dark as the panels, so that a white outline is seen here too
-    figure.legend(handles=_key(marked, attribution, threshold), loc="outside lower center", ncols=3,
-                  facecolor="#303030", labelcolor="white", framealpha=1)  # fmt: skip
+    selected = any(not attribution.at_chance(factor) for factor in factors)
+    if key := _key(marked, selected, attribution, threshold):
+        # dark as the panels, so that a white outline is seen here too
+        figure.legend(handles=key, loc="outside lower center", ncols=3, facecolor="#303030",
+                      labelcolor="white", framealpha=1)  # fmt: skip
     return written(figure, path)
 
 
@@ -192,7 +199,7 @@ def _mark(ax: Axes, field: _Field, carries: np.ndarray | None) -> None:
 
 
 def _title(ax: Axes, attribution: Attribution, factor: str, carries: np.ndarray | None) -> None:
-    ax.set_title(f"{factor}\n", fontsize=14, fontweight="bold")
+    ax.set_title(f"{in_picture(factor)}\n", fontsize=14, fontweight="bold")
     line = []
     if attribution.fit is not None:
         goodness = attribution.fit.goodness[factor]
@@ -209,12 +216,12 @@ def _two(number: float) -> str:
     return f"{round(number, 2) + 0:.2f}".replace("-", "−")
 
 
-def _key(marked: bool, attribution: Attribution, threshold: float) -> list[Line2D]:
+def _key(marked: bool, selected: bool, attribution: Attribution, threshold: float) -> list[Line2D]:
     def entry(label: str, face: str, edge: str, size: float = 10) -> Line2D:
         return Line2D([], [], ls="", marker="o", label=label, mfc=face, mec=edge, ms=size)
 
     above = f"selected (z > {threshold:.2g})"
-    key = [entry(above, to_hex(colormaps["viridis"](0.9)), OUTLINE)]
+    key = [entry(above, to_hex(colormaps["viridis"](0.9)), OUTLINE)] if selected else []
     if not attribution.used.all():
         key.append(entry("not used", "none", NOT_USED))
     if marked:
@@ -250,7 +257,7 @@ def _draw_losses(ax: Axes, fit: Fit) -> None:
     step = fit.history["step"]
     for number, factor in enumerate(fit.factors):
         colour = LINES[number % len(LINES)]
-        ax.plot(step, fit.history[factor], color=colour, label=factor)
+        ax.plot(step, fit.history[factor], color=colour, label=in_picture(factor))
         if not supervised:
             # chance differs with the number of negatives; the distance to it does not
             ax.plot(step[-1:], chance - fit.goodness[factor].goodness, "o", mfc="white",
@@ -300,6 +307,11 @@ def _held_from(fit: Fit) -> float:
         return (fit.settings.settle + fit.settings.ramp) * fit.settings.steps
     moving = fit.history["step"][fit.history["lambda"] != fit.lambda_]
     return float(moving.max(initial=fit.settings.settle * fit.settings.steps))
+
+
+def in_picture(name: str) -> str:
+    """A name as text: between two dollar signs matplotlib would read a formula."""
+    return name.replace("$", r"\$")
 
 
 def written(figure: Figure, path: Where) -> Figure:

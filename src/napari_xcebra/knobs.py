@@ -62,6 +62,15 @@ def title_of(knob: Field[Any]) -> str:
     return knob.metadata["title"] or words[:1].upper() + words[1:]
 
 
+def flag(knob: str) -> str:
+    """What the command line calls a knob.
+
+    >>> flag("lambda_"), flag("batch_size")
+    ('--lambda', '--batch-size')
+    """
+    return "--" + knob.rstrip("_").replace("_", "-")
+
+
 def worded(sentence: str, names: Mapping[str, str]) -> str:
     """Sentence in which each knob is called what it is called where the sentence is shown.
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from napari_xcebra.attribution.comparison import Comparison, relative_ranks, short_number, title_of
-from napari_xcebra.figures import WARNING, Where, written
+from napari_xcebra.figures import WARNING, Where, in_picture, written
 
 ROW = 0.3
 """Height of a method, in inches."""
@@ -87,7 +87,7 @@ def _part_methods(ax: Axes, comparison: Comparison, factor: str, *, both: bool) 
 
 
 def _draw_title(left: Axes, right: Axes, comparison: Comparison, factor: str) -> None:
-    left.set_title(factor, fontsize=13, fontweight="bold", loc="left")
+    left.set_title(in_picture(factor), fontsize=13, fontweight="bold", loc="left")
     left.set_title("Spearman's ρ", fontsize=10, loc="right")
     right.set_title("rank of every cell", fontsize=10, loc="left")
     if comparison.at_chance[factor]:

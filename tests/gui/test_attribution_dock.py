@@ -22,9 +22,11 @@ from napari_xcebra.attribution.single_cell import STATISTICS, cell_statistics
 from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.runs import Run
 from napari_xcebra.simulate import field
+from napari_xcebra.widgets import reporting
 from napari_xcebra.widgets.attribution_dock import AttributionDock
 from napari_xcebra.widgets.background import listen
 from napari_xcebra.widgets.compared import comparison_of
+from napari_xcebra.widgets.computation import computation_of
 from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.score_map import shown_map
 from napari_xcebra.widgets.workspace import docked_widget
@@ -346,6 +348,33 @@ def test_every_export_writes_a_file_and_says_where(painted, session, tmp_path, q
     table = pd.read_csv(tmp_path / "scores.csv")
     place = table[table.factor == "place"]
     assert place.selected.sum() == shown_map(session).selected(1.0).sum()
+
+
+def test_a_report_is_written_in_the_background_and_opened(painted, session, tmp_path, qtbot, shown):
+    painted.export.export_report(tmp_path / "report.html")
+    assert computation_of(session).busy
+    qtbot.waitUntil(lambda: painted.notice.text != "", timeout=90 * SECONDS)
+    assert painted.notice.text == f"Wrote {tmp_path / 'report.html'}."
+    assert shown == [tmp_path / "report.html"]
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "speed is at chance" in page
+    assert page.rstrip().endswith("</html>")
+
+
+def test_a_report_that_cannot_be_written_is_a_sentence(painted, tmp_path, qtbot, shown):
+    (tmp_path / "file").write_text("")
+    painted.export.export_report(tmp_path / "file" / "report.html")
+    qtbot.waitUntil(lambda: painted.notice.text != "", timeout=90 * SECONDS)
+    assert "could not be written" in painted.notice.text
+    assert shown == []
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Pages that would have been opened in the browser."""
+    pages = []
+    monkeypatch.setattr(reporting, "show_page", pages.append)
+    return pages
 
 
 def test_files_are_written_while_many_jobs_are_listened_to(painted, session, tmp_path, qtbot):

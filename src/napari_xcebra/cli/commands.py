@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.learn import Fit
     from napari_xcebra.learn.parts import Factors
+    from napari_xcebra.opening import Opening
 
 FIT, CHECKPOINT = "fit", "checkpoint.safetensors"
 
@@ -48,6 +49,7 @@ def fit(arguments: argparse.Namespace) -> None:
     recording = recording_from(arguments)
     trained = _trained(arguments, recording)
     written = _write_fit(arguments, trained)
+    opening_of(arguments).save(output_folder(arguments))
     say(arguments, factor_table(trained), "", trained.summary(), *trained.notes)
     say_written(arguments, written)
 
@@ -85,6 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
     frames_from(arguments.frames)  # a mistake there should not be found after training
     trained = _trained(arguments, recording)
     written = _write_fit(arguments, trained)
+    opening_of(arguments).save(output_folder(arguments))  # by which `report` finds it again
     result = _attribute(arguments, trained, recording, output_folder(arguments), written)
     if arguments.seeds > 1:
         from napari_xcebra.cli.repeated import stability
@@ -153,14 +156,19 @@ def _journals(path: Path) -> list[Path]:
 
 def recording_from(arguments: argparse.Namespace) -> Recording:
     """The recording that was named, opened as the flags say."""
-    from napari_xcebra.io import open_recording
+    return opening_of(arguments).open()
 
-    return open_recording(
-        arguments.path,
-        arguments.behavior,
-        footprints=arguments.footprints,
-        kinds=kinds_from(arguments.kind),
-        settings=opening_from(arguments),
+
+def opening_of(arguments: argparse.Namespace) -> Opening:
+    """How the recording is to be opened."""
+    from napari_xcebra.opening import Opening
+
+    return Opening(
+        Path(arguments.path),
+        tuple(Path(path) for path in arguments.behavior or ()),
+        Path(arguments.footprints) if arguments.footprints else None,
+        kinds_from(arguments.kind),
+        opening_from(arguments),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from napari_xcebra.attribution.method_notes import METHODS
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.knobs import choices_of, number_of, worded, words_of
+from napari_xcebra.knobs import choices_of, flag, number_of, worded, words_of
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import KINDS, InputError, Kind
 
@@ -23,10 +23,10 @@ FACTORS_HELP = (
 )
 
 
-def add_recording_flags(parser: argparse.ArgumentParser) -> None:
+def add_recording_flags(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Flags for what `open_recording` takes."""
     group = parser.add_argument_group("recording")
-    group.add_argument("path", metavar="PATH",
+    group.add_argument("path", metavar="PATH", nargs=None if required else "?",
                        help="what suite2p, CaImAn or another extractor wrote, NWB, traces as an "
                        "array, or a recording saved by napari-xcebra")  # fmt: skip
     group.add_argument("--behavior", metavar="FILE", action="append",
@@ -72,15 +72,6 @@ def add_settings_flags(parser: argparse.ArgumentParser) -> None:
     common = parser.add_argument_group("training")
     advanced = parser.add_argument_group("training, advanced")
     _add_knobs(FitSettings, common, advanced, "setting_")
-
-
-def flag(knob: str) -> str:
-    """Flag of a knob.
-
-    >>> flag("lambda_"), flag("batch_size")
-    ('--lambda', '--batch-size')
-    """
-    return "--" + knob.rstrip("_").replace("_", "-")
 
 
 FLAGS = {

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from napari_xcebra.cli import commands, decisions, quality, repeated, sweeping
+from napari_xcebra.cli import commands, decisions, quality, repeated, reporting, sweeping
 from napari_xcebra.cli.flags import (
     FACTORS_HELP,
     FLAGS,
@@ -145,6 +145,15 @@ def make_parser() -> argparse.ArgumentParser:
     decoding = command("quality", quality.quality, "FIT PATH [--behavior FILE] [--out DIR]",
                        "decode the variables from the embedding, on held-out data")  # fmt: skip
     quality.add_flags(decoding)
+
+    reporting.add_flags(
+        command(
+            "report",
+            reporting.report,
+            "RUN [PATH] [--behavior FILE] [--out FILE] [--open]",
+            "write one page about a run: verdicts, maps, tables, controls, how to make it again",
+        )
+    )
 
     curation = command(
         "curation", commands.curation, "PATH", "show what was decided on the cells of a recording"

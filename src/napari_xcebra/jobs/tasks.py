@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.parts import Factors
     from napari_xcebra.learn.result import Fit
     from napari_xcebra.learn.training import Progress
+    from napari_xcebra.opening import Opening
+    from napari_xcebra.runs import Run
 
 
 class Report(Protocol):
@@ -316,6 +318,27 @@ class StabilityTask:
             on_progress=FrameCount(report, "step"),
             stop=report.stop,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ReportTask:
+    """Write one page about a run; the result is its path."""
+
+    doing: ClassVar[str] = "Writing the report"
+    sparing: ClassVar[str] = "close other programs"
+
+    run_: Run
+    recording: Recording
+    path: Path
+    opening: Opening | None = None
+    statistics: CellStatistics | None = None
+
+    def run(self, report: Report) -> Path:
+        """Write it, whole or not at all."""
+        from napari_xcebra.report import Material, run_report, write_report
+
+        material = Material.of_run(self.run_, self.recording, self.opening, self.statistics)
+        return write_report(run_report(material), self.path)
 
 
 class Pace:

@@ -29,7 +29,7 @@ def in_background(
 
     Both are called in the window's thread, unless the widget `owner` is gone by then.
     """
-    exists = _while_exists(owner)
+    exists = while_exists(owner)
 
     def guarded() -> tuple[bool, Any]:
         # napari's own error signal does not keep what was raised apart from a bug
@@ -62,7 +62,7 @@ def listen(
 
     Messages that come after the widget `owner` is gone, or the session closed, are passed over.
     """
-    exists = _while_exists(owner)
+    exists = while_exists(owner)
 
     def follow() -> Iterator[Any]:
         # Qt has a thread a core: those that only wait must not keep files from being read
@@ -80,7 +80,7 @@ def listen(
     return create_worker(follow, _connect={"yielded": yielded})
 
 
-def _while_exists(owner: QWidget | None) -> Callable[[], bool]:
+def while_exists(owner: QWidget | None) -> Callable[[], bool]:
     """Whether a widget still exists, to be asked at any time."""
     gone: list[bool] = []
     if owner is not None:

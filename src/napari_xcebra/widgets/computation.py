@@ -44,11 +44,14 @@ class Work:
     task : Task
     keep : callable
         Called with what came of it.
+    say : callable, optional
+        Told what goes wrong, in place of those who listen to the computation.
     """
 
     title: str
     task: Task
     keep: Callable[[Any], object]
+    say: Callable[[str, str, str], object] | None = None
 
 
 class Computation(OfSession):
@@ -127,12 +130,13 @@ class Computation(OfSession):
             self.changed.emit()
             return
         self._job = self.current = None
+        say = work.say or self.said.emit
         if isinstance(event, Finished) and event.result is not None:
             work.keep(event.result)
         elif isinstance(event, Failed):
-            self.said.emit(event.sentence, "problem", event.details)
+            say(event.sentence, "problem", event.details)
         elif isinstance(event, Cancelled):
-            self.said.emit(f"Stopped: nothing was kept of {work.title}.", "plain", "")
+            say(f"Stopped: nothing was kept of {work.title}.", "plain", "")
         if not self.busy:  # what was kept may have led to more
             self._begin()
 

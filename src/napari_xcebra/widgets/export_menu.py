@@ -11,6 +11,7 @@ from qtpy.QtWidgets import QFileDialog, QMenu, QPushButton
 from napari_xcebra import exports
 from napari_xcebra.widgets.background import in_background
 from napari_xcebra.widgets.compared import comparison_of
+from napari_xcebra.widgets.reporting import HELP, ask_for_report
 from napari_xcebra.widgets.score_map import ScoreMap, shown_map
 from napari_xcebra.widgets.session import Session
 
@@ -30,6 +31,7 @@ class ExportButton(QPushButton):
         menu = QMenu(self)
         menu.setToolTipsVisible(True)
         for title, tooltip, called in (
+            ("Report (HTML) …", HELP, self.export_report),
             ("Table of all factors (CSV) …",
              "Score, z and selected of every cell and factor, by the present threshold.",
              self.export_table),
@@ -51,6 +53,12 @@ class ExportButton(QPushButton):
             action.setToolTip(tooltip)
             action.triggered.connect(lambda _=False, call=called: call())
         self.setMenu(menu)
+
+    def export_report(self, path: str | Path | None = None) -> None:
+        """Write a page about the run that is shown, and open it in the browser."""
+        opened, run = self._session.current, self._session.shown_run
+        if opened is not None and run is not None:
+            ask_for_report(self._session, opened, run, self.said.emit, path, self)
 
     def export_table(self, path: str | Path | None = None) -> None:
         """Write a table of all factors."""

@@ -20,9 +20,11 @@ from qtpy.QtWidgets import (
 )
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.opening import Opening
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.widgets.background import in_background
 from napari_xcebra.widgets.lifetime import follow
+from napari_xcebra.widgets.reporting import HELP, ask_for_report
 from napari_xcebra.widgets.session import Session
 
 NAME, TIME, FACTORS, VERDICT = range(4)
@@ -55,6 +57,7 @@ class RunList(QWidget):
         self._table.itemChanged.connect(self._renamed)
         self._save = _button("Save…", "Write the selected run to a folder.", self.save)
         self._load = _button("Load…", "Open a run that was saved.", self.load)
+        self._report = _button("Report…", HELP, self.report)
         self._delete = _button("Delete", "Remove the selected run from this list.", self.delete)
         self._compare = QPushButton("Compare")
         self._compare.setToolTip("Show another run beside the selected one.")
@@ -62,7 +65,7 @@ class RunList(QWidget):
         self._others.triggered.connect(lambda action: self.comparing.emit(action.text()))
         self._compare.setMenu(self._others)
         buttons = QHBoxLayout()
-        for button in (self._compare, self._save, self._load, self._delete):
+        for button in (self._compare, self._report, self._save, self._load, self._delete):
             buttons.addWidget(button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -110,10 +113,16 @@ class RunList(QWidget):
             folder, _ = QFileDialog.getSaveFileName(self, "Save run as a folder", str(start))
         if folder:
             in_background(
-                lambda: run.save(folder),
+                lambda: _saved(run, folder, opened.opening),
                 lambda path: self.said.emit(f"Saved {run.name} to {path}.", "good", ""),
                 lambda sentence, details: self.said.emit(sentence, "problem", details),
             )
+
+    def report(self, path: str | Path | None = None) -> None:
+        """Write a page about the selected run, and open it in the browser."""
+        run, opened = self.selected, self._session.current
+        if run is not None and opened is not None:
+            ask_for_report(self._session, opened, run, self.said.emit, path, self)
 
     def load(self, folder: str | Path | None = None) -> None:
         """Add a run from a folder that the user names."""
@@ -163,7 +172,7 @@ class RunList(QWidget):
 
     def _mark_buttons(self) -> None:
         run = self.selected
-        for button in (self._save, self._delete):
+        for button in (self._report, self._save, self._delete):
             button.setEnabled(run is not None)
         self._others.clear()
         for other in self._session.runs if run is not None else ():
@@ -177,6 +186,14 @@ def best_factor(run: Run) -> str:
     factors = [name for name in run.fit.factors if name in run.factors] or list(run.fit.factors)
     clear = [name for name in factors if run.fit.goodness[name].above_chance]
     return (clear or factors or [""])[0]
+
+
+def _saved(run: Run, folder: str | Path, opening: Opening | None) -> Path:
+    """Folder that a run was written to, with how its recording was opened."""
+    written = run.save(folder)
+    if opening is not None:
+        opening.save(written)
+    return written
 
 
 def _fitting_run(folder: str | Path, recording: object) -> Run:

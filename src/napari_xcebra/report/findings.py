@@ -1,0 +1,200 @@
+"""What was found, and how far to believe it: summary, verdicts, λ and learning, controls."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from napari_xcebra.attribution.method_notes import title_of_method
+from napari_xcebra.figures import learning_curves
+from napari_xcebra.learn import Goodness
+from napari_xcebra.report.document import Block, Column, Entry, Paragraph, Section, Table
+from napari_xcebra.report.drawing import picture
+from napari_xcebra.report.evidence_figures import Q, goodness_beside_chance
+from napari_xcebra.report.material import Material
+from napari_xcebra.report.wording import counted, listed, number
+
+CLEAR = 0.5
+"""Nats from which on a factor is called clear."""
+
+
+def summary(run: Material) -> tuple[Block, ...]:
+    """What to know if nothing else is read: a sentence or two a factor, and what to beware of."""
+    blocks: list[Block] = []
+    for factor, goodness in run.fit.goodness.items():
+        words = " ".join(filter(None, [goodness.verdict, cells_in_words(run, factor)]))
+        words = words.replace("p = ", "p\u00a0=\u00a0").replace("(-", "(−")
+        blocks.append(Paragraph(words, "good" if goodness.above_chance else "warning"))
+    return (*blocks, *(Paragraph(note, "warning") for note in warnings_of(run)))
+
+
+def cells_in_words(run: Material, factor: str) -> str:
+    """How many cells carry a factor; nothing where no map means anything."""
+    first = run.first
+    if first is None or factor not in first.factors or first.at_chance(factor):
+        return ""
+    used = np.isfinite(first.score(factor))
+    which = "which of them beat chance was not tested"
+    if first.significance is not None:
+        q = first.significance.q(factor)
+        if np.isfinite(q).any():
+            found = int((q <= Q).sum())
+            carry = "carries" if found == 1 else "carry"
+            return f"{found:,} of {counted(int(used.sum()), 'cell')} {carry} it at q ≤ {Q:g}."
+        which = "single cells could not be tested"
+    above = int(first.selected(factor).sum())
+    return f"{above:,} of {counted(int(used.sum()), 'cell')} score above the mean; {which}."
+
+
+def warnings_of(run: Material) -> list[str]:
+    """What a reader should beware of, a sentence each."""
+    notes = list(run.fit.notes)
+    if run.fit.steps < run.fit.settings.steps and not any("Stopped" in note for note in notes):
+        notes.insert(0, f"Stopped after {run.fit.steps} of {run.fit.settings.steps} steps.")
+    for attribution in run.attributions.values():
+        notes += attribution.notes
+    return [*dict.fromkeys(notes), *run.missing]
+
+
+def verdicts(run: Material) -> Section:
+    """Goodness of every factor beside chance."""
+    goodness = run.fit.goodness
+    columns = (
+        Column("factor", numeric=False),
+        Column("verdict", numeric=False),
+        Column("goodness", "Nats above chance on held-out frames, ± standard error over blocks of "
+               "time: how much better the embedding tells which frames belong together than one "
+               "that knows nothing."),
+        Column("by chance", "Goodness that labels shifted in time reach, 5 to 95 %."),
+        Column("p", "Share of 99 shifts, and the labels themselves, that reach as much."),
+        Column("R²", "Of a linear decoder from the factor's latents, on held-out blocks of time."),
+        Column("training", "Goodness on the frames trained on; far above means overfitting."),
+        Column("samples", "Independent samples of the variable in the recording."),
+    )  # fmt: skip
+    rows = tuple(_verdict_row(one) for one in goodness.values())
+    shown = picture(
+        lambda: goodness_beside_chance(goodness),
+        "Goodness of fit of each factor with its standard error, beside the range that labels "
+        "shifted in time reach: " + "; ".join(_spoken(one) for one in goodness.values()) + ".",
+        "A factor is in the cells where its point lies clear of the grey bar, and of zero.",
+    )
+    return Section(
+        "Is the variable in the cells?",
+        (
+            Table("Verdict on every factor", columns, rows),
+            shown,
+        ),
+    )
+
+
+def verdict_word(goodness: Goodness) -> str:
+    """The verdict in a word or two."""
+    if not goodness.above_chance:
+        return "at chance"
+    return "clear" if goodness.goodness > CLEAR else "weak"
+
+
+def _verdict_row(one: Goodness) -> tuple[Entry, ...]:
+    band = f"{one.null_low:.2f} to {one.null_high:.2f}".replace("-", "−")
+    measured = f"{one.goodness:.2f} ± {one.error:.2f}".replace("-", "−")
+    known = np.isfinite([one.null_low, one.null_high]).all()
+    return (
+        Entry(one.factor),
+        Entry(verdict_word(one), tone="good" if one.above_chance else "warning"),
+        Entry(measured, one.goodness),
+        Entry(band if known else "not tested", one.null_high),
+        number(one.p, ".2g"),
+        number(one.r2, ".2f"),
+        number(one.training, ".2f"),
+        number(one.samples, ".0f"),
+    )
+
+
+def _spoken(one: Goodness) -> str:
+    return f"{one.factor} {one.goodness:.2f} ± {one.error:.2f} nats, {verdict_word(one)}"
+
+
+def learning(run: Material) -> Section:
+    """λ and why it is what it is, and the curves."""
+    fit = run.fit
+    given = f"λ = {fit.settings.lambda_} was given." if fit.settings.lambda_ != "auto" else ""
+    blocks: list[Block] = [Paragraph(given or fit.lambda_reason or "λ was found during training.")]
+    if len(fit.history.get("step", ())) > 1:
+        blocks.append(
+            picture(
+                lambda: learning_curves(fit),
+                f"Loss of {listed(fit.factors)}, the Jacobian penalty and λ over {fit.steps} steps",
+                "Above: loss of every factor and its chance level; rings are held-out frames. "
+                "Below: the Jacobian penalty, and its weight λ.",
+            )
+        )
+    return Section("How learning went", tuple(blocks))
+
+
+def controls(run: Material) -> Section:
+    """What was checked beyond the verdict, what came of it, and what was not."""
+    columns = (
+        Column("control", numeric=False),
+        Column("question", numeric=False),
+        Column("outcome", numeric=False),
+    )
+    rows = (_shifted(run), _significance(run), _stability(run), _methods(run), _single_cells(run))
+    return Section("Controls", (Table("What was checked, and what was not", columns, rows),))
+
+
+def _row(control: str, question: str, outcome: str, *, done: bool) -> tuple[Entry, ...]:
+    return Entry(control), Entry(question), Entry(outcome, tone="plain" if done else "warning")
+
+
+def _shifted(run: Material) -> tuple[Entry, ...]:
+    tested = {n: g for n, g in run.fit.goodness.items() if np.isfinite(g.p)}
+    outcome = "; ".join(f"{name}: p = {one.p:.2g}" for name, one in tested.items())
+    return _row("shifted labels", "Could a variable that has nothing to do with the cells reach as "
+                "much?", outcome or "not tested", done=bool(tested))  # fmt: skip
+
+
+def _significance(run: Material) -> tuple[Entry, ...]:
+    test = next((a.significance for a in run.attributions.values() if a.significance), None)
+    counts = []
+    for factor in test.factors if test is not None else ():
+        q = test.q(factor) if test is not None else np.zeros(0)
+        if np.isfinite(q).any():
+            counts.append(f"{factor}: {int((q <= Q).sum()):,} of {int(np.isfinite(q).sum()):,}")
+    outcome = f"cells with q ≤ {Q:g}: {'; '.join(counts)}" if counts else ""
+    return _row("significance of cells", "Which cells carry more than traces shifted in time would "
+                "give?", outcome or "not tested: Test in the Attribution dock, or --significance",
+                done=bool(counts))  # fmt: skip
+
+
+def _stability(run: Material) -> tuple[Entry, ...]:
+    stable = [
+        f"{factor}: {int(rows['stable'].sum()):,} of {int(rows['score'].notna().sum()):,}"
+        for factor, rows in run.stability.items()
+        if "stable" in rows and "score" in rows
+    ]
+    outcome = f"cells that all seeds agree on: {'; '.join(stable)}" if stable else ""
+    return _row("other seeds", "Which scores stay when training is repeated?",
+                outcome or "trained once: run with --seeds 3", done=bool(stable))  # fmt: skip
+
+
+def _methods(run: Material) -> tuple[Entry, ...]:
+    comparison = run.comparison
+    agreeing = []
+    for factor in comparison.factors if comparison is not None else ():
+        names = comparison.methods(factor) if comparison is not None else ()
+        if comparison is not None and len(names) > 1 and not comparison.at_chance[factor]:
+            rho = comparison.correlations(factor).loc[list(names), list(names)].to_numpy()
+            agreeing.append(f"{factor}: {np.nanmedian(rho[np.triu_indices(len(names), 1)]):.2f}")
+    outcome = f"median rank correlation between methods: {'; '.join(agreeing)}" if agreeing else ""
+    methods = ", ".join(title_of_method(method) for method in run.methods)
+    alone = f"{methods} alone: napari-xcebra compare" if methods else "no scores were computed"
+    return _row("other methods", "Do other ways of scoring cells agree?", outcome or alone,
+                done=bool(agreeing))  # fmt: skip
+
+
+def _single_cells(run: Material) -> tuple[Entry, ...]:
+    found = run.statistics
+    names = dict.fromkeys(n for f in found.factors for n in found.of(f)) if found else {}
+    outcome = ", ".join(name.replace("_", " ") for name in names)
+    return _row("single-cell statistics", "Do the measures that labs use agree?",
+                f"{outcome}: in the tables of cells" if outcome else
+                "not computed: napari-xcebra compare", done=bool(outcome))  # fmt: skip

@@ -1,0 +1,256 @@
+"""Where a run came from: recording, settings, versions, the command that makes it again."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from dataclasses import MISSING, fields
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.knobs import flag
+from napari_xcebra.learn.parts import TIME
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.recording import Recording
+from napari_xcebra.recording_facts import (
+    VARIABLE_WORDS,
+    duration_of,
+    footprints_of,
+    overlap_of,
+    planes_of,
+    said_by_notes,
+    variable_words,
+)
+from napari_xcebra.report.document import (
+    Block,
+    Column,
+    Command,
+    Entry,
+    Paragraph,
+    Reference,
+    Section,
+    Table,
+)
+from napari_xcebra.report.material import Material
+from napari_xcebra.report.wording import without_folders
+
+FACTS = (Column("", numeric=False), Column("", numeric=False))
+
+CITATIONS = (
+    Reference(
+        "xCEBRA, the method: S. Schneider, R. González Laiz, A. Filippova, M. Frey, M. W. Mathis. "
+        "Time-series attribution maps with regularized contrastive learning. AISTATS 2025.",
+        "https://arxiv.org/abs/2502.12977",
+    ),
+    Reference(
+        "CEBRA: S. Schneider, J. H. Lee, M. W. Mathis. Learnable latent embeddings for joint "
+        "behavioural and neural analysis. Nature 617, 360–368 (2023).",
+        "https://doi.org/10.1038/s41586-023-06031-6",
+    ),
+    Reference(
+        "napari: napari contributors. napari: a multi-dimensional image viewer for Python (2019).",
+        "https://doi.org/10.5281/zenodo.3555620",
+    ),
+    Reference(
+        "captum, for integrated gradients, feature ablation and Shapley values: N. Kokhlikyan et "
+        "al. Captum: a unified and generic model interpretability library for PyTorch (2020).",
+        "https://arxiv.org/abs/2009.07896",
+    ),
+)
+
+
+def recording_section(run: Material) -> Section:
+    """What the recording holds."""
+    recording = run.recording
+    cells = len(run.fit.inputs.cell_ids)
+    if recording is None:
+        facts = [("source", run.source), ("cells trained on", f"{cells:,}")]
+        return Section("Recording", (_facts("The recording", facts),))
+    said = said_by_notes(recording)
+    times = np.asarray(recording.times)
+    accepted = int(np.asarray(recording.accepted).sum())
+    facts = [
+        ("source", run.source),
+        ("format", said["format"][0] if "format" in said else ""),
+        ("cells", f"{recording.n_cells:,}, of which {accepted:,} accepted"),
+        ("cells trained on", f"{cells:,}"),
+        ("frames", f"{recording.n_frames:,} at {recording.rate:g} per second"),
+        ("duration", duration_of(float(times[-1] - times[0]) + 1 / recording.rate)),
+        ("trials or sessions", f"{len(np.asarray(recording.starts)):,}"),
+        ("excluded frames", f"{int(np.asarray(recording.excluded).sum()):,}"),
+        ("planes", planes_of(recording)),
+        ("footprints", footprints_of(recording)),
+        ("traces", said["traces"][0] if "traces" in said else ""),
+        ("behaviour", overlap_of(recording)),
+    ]
+    told = {note for _, note in said.values()}
+    notes = [without_folders(n, *_paths(run)) for n in recording.notes if n not in told]
+    return Section(
+        "Recording",
+        (
+            _facts("The recording", [(name, value) for name, value in facts if value]),
+            *_variables(recording),
+            *(Paragraph(note) for note in notes),
+        ),
+    )
+
+
+def _facts(caption: str, facts: list[tuple[str, str]]) -> Table:
+    rows = tuple((Entry(name), Entry(value)) for name, value in facts)
+    return Table(caption, FACTS, rows, compact=True)
+
+
+def _variables(recording: Recording) -> list[Block]:
+    if not recording.behavior:
+        return []
+    columns = tuple(Column(name, numeric=False) for name in VARIABLE_WORDS)
+    rows = tuple(
+        tuple(Entry(word) for word in variable_words(name, variable))
+        for name, variable in recording.behavior.items()
+    )
+    return [Table("Behaviour", columns, rows, compact=True)]
+
+
+def _paths(run: Material) -> list[Path | str]:
+    opening = run.opening
+    if opening is None:
+        return [run.fit.source]
+    return [opening.path, *opening.behavior, *([opening.footprints] if opening.footprints else [])]
+
+
+def settings_section(run: Material) -> Section:
+    """Every knob of the training; those that were changed come first."""
+    changed = changed_knobs(run.fit.settings)
+    rows = []
+    for knob in sorted(fields(FitSettings), key=lambda knob: knob.name not in changed):
+        value = getattr(run.fit.settings, knob.name)
+        tone = "good" if knob.name in changed else "plain"
+        default = "" if knob.name not in changed else _said(knob.default)
+        help = knob.metadata["help"].replace("`", "")
+        rows.append((Entry(flag(knob.name)), Entry(_said(value), tone=tone),  # type: ignore[arg-type]
+                     Entry(default), Entry(help)))  # fmt: skip
+    columns = (
+        Column("setting", numeric=False),
+        Column("value", numeric=False),
+        Column("default", "Where the setting was changed.", numeric=False),
+        Column("meaning", numeric=False),
+    )
+    words = "All settings have their defaults." if not changed else (
+        f"{len(changed)} of {len(rows)} settings were changed; they come first.")  # fmt: skip
+    return Section(
+        "Settings",
+        (Paragraph(words), Table("Settings of the training", columns, tuple(rows), compact=True)),
+    )
+
+
+def changed_knobs(settings: FitSettings) -> list[str]:
+    """Names of the settings that differ from their defaults."""
+    return [
+        knob.name
+        for knob in fields(settings)
+        if knob.default is not MISSING and getattr(settings, knob.name) != knob.default
+    ]
+
+
+def _said(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def reproduction_section(run: Material) -> Section:
+    """The command that makes the run again, and with what it was made."""
+    versions = dict(run.fit.versions)
+    facts = [(name, text) for name, text in versions.items()]
+    facts += [("seed", str(run.fit.settings.seed)), ("device", run.fit.settings.device)]
+    return Section(
+        "How to make it again",
+        (
+            Paragraph("Run it in the folder that holds the recording. The same seed and versions "
+                      "give the same result on the same device."),
+            Command(command_of(run)),
+            *(Paragraph(note, "warning") for note in _not_said_by_command(run)),
+            _facts("Made with", facts),
+        ),
+    )  # fmt: skip
+
+
+def command_of(run: Material) -> str:
+    """The `napari-xcebra run` that trains the same."""
+    fit, opening = run.fit, run.opening
+    words = ["napari-xcebra", "run", _place(opening.path if opening else fit.source)]
+    if opening is not None:
+        words += [word for path in opening.behavior for word in ("--behavior", _place(path))]
+        words += ["--footprints", _place(opening.footprints)] if opening.footprints else []
+        words += [w for n, kind in opening.kinds.items() for w in ("--kind", f"{n}={kind}")]
+        words += _flags(opening.settings)
+    for part in fit.parts:
+        if part.name != TIME:
+            latents = part.stop - part.start
+            words += ["--factor", f"{part.name}={','.join(part.variables)}:{latents}"]
+    words += _flags(fit.settings)
+    if run.first is not None:
+        words += ["--method", run.first.method]
+        words += ["--significance"] if run.first.significance is not None else []
+    return shlex.join([*words, "--out", "again"])
+
+
+def _flags(settings: FitSettings | OpenSettings) -> list[str]:
+    words = []
+    for knob in fields(settings):
+        value = getattr(settings, knob.name)
+        if value == knob.default:
+            continue
+        if isinstance(value, bool):
+            words.append(flag(knob.name) if value else flag(knob.name).replace("--", "--no-", 1))
+        else:
+            words += [flag(knob.name), str(value)]
+    return words
+
+
+def _place(path: Path | str) -> str:
+    """Path from the folder that tells which recording it is."""
+    parts = Path(path).parts if str(path) else ("RECORDING",)
+    known = ("suite2p", "combined")
+    tail = next(
+        (i for i in range(1, len(parts) + 1)
+         if parts[-i] not in known and not parts[-i].startswith("plane")), 1)  # fmt: skip
+    return str(Path(*parts[-tail:]))
+
+
+def _not_said_by_command(run: Material) -> list[str]:
+    """What the command cannot say."""
+    notes = []
+    if run.opening is None and not Path(run.fit.source or "-").suffix:
+        notes.append("It is not known how the recording was opened: put its path and those of the "
+                     "behaviour files in their places.")  # fmt: skip
+    for name, factor in run.factors.items():
+        if factor.similarity is not None or factor.temperature is not None:
+            notes.append(f"{name} has a similarity or temperature of its own, which only Python "
+                         f"can give: {factor}.")  # fmt: skip
+    if run.recording is not None and run.fit.settings.accepted_only:
+        recording = run.recording
+        accepted = np.asarray(recording.cell_ids)[np.asarray(recording.accepted)]
+        unlike = np.setxor1d(accepted, run.fit.inputs.cell_ids).size
+        if unlike:
+            notes.append(f"Cells were accepted or rejected by hand, or are constant: {unlike} "
+                         "differ between the file and the training.")  # fmt: skip
+    return notes
+
+
+def citing_section() -> Section:
+    """What to cite."""
+    return Section("How to cite", CITATIONS)
+
+
+def made_by() -> str:
+    """Program, its version and Python's."""
+    try:
+        ours = version("napari-xcebra")
+    except PackageNotFoundError as error:  # run from a folder that was never installed
+        raise InputError("napari-xcebra is not installed.") from error
+    return f"napari-xcebra {ours}, Python {platform.python_version()}"

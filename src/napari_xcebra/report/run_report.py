@@ -1,0 +1,63 @@
+"""The report of one run."""
+
+from __future__ import annotations
+
+from napari_xcebra.attribution.method_notes import title_of_method
+from napari_xcebra.method_figure import methods_side_by_side
+from napari_xcebra.report.cells import cell_sections
+from napari_xcebra.report.document import Document, Paragraph, Section
+from napari_xcebra.report.drawing import picture
+from napari_xcebra.report.findings import controls, learning, summary, verdicts
+from napari_xcebra.report.material import Material
+from napari_xcebra.report.provenance import (
+    citing_section,
+    made_by,
+    recording_section,
+    reproduction_section,
+    settings_section,
+)
+from napari_xcebra.report.wording import counted, listed
+from napari_xcebra.runs import now
+
+
+def run_report(run: Material) -> Document:
+    """All that is known of a run, in the order in which it has to be believed."""
+    sections = [verdicts(run), controls(run), cell_sections(run)]
+    sections += _methods(run)
+    sections += [learning(run), recording_section(run), settings_section(run)]
+    sections += [reproduction_section(run), citing_section()]
+    return Document(
+        f"{run.source} · {run.name}" if run.name != run.source else run.name,
+        _subtitle(run),
+        summary(run),
+        tuple(sections),
+        f"Made on {now().replace('T', ' at ')} with {made_by()}. This page needs no network.",
+    )
+
+
+def _subtitle(run: Material) -> str:
+    words = [counted(len(run.fit.inputs.cell_ids), "cell")]
+    if run.recording is not None:
+        words.append(f"{run.recording.n_frames:,} frames at {run.recording.rate:g} per second")
+    words.append(f"factors: {', '.join(run.fit.factors)}")
+    if run.created:
+        words.append(f"trained {run.created.replace('T', ' ')}")
+    return " · ".join(words)
+
+
+def _methods(run: Material) -> list[Section]:
+    comparison = run.comparison
+    if comparison is None or all(len(comparison.of(f)) < 2 for f in comparison.factors):
+        return []
+    names = dict.fromkeys(n for factor in comparison.factors for n in comparison.of(factor))
+    titles = listed(title_of_method(name).replace("_", " ") for name in names)
+    shown = picture(
+        lambda: methods_side_by_side(comparison),
+        f"For every factor the rank correlations of {titles}, and the rank of every cell by each",
+        "Left: Spearman's ρ between methods and statistics. Right: a column a cell, from the "
+        "highest mean rank to the lowest; a row that mixes bright and dark ranks them differently.",
+        "webp",
+    )
+    told = Paragraph("Where methods agree on a cell, it is easier to believe; where they do not, "
+                     "variables go together, or the recording is short.")  # fmt: skip
+    return [Section("Methods side by side", (told, shown))]

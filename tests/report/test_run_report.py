@@ -1,0 +1,360 @@
+"""A report says what was found and how far to believe it, and needs nothing but itself."""
+
+import base64
+import gzip
+import io
+import itertools
+import re
+import shlex
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from lxml import html as lxml_html
+from scored import AT_CHANCE, CELLS, METHOD, scored_recording, scored_run, scored_test
+
+from napari_xcebra.attribution.comparison import compare
+from napari_xcebra.attribution.single_cell import cell_statistics
+from napari_xcebra.cli.parser import make_parser
+from napari_xcebra.errors import InputError
+from napari_xcebra.learn.parts import Factor, Part
+from napari_xcebra.opening import Opening
+from napari_xcebra.recording import Variable
+from napari_xcebra.report import Material, material_in, rendered, report_on, run_report
+from napari_xcebra.report.document import Document
+from napari_xcebra.report.findings import controls
+from napari_xcebra.report.page import LARGEST_PLAIN, download
+from napari_xcebra.report.provenance import reproduction_section, settings_section
+
+VOID = {"meta", "img", "link", "br", "hr", "input", "source", "base", "area", "col", "embed"}
+SOURCE = "/home/ann/mouse 3.npz"
+HISTORY = {
+    "step": np.arange(1.0, 4.0),
+    "lambda": np.array([0, 1.0, 1.0]),
+    "penalty": np.array([3.0, 2.0, 1.0]),
+    "place": np.ones(3),
+    "speed": np.ones(3),
+    "time": np.ones(3),
+}
+
+
+def behaving(recording):
+    """The recording with the variables of its factors."""
+    rng = np.random.default_rng(1)
+    x, y, v = rng.random((3, recording.n_frames))
+    return recording.with_behavior(
+        Variable("x", x, unit="cm"), Variable("y", y, unit="cm"), Variable("v", v)
+    )
+
+
+def material(**others):
+    run = scored_run().with_significance(scored_test())
+    settings = replace(run.fit.settings, steps=3)
+    fit = replace(run.fit, settings=settings, steps=3, history=HISTORY, source=SOURCE)
+    about = {
+        "name": "run 1",
+        "fit": fit,
+        "attributions": run.attributions,
+        "recording": behaving(scored_recording(source=SOURCE)),
+    }
+    return Material(**(about | others))
+
+
+@pytest.fixture(scope="module")
+def page():
+    return rendered(run_report(material()))
+
+
+def parsed(*sections):
+    """These sections alone: pictures of the others take time."""
+    return lxml_html.fromstring(rendered(Document("", "", (), sections)))
+
+
+class Balanced(HTMLParser):
+    """Fails where a tag is closed that is not open, or stays open."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, (tag, self.getpos())
+
+
+def text_of(page):
+    return " ".join(lxml_html.fromstring(page).text_content().split())
+
+
+def test_every_tag_is_closed_and_every_heading_in_order(page):
+    parser = Balanced()
+    parser.feed(page)
+    parser.close()
+    assert parser.open == []
+    levels = [int(h.tag[1]) for h in lxml_html.fromstring(page).iter("h1", "h2", "h3")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+
+def test_the_contents_lead_to_every_section(page):
+    root = lxml_html.fromstring(page)
+    ids = {element.get("id") for element in root.iter() if element.get("id")}
+    targets = [a.get("href").removeprefix("#") for a in root.xpath("//nav//a")]
+    assert set(targets) <= ids
+    assert len(targets) == len(root.xpath("//main//section"))
+
+
+def test_the_page_asks_nothing_of_the_network(page):
+    root = lxml_html.fromstring(page)
+    assert not root.xpath("//link | //iframe | //object | //embed | //base | //script[@src]")
+    addresses = [v for e in root.iter() for n, v in e.items() if n in ("src", "srcset", "data")]
+    assert addresses
+    assert all(address.startswith("data:") for address in addresses)
+    outside = root.xpath("//a[starts-with(@href, 'http')]")
+    assert {a.getparent().get("class") for a in outside} == {"reference"}
+    style = root.xpath("string(//style)")
+    assert "@import" not in style
+    assert "url(" not in style
+    assert "default-src 'none'" in root.xpath("//meta[@http-equiv]/@content")[0]
+
+
+def test_every_picture_says_in_words_what_it_shows(page):
+    pictures = lxml_html.fromstring(page).xpath("//img")
+    assert len(pictures) >= 6
+    assert all(len(picture.get("alt")) > 15 for picture in pictures)
+
+
+def test_names_from_files_are_text_whatever_they_look_like():
+    evil = "<script>alert(1)</script>"
+    quoted = 'x" onerror="alert(2)'
+    money = "a$b_{$"
+    names = {"place": evil, "speed": money}
+    renamed = {"place": Part(evil, (quoted, "y"), 0, 2, "euclidean", 1.0)}
+    run = material()
+    parts = tuple(
+        renamed.get(part.name, replace(part, name=names.get(part.name, part.name)))
+        for part in run.fit.parts
+    )
+    goodness = {
+        names.get(n, n): replace(g, factor=names.get(n, n)) for n, g in run.fit.goodness.items()
+    }
+    history = {names.get(n, n): values for n, values in HISTORY.items()}
+    fit = replace(run.fit, parts=parts, goodness=goodness, history=history)
+    first = replace(
+        run.attributions[METHOD],
+        parts=parts,
+        fit=fit,
+        significance=None,
+        above_chance={n: g.above_chance for n, g in goodness.items()},
+        verdicts={n: g.verdict for n, g in goodness.items()},
+    )
+    values = np.random.default_rng(0).random(200)
+    recording = run.recording.with_behavior(Variable(quoted, values, unit="<b>cm"))
+    page = rendered(
+        run_report(
+            replace(run, name=f"{evil} & co", fit=fit, attributions={METHOD: first},
+                    recording=replace(recording, notes=(f"Read {evil}.",)))
+        )
+    )  # fmt: skip
+    root = lxml_html.fromstring(page)
+    assert len(root.xpath("//script")) == 1
+    assert "alert" not in root.xpath("string(//script)")
+    assert not [name for e in root.iter() for name, _ in e.items() if name.startswith("on")]
+    assert not root.xpath("//b")
+    assert root.xpath("string(//h1)").startswith("mouse 3.npz · <script>alert(1)</script> & co")
+    assert quoted in text_of(page)
+    assert money in text_of(page)
+
+
+def test_the_summary_says_which_factor_is_in_the_cells_and_how_many_cells_carry_it(page):
+    summary = lxml_html.fromstring(page).xpath("//section[@id='summary']//p")
+    place, speed, _ = (" ".join(p.text_content().split()) for p in summary[:3])
+    assert "place is clearly in these cells" in place
+    # q rises by 0.05 a cell from 0, and one of the cells is not used
+    assert "3 of 11 cells carry it at q ≤ 0.1." in place
+    assert "speed is at chance" in speed
+    assert "carry" not in speed
+
+
+def test_a_factor_at_chance_has_no_list_of_cells(page):
+    root = lxml_html.fromstring(page)
+    title = root.xpath(f"//h3[starts-with(., '{AT_CHANCE}')]")[0]
+    section = title.getparent()
+    assert not section.xpath(".//table")
+    assert "means nothing" in section.text_content()
+    assert section.xpath(".//a[@download]")
+
+
+def test_the_best_cells_come_first_and_the_file_has_all(page):
+    root = lxml_html.fromstring(page)
+    section = root.xpath("//h3[starts-with(., 'place')]")[0].getparent()
+    header = [th.text_content() for th in section.xpath(".//th")]
+    assert header == ["rank", "cell", "score", "z", "selected", "p", "q"]
+    attribution = material().attributions[METHOD]
+    expected = 100 + np.argsort(-np.nan_to_num(attribution.score("place"), nan=-1))[:11]
+    cells = [int(row.xpath("./td")[1].text_content()) for row in section.xpath(".//tbody/tr")]
+    assert cells == expected.tolist()
+    link = section.xpath(".//a[@download]")[0]
+    content = base64.b64decode(link.get("href").partition("base64,")[2]).decode()
+    saved = pd.read_csv(io.StringIO(content))
+    assert len(saved) == CELLS
+    assert np.allclose(saved["score"], attribution.score("place"), atol=1e-5, equal_nan=True)
+
+
+def test_a_large_file_is_compressed_inside_the_page():
+    table = pd.DataFrame({"cell": np.arange(200_000)}).to_csv(index=False)
+    assert len(table) > LARGEST_PLAIN
+    made = download("cells.csv", table, "")
+    assert made.name == "cells.csv.gz"
+    content = base64.b64decode(made.source.partition("base64,")[2])
+    assert gzip.decompress(content).decode() == table
+    assert len(made.source) < len(table)
+
+
+def test_folders_of_the_computer_are_not_in_the_page(page):
+    assert "/home/ann" not in page
+    assert "mouse 3.npz" in page
+
+
+def test_the_command_is_one_that_the_program_takes_and_says_what_was_changed():
+    run = material()
+    settings = replace(run.fit.settings, steps=300, lambda_=0.5, include_positive=False, seed=7)
+    opening = Opening(
+        run.recording.source, ("/home/ann/behaviour file.csv",), kinds={"v": "discrete"}
+    )
+    run = replace(run, fit=replace(run.fit, settings=settings), opening=opening)
+    command = parsed(reproduction_section(run)).xpath("string(//pre/code)")
+    typed = shlex.split(command)
+    assert typed[:2] == ["napari-xcebra", "run"]
+    taken = make_parser().parse_args(typed[1:])
+    assert taken.path == "mouse 3.npz"
+    assert taken.behavior == ["behaviour file.csv"]
+    assert taken.kind == ["v=discrete"]
+    assert taken.factor == ["place=x,y:2", "speed=v:1"]
+    assert (taken.setting_steps, taken.setting_lambda_, taken.setting_seed) == (300, 0.5, 7)
+    assert taken.setting_include_positive is False
+    assert taken.setting_window is None
+    assert taken.significance
+
+
+def test_settings_that_were_changed_come_first_with_their_default():
+    run = material()
+    fit = replace(run.fit, settings=replace(run.fit.settings, window=5))
+    root = parsed(settings_section(replace(run, fit=fit)))
+    table = root.xpath("//table")[0]
+    rows = [[td.text_content() for td in tr.xpath("./td")] for tr in table.xpath(".//tbody/tr")]
+    assert {(name, value, default) for name, value, default, _ in rows[:2]} == {
+        ("--steps", "3", "600"),
+        ("--window", "5", "1"),
+    }
+    assert all(default == "" for _, _, default, _ in rows[2:])
+
+
+def test_without_the_recording_the_report_says_what_is_left_out(tmp_path):
+    run = scored_run()
+    run = replace(run, fit=replace(run.fit, source=str(tmp_path / "gone.npz")))
+    run.save(tmp_path / "saved")
+    document = report_on(tmp_path / "saved")
+    said = " ".join(document.texts())
+    assert "The recording (gone.npz) was not found" in said
+    page = rendered(document)
+    assert "painted" in said
+    assert "place is clearly in these cells" in text_of(page)
+    assert str(tmp_path) not in page
+
+
+def test_a_run_of_the_window_is_found_with_its_recording(tmp_path):
+    recording = behaving(scored_recording())
+    path = recording.save(tmp_path / "recording of mouse.npz")
+    run = scored_run("first try")
+    run.save(tmp_path / "saved")
+    Opening(path, kinds={"v": "continuous"}).save(tmp_path / "saved")
+    found = material_in(tmp_path / "saved")
+    assert found.recording.n_cells == CELLS
+    assert found.missing == ()
+    page = rendered(run_report(found))
+    assert "recording of mouse.npz · first try" in text_of(page)
+    assert "Tuning of the cells" in page
+
+
+def test_a_recording_of_other_cells_is_refused(tmp_path):
+    scored_run().save(tmp_path / "saved")
+    other = scored_recording(cell_ids=np.arange(CELLS))
+    with pytest.raises(InputError, match="cell"):
+        report_on(tmp_path / "saved", other)
+
+
+def test_a_folder_that_holds_no_run_says_what_was_looked_for(tmp_path):
+    with pytest.raises(InputError, match=r"neither a run\.json, nor a fit, nor a sweep\.json"):
+        report_on(tmp_path)
+    with pytest.raises(InputError, match="not a folder"):
+        report_on(tmp_path / "nothing")
+
+
+def test_methods_and_statistics_stand_beside_each_other():
+    run = material()
+    recording = replace(run.recording, accepted=np.arange(CELLS) != 5)
+    statistics = cell_statistics(recording, {"place": ["x", "y"]}, ["correlation"])
+    attributions = {
+        **run.attributions,
+        "conditional-encoding": replace(run.attributions[METHOD], method="conditional-encoding"),
+    }
+    run = replace(
+        run,
+        attributions=attributions,
+        statistics=statistics,
+        comparison=compare(attributions, statistics),
+    )
+    assert run.methods == ("conditional-encoding", METHOD)
+    root = lxml_html.fromstring(rendered(run_report(run)))
+    assert root.xpath("//h2[. = 'Methods side by side']")
+    place = root.xpath("//h3[starts-with(., 'place')]")[0].getparent()
+    header = [th.text_content() for th in place.xpath(".//th")]
+    assert header[-2:] == ["rank by inverted neuron gradient", "r"]
+    # the map to look at first, the other one, and the histogram
+    assert len(place.xpath("./div[@class='row']//img")) == 3
+
+
+def test_what_was_not_checked_is_said_with_how_to_do_it():
+    run = material()
+    run = replace(run, attributions={METHOD: replace(run.attributions[METHOD], significance=None)})
+    said = " ".join(parsed(controls(run)).text_content().split())
+    assert "not tested: Test in the Attribution dock, or --significance" in said
+    assert "trained once: run with --seeds 3" in said
+
+
+def test_a_fit_that_was_stopped_and_never_scored_is_reported_as_such():
+    run = material(attributions={}, recording=None)
+    fit = replace(run.fit, settings=replace(run.fit.settings, steps=500), history={})
+    said = text_of(rendered(run_report(replace(run, fit=fit))))
+    assert "Stopped after 3 of 500 steps." in said
+    assert "No cells were scored yet" in said
+
+
+def test_factors_that_only_python_can_give_are_said_to_be_so():
+    run = replace(material(), factors={"place": Factor(["x", "y"], similarity="dot")})
+    assert "which only Python can give" in parsed(reproduction_section(run)).text_content()
+
+
+def test_ten_thousand_cells_give_a_page_of_sane_size():
+    run, many = material(), 10_000
+    rng = np.random.default_rng(0)
+    first = replace(
+        run.attributions[METHOD],
+        cell_ids=np.arange(many),
+        latent_scores=rng.random((4, many), np.float32),
+        significance=None,
+    )
+    run = replace(run, attributions={METHOD: first}, recording=None)
+    page = rendered(run_report(run))
+    assert len(page) < 8 * 2**20
+    root = lxml_html.fromstring(page)
+    lists = root.xpath("//table[contains(@class, 'sortable')]")
+    assert {len(table.xpath(".//tbody/tr")) for table in lists} == {20}
+    assert re.search(r"has all 10,000 cells", page)
