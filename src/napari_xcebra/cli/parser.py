@@ -127,7 +127,8 @@ def make_parser() -> argparse.ArgumentParser:
                     "suggest a number of latents from the consistency between seeds")  # fmt: skip
     repeated.add_flags(sizes)
 
-    many = command("sweep", sweeping.sweep, "CONFIG --out DIR [--processes N] [--dry-run]",
+    where = "[--processes N | --cluster ADDRESS | --slurm FILE]"
+    many = command("sweep", sweeping.sweep, f"CONFIG --out DIR {where} [--dry-run]",
                    "run many seeds, latents, settings, label shifts or recordings")  # fmt: skip
     sweeping.add_flags(many)
 

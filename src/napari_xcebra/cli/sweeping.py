@@ -59,7 +59,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
                         help="TOML file that says what to run (see the README)")  # fmt: skip
     add_output_flags(parser)
     group = parser.add_argument_group("where to run")
-    add_processes_flag(group)
+    one_of = group.add_mutually_exclusive_group()
+    add_processes_flag(one_of)
+    one_of.add_argument("--cluster", metavar="ADDRESS",
+                        help="Dask scheduler to run on, such as tcp://10.0.0.5:8786")  # fmt: skip
+    one_of.add_argument("--slurm", metavar="FILE",
+                        help="start Dask workers as SLURM jobs: a configuration of dask-jobqueue "
+                        "in YAML")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
                         help="list the runs and the time they will take, and do "
                         "nothing")  # fmt: skip
@@ -67,12 +73,24 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def _executor(arguments: argparse.Namespace, asked: Sweep) -> Executor:
     """Where the runs go."""
+    runs = "1 run" if len(asked.members) == 1 else f"{len(asked.members)} runs"
+    if arguments.cluster:
+        from napari_xcebra.jobs.cluster import Cluster
+        from napari_xcebra.jobs.cluster_check import look_at
+
+        found = look_at(arguments.cluster)
+        say(arguments, f"{runs} on {found.address}: {found.sentence}")
+        return Cluster(arguments.cluster)
+    if arguments.slurm:
+        from napari_xcebra.jobs.slurm import SlurmCluster
+
+        say(arguments, f"{runs} on jobs of SLURM as {arguments.slurm} asks for them.")
+        return SlurmCluster(arguments.slurm)
     from napari_xcebra.jobs.pool import ProcessPool
 
-    runs = len(asked.members)
     possible = processes_for(arguments, asked.recordings.values(), asked.settings)
-    pool = ProcessPool(min(possible, runs))
-    say(arguments, f"{runs} runs, {pool.processes} at a time on this computer.")
+    pool = ProcessPool(min(possible, len(asked.members)))
+    say(arguments, f"{runs}, {pool.processes} at a time on this computer.")
     return pool
 
 

@@ -46,18 +46,19 @@ class Running(Future[Any]):
         self.progress = 0.0
         """Share of its work that is done, from 0 to 1."""
         self._stop: Callable[[], object] | None = None
-        self._unwanted = False
+        self.unwanted = False
+        """Whether it was asked to stop."""
 
     def stop(self) -> None:
         """Cancel it if it waits; ask it to stop soon if it runs. Returns at once."""
-        self._unwanted = True
+        self.unwanted = True
         if not self.cancel() and self._stop is not None:
             self._stop()
 
     def stopped_by(self, stop: Callable[[], object]) -> None:
         """Take note of how to stop it, now that it runs; for the executor."""
         self._stop = stop
-        if self._unwanted:
+        if self.unwanted:
             stop()
 
     def settle(self, outcome: Outcome) -> None:

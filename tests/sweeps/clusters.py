@@ -1,0 +1,70 @@
+"""Real Dask clusters for tests: a scheduler and workers, each a process of its own."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+from distributed import Client
+
+
+class RealCluster:
+    """A scheduler at a port of its own, and workers that can be killed and replaced.
+
+    They have no nanny, so that one that is killed stays dead.
+    """
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self._folder, self._count = folder, workers
+        self.port = free_port()
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        self.scheduler = self._launched(
+            "dask_scheduler", "--port", str(self.port), "--host", "127.0.0.1", "--no-dashboard"
+        )
+        self.workers = [
+            self._launched("dask_worker", self.address, "--nthreads", "1", "--no-nanny",
+                           "--no-dashboard", "--local-directory", str(self._folder))
+            for _ in range(self._count)
+        ]  # fmt: skip
+
+    def wait(self) -> None:
+        with Client(self.address, timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(self._count, timeout=60)
+
+    def kill(self) -> None:
+        """Kill them all at once, as a power cut would."""
+        for process in [self.scheduler, *self.workers]:
+            process.kill()
+        for process in [self.scheduler, *self.workers]:
+            process.wait()
+
+    def _launched(self, program: str, *arguments: str) -> subprocess.Popen:
+        log = (self._folder / f"{program}-{time.time_ns()}.log").open("wb")
+        paths = [str(Path(__file__).parent), *sys.path]
+        with log:
+            return subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", f"distributed.cli.{program}", *arguments],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            )
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
