@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from napari_xcebra.learn.device import FrameData
-from napari_xcebra.learn.encoder import Activations, Encoder, FrameEncoder, WindowEncoder
+from napari_xcebra.learn.encoder import Encoder, FrameEncoder, WindowEncoder
 
 Own = Literal["input layer", "encoder"]
 """What each session has for itself."""
@@ -96,16 +96,26 @@ class JointEncoder(nn.Module):
 
     def forward(self, x: JointFrames) -> Tensor:
         """Embedding: (frames, latents)."""
-        return self.trace(x)[0]
+        each = [self[number](inputs) for number, inputs in enumerate(x.inputs)]
+        return in_order(each, x.places)
 
-    def trace(self, x: JointFrames) -> tuple[Tensor, list[Activations]]:
-        """Embedding of all frames, and what `Encoder.pullback` needs of each session."""
-        embeddings, activations = [], []
-        for number, inputs in enumerate(x.inputs):
-            embedding, traced = self[number].trace(inputs)
-            embeddings.append(embedding)
-            activations.append(traced)
-        return in_order(embeddings, x.places), activations
+    def embed(self, x: JointFrames, directions: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """As `Encoder.embed`: Σ_k ‖v_kᵀ J_f‖² counts the cells of a frame's own session alone."""
+        found = [
+            self[number].embed(inputs, own)
+            for number, (inputs, own) in enumerate(
+                zip(x.inputs, _by_session(x.places, directions), strict=True)
+            )
+        ]
+        squared = torch.cat([each for _, each in found])
+        return in_order([embedding for embedding, _ in found], x.places), squared
+
+
+def _by_session(places: Sequence[Tensor], directions: Tensor | None) -> list[Tensor | None]:
+    """Directions for the first frames, which are in their order within each session, too."""
+    if directions is None:
+        return [None] * len(places)
+    return [directions[place[place < len(directions)]] for place in places]
 
 
 def in_order(values: Sequence[Tensor], places: Sequence[Tensor]) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +19,6 @@ from napari_xcebra.learn.joint.pooling import (
     pooled,
 )
 from napari_xcebra.learn.lambda_search import UNSEARCHED
-from napari_xcebra.learn.objective import jacobian_penalty
 from napari_xcebra.learn.parts import TIME, Factors, Part, Plan, as_factors
 from napari_xcebra.learn.sampling import Batch, Sampler
 from napari_xcebra.learn.settings import FitSettings
@@ -113,42 +111,21 @@ class JointTraining(Training):
         session.history, session.step = self.history, self.step
         return session
 
-    def _contrastive_losses(self, batch: Batch) -> tuple[Tensor, Any]:
-        size = len(batch.reference)
-        groups = [batch.reference, *batch.label.values()]
-        if self.parts[-1].name == TIME:
-            groups.append(batch.time)
-        embedding, activations = self.encoder.trace(self.data[np.concatenate(groups)])
-        self._warm_up = self._label_error(embedding[:size], batch.reference)
-        reference, *positives = (embedding * self.scale()).split(size)
-        places = self.data.places_of(batch.reference)
-        losses = [
-            self._info_nce_within(places if part.name == TIME else [], part, reference, positive)
-            for part, positive in zip(self.parts, positives, strict=True)
-        ]
-        rows = max(1, self._penalty_rows // len(self.sessions))
-        return torch.stack(losses), [[a[:rows] for a in each] for each in activations]
+    def _contrastive_losses(
+        self, batch: Batch, directions: Tensor | None, scale: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        self._places = self.data.places_of(batch.reference)
+        return super()._contrastive_losses(batch, directions, scale)
 
-    def _info_nce_within(
-        self, places: Sequence[Tensor], part: Part, reference: Tensor, positive: Tensor
-    ) -> Tensor:
-        """Mean InfoNCE of a part, with negatives from the same place; from everywhere if none."""
-        if not places:
-            pairs = self.pair(part, reference, positive)
-            return self._info_nce(pairs, self.cross(part, reference, reference))
+    def _info_nce(self, part: Part, reference: Tensor, positive: Tensor) -> Tensor:
+        if part.name != TIME:
+            return super()._info_nce(part, reference, positive)
         terms = [
-            len(own) * self._info_nce_within([], part, reference[own], positive[own])
-            for own in places
+            len(own) * super(JointTraining, self)._info_nce(part, reference[own], positive[own])
+            for own in self._places
             if len(own) > 1
         ]
         return torch.stack(terms).sum() / len(reference)
-
-    def _penalty(self, activations: Any) -> Tensor:
-        terms = [
-            jacobian_penalty(self.encoder[number], each, self.scale(), 0)
-            for number, each in enumerate(activations)
-        ]
-        return torch.stack(terms).mean()
 
 
 def _joined_inputs(inputs: Sequence[Inputs]) -> Inputs:
