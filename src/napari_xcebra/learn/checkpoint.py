@@ -78,6 +78,7 @@ class Checkpoint:
             "parts": [part.as_dict() for part in training.parts],
             "cells": training.inputs.cell_ids.tolist(),
             "inputs": self._digest,
+            "mean": training.inputs.mean.tolist(),
         }
         return json.dumps(about, sort_keys=True)
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from napari_xcebra.errors import TrainingDiverged
+from napari_xcebra.learn.adam import Adam
 from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
 from napari_xcebra.learn.encoder import Encoder, make_encoder
 from napari_xcebra.learn.inputs import inputs_for
@@ -99,10 +100,10 @@ class Training:
         self.plan = plan or plan_for(recording, self.factors, settings)
         self.labels, self.parts = self.plan.labels, self.plan.parts
         self.split = split_by_memory(recording, self.labels, settings, self.plan.time_offset)
-        self.inputs = inputs_for(recording, self.split.training.anchors, settings)
+        self.inputs, inputs = inputs_for(recording, self.split.training.anchors, settings)
         self._whole = self.sampler_of(self.split.training)
         self.device = choose_device(settings.device)
-        self.data = FrameData(self.inputs.of(recording), settings.window, self.device)
+        self.data = FrameData(inputs, settings.window, self.device)
         self._build()
 
     def _make_encoder(self) -> Encoder:
@@ -133,8 +134,7 @@ class Training:
         weights = torch.tensor([part.time_weight for part in self.parts])
         self.log_time_weight = nn.Parameter(weights.log().to(self.device))
         parameters = [*self.encoder.parameters(), self.log_temperature, self.log_time_weight]
-        self._learned = _in_one([p for p in parameters if p.requires_grad])
-        self.optimizer = torch.optim.Adam([self._learned], lr=settings.learning_rate, fused=True)
+        self.optimizer = Adam(parameters)
         root = {"euclidean": 2.0, "power": settings.power, "dot": float("inf")}
         self._roots = torch.tensor([root[p.similarity] for p in self.parts], device=self.device)
         sizes = torch.tensor([part.stop - part.start for part in self.parts])
@@ -242,8 +242,6 @@ class Training:
 
     def _train_step(self) -> Tensor:
         """One step of Adam on Eq. 10: the losses of all parts and the penalty, detached."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self._learning_rate()
         batch = self._batch()
         lambda_ = self.lambda_at(self.step)
         scale = self.scale()
@@ -255,10 +253,9 @@ class Training:
         penalty = squared.mean()  # NaN of none
         if lambda_ > 0:
             loss = loss + lambda_ * penalty
-        assert self._learned.grad is not None
-        self._learned.grad.zero_()
+        self.optimizer.zero_grad()
         loss.backward()
-        self.optimizer.step()
+        self.optimizer.step(self._learning_rate())
         return torch.cat([losses.detach(), penalty.detach()[None]])
 
     def _batch(self) -> Batch:
@@ -394,21 +391,6 @@ class Training:
             return penalty_directions(rows, scale)
         generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + self.step)
         return penalty_directions(rows, scale, self.settings.projections, generator)
-
-
-def _in_one(parameters: list[nn.Parameter]) -> nn.Parameter:
-    """All of them beside each other in memory, and their gradients likewise.
-
-    Adam then takes one step instead of one for each, which costs more than the arithmetic.
-    """
-    whole = nn.Parameter(torch.cat([p.detach().flatten() for p in parameters]))
-    whole.grad = torch.zeros_like(whole)
-    sizes = [p.numel() for p in parameters]
-    values, gradients = whole.detach().split(sizes), whole.grad.split(sizes)
-    for parameter, value, gradient in zip(parameters, values, gradients, strict=True):
-        parameter.data = value.view_as(parameter)
-        parameter.grad = gradient.view_as(parameter)
-    return whole
 
 
 def _standardised(targets: np.ndarray, known: np.ndarray) -> np.ndarray:
