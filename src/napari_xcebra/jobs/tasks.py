@@ -304,6 +304,8 @@ class StabilityTask:
     settings: FitSettings = field(default_factory=FitSettings)
     seeds: tuple[int, ...] = (0, 1, 2)
     method: str = "inverted-neuron-gradient"
+    frames: FrameChoice = None
+    aggregate: Literal["mean", "median", "max"] = "mean"
 
     def run(self, report: Report) -> Stability | None:
         """Train; if stopped, the seeds that are finished, or None if there are none."""
@@ -315,6 +317,8 @@ class StabilityTask:
             self.settings,
             self.seeds,
             self.method,
+            frames=self.frames,
+            aggregate=self.aggregate,
             on_progress=FrameCount(report, "step"),
             stop=report.stop,
         )

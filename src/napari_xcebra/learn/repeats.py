@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ def fit_each(
     on_progress: OnSteps = None,
     stop: Callable[[], bool] | None = None,
     executor: Executor | None = None,
-) -> Iterator[Fit]:
+) -> Generator[Fit, None, None]:
     """Fits in their order, each as soon as it is done.
 
     When `stop` returns True they end there, without those under way.
@@ -57,9 +57,12 @@ def fit_each(
         def advance(progress: Progress, before: int = before) -> None:
             if on_progress is not None:
                 on_progress(before + progress.step, total)
+            if stop is not None and stop():
+                raise _Stopped
 
-        done = fit(recording, each.factors, each.settings, on_progress=advance, stop=stop)
-        if done.steps < each.settings.steps:
+        try:
+            done = fit(recording, each.factors, each.settings, on_progress=advance)
+        except _Stopped:
             return
         yield done
         before += each.settings.steps
@@ -102,3 +105,7 @@ def _fitted(recording: Recording, each: Repeat) -> Fit:
 def _abandon(future: Future[Fit]) -> None:
     """Cancel it; also while it runs, where its executor knows how to."""
     getattr(future, "stop", future.cancel)()
+
+
+class _Stopped(Exception):
+    """Ends a fit at once: one that is not finished is of no use here, and not measured."""
