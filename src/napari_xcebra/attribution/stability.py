@@ -250,13 +250,14 @@ def across_seeds(
     Stability or None
         None if it was stopped before the first fit was finished.
     """
-    from napari_xcebra.attribution import AttributionStopped, attribute
+    from napari_xcebra.attribution import attribute
+    from napari_xcebra.errors import Stopped
     from napari_xcebra.learn.repeats import Repeat, fit_each
 
     found = list(done)
     repeats = [Repeat(factors, replace(settings, seed=seed)) for seed in seeds]
     repeated = fit_each(recording, repeats, on_progress=on_progress, stop=stop, executor=executor)
-    with contextlib.suppress(AttributionStopped), contextlib.closing(repeated):
+    with contextlib.suppress(Stopped), contextlib.closing(repeated):
         for trained in repeated:
             found.append(
                 attribute(trained, recording, method, frames=frames, aggregate=aggregate, stop=stop)

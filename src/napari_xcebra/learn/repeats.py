@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass
 
+from napari_xcebra.errors import Stopped
 from napari_xcebra.learn.fitting import fit
 from napari_xcebra.learn.parts import Factors
 from napari_xcebra.learn.result import Fit
@@ -58,11 +59,12 @@ def fit_each(
             if on_progress is not None:
                 on_progress(before + progress.step, total)
             if stop is not None and stop():
-                raise _Stopped
+                # one that is not finished is of no use here, and not measured
+                raise Stopped
 
         try:
             done = fit(recording, each.factors, each.settings, on_progress=advance)
-        except _Stopped:
+        except Stopped:
             return
         yield done
         before += each.settings.steps
@@ -105,7 +107,3 @@ def _fitted(recording: Recording, each: Repeat) -> Fit:
 def _abandon(future: Future[Fit]) -> None:
     """Cancel it; also while it runs, where its executor knows how to."""
     getattr(future, "stop", future.cancel)()
-
-
-class _Stopped(Exception):
-    """Ends a fit at once: one that is not finished is of no use here, and not measured."""
