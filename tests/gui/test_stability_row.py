@@ -95,13 +95,17 @@ def test_other_seeds_are_trained_in_the_background(dock, session, recording, run
     assert session.shown_run.attributions[METHOD].stability.seeds == (0, 1, 2, 3)
 
 
-def test_repeating_that_is_stopped_can_be_asked_for_again(scored, session, qtbot):
-    scored.stability.repeat.click()
-    scored.stability.stop.click()
-    qtbot.waitUntil(lambda: not scored.computation.busy, timeout=SLOW)
+def test_repeating_that_is_stopped_can_be_asked_for_again(dock, session, recording, run, qtbot):
+    endless = replace(run.fit, settings=replace(run.fit.settings, steps=1_000_000))
+    session.show(recording)
+    session.add_run(replace(run, fit=endless))
+    dock.stability.repeat.click()
+    qtbot.waitUntil(lambda: dock.computation.progress is not None, timeout=SLOW)
+    dock.stability.stop.click()
+    qtbot.waitUntil(lambda: not dock.computation.busy, timeout=SLOW)
     assert session.shown_run.attributions[METHOD].stability is None
-    assert not scored.stability.repeat.isHidden()
-    assert "nothing was kept" in scored.notice.text
+    assert not dock.stability.repeat.isHidden()
+    assert "nothing was kept" in dock.notice.text
 
 
 def test_the_table_shows_how_far_scores_and_ranks_move(repeated):
