@@ -29,7 +29,7 @@ TEST_PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1
 # Environments are made one after the other even under `make -j`.
 .NOTPARALLEL:
 .PHONY: help dist system install demo test lint pytest pytest-pyside bench screenshots \
-	docs wheel-check $(WHEEL_CHECKS) clean
+	docs results wheel-check $(WHEEL_CHECKS) clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 15
@@ -37,7 +37,7 @@ help:  ## show this list
 demo: system install  ## simulate an imaged field, train, and write the painted cells
 	$(BIN)/napari-xcebra demo
 
-test: system lint pytest  ## lint, types, import contracts, manifest and all tests
+test: system lint docs pytest  ## lint, types, import contracts, manifest, docs and all tests
 
 lint: install  ## everything of `test` that needs no display
 	$(BIN)/ruff check .
@@ -58,6 +58,13 @@ bench: $(BENCH_VENV)/.installed  ## measure against the reference implementation
 	$(BENCH_VENV)/bin/python -m pytest -p no:pytest-qt tests/test_parity.py
 	@set -e; for name in $(BENCHMARKS); do \
 		echo "== benchmarks/$$name.py"; $(BENCH_VENV)/bin/python benchmarks/$$name.py; done
+
+docs: install  ## build the docs to site/; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+results: system install  ## run what the docs show, and put what it prints under it
+	$(BIN)/python docs/tools/house.py
+	$(BIN)/python docs/make_results.py
 
 screenshots: system install  ## drive the window through the whole journey and write docs/images/
 	$(DISPLAY_RUN) $(BIN)/python docs/screenshots.py

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from torch import Tensor
 
-from napari_xcebra.errors import Stopped
-
 OnProgress = Callable[[int, int], object] | None
 Stop = Callable[[], bool] | None
 
 
-class AttributionStopped(Stopped):
+class AttributionStopped(Exception):
     """The caller asked to stop; scores over the first frames only would mislead."""
 
 

@@ -23,7 +23,6 @@ from napari_xcebra.jobs.job import Job
 from napari_xcebra.jobs.tasks import (
     AttributeTask,
     DeviceTask,
-    DimensionTask,
     EmbedTask,
     FitTask,
     OverTimeTask,
@@ -40,7 +39,6 @@ __all__ = [
     "AttributeTask",
     "Cancelled",
     "DeviceTask",
-    "DimensionTask",
     "EmbedTask",
     "Event",
     "Failed",

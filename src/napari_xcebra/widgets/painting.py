@@ -13,7 +13,6 @@ import numpy as np
 from napari.layers import Labels
 from napari.utils.colormaps import CyclicLabelColormap, ensure_colormap
 
-from napari_xcebra.attribution.color_limits import color_limits
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.layers import cell_features, footprints_of, metadata
 
@@ -110,8 +109,7 @@ def score_layer(
             frames=attribution.n_frames,
         ),
     )
-    limits = color_limits(scores, attribution.method)
-    repaint(layer, np.full(len(scores), np.nan) if chance else scores, limits=limits)
+    repaint(layer, np.full(len(scores), np.nan) if chance else scores)
     return layer
 
 

@@ -12,7 +12,6 @@ import pandas as pd
 
 from napari_xcebra.attribution.single_cell.registry import STATISTICS, Statistic, statistic_named
 from napari_xcebra.attribution.tables import write_tables
-from napari_xcebra.errors import Stopped
 from napari_xcebra.recording import InputError, Recording
 from napari_xcebra.tuning import columns_of
 
@@ -23,7 +22,7 @@ Asked = tuple[str, Statistic]
 """A factor, and a statistic that applies to it."""
 
 
-class StatisticsStopped(Stopped):
+class StatisticsStopped(Exception):
     """The caller asked to stop."""
 
 
