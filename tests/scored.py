@@ -3,6 +3,7 @@
 import numpy as np
 
 from napari_xcebra.attribution.result import Attribution
+from napari_xcebra.attribution.stability import Stability
 from napari_xcebra.attribution.tested import Significance
 from napari_xcebra.learn.inputs import Inputs
 from napari_xcebra.learn.parts import Factor, Part
@@ -88,6 +89,16 @@ def scored_test():
     shortest = {"place": 8.0, "speed": 2.0}
     impossible = {"time": "The unobserved state keeps its value for too long."}
     return Significance(tuple(part.name for part in PARTS), q, q, 1000, shortest, impossible)
+
+
+def scored_seeds(run, seeds=(1, 2)):
+    """Scores of a run's cells by other seeds: the same, but that the last two change places."""
+    first = run.attributions[METHOD]
+    scores = np.stack([first.score(factor) for factor in first.factors])
+    swapped = scores.copy()
+    swapped[:, [CELLS - 2, CELLS - 1]] = scores[:, [CELLS - 1, CELLS - 2]]
+    by_seed = np.stack([swapped] * len(seeds))
+    return Stability(METHOD, first.factors, first.cell_ids, by_seed, tuple(seeds))
 
 
 def _goodness(factor):

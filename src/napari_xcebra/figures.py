@@ -19,6 +19,7 @@ from matplotlib.patheffects import withStroke
 from skimage.segmentation import find_boundaries
 
 from napari_xcebra.attribution import Attribution, auroc
+from napari_xcebra.attribution.color_limits import color_limits
 from napari_xcebra.files import whole
 from napari_xcebra.learn import Fit
 from napari_xcebra.montage import Montage
@@ -140,7 +141,7 @@ class _Field:
         """Draw the cells over the background, and the colour bar or the warning."""
         score, at_chance = attribution.score(factor), attribution.at_chance(factor)
         colours = colormaps["gray" if at_chance else "viridis"]
-        scale = Normalize(np.nanmin(score), np.nanpercentile(score, 99))
+        scale = Normalize(*color_limits(score, attribution.method))
         ax.set(xticks=[], yticks=[], facecolor="white" if self.montage else "black")
         if self.background is not None:
             low, high = np.nanpercentile(self.background, (1, 99.7))

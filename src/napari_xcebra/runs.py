@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from napari_xcebra.attribution.stability import Stability
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import read_description, whole
 
@@ -78,6 +79,19 @@ class Run:
             for method, each in self.attributions.items()
         }
         return replace(self, attributions=tested)
+
+    def with_stability(self, stability: Stability) -> Run:
+        """Copy with scores by further seeds, beside those there are, and their consensus.
+
+        The attribution by the same method has them, which counts as the first seed; the consensus
+        is a map of its own. Both are saved.
+        """
+        first = self.attributions[stability.method]
+        before = first.stability or Stability.of([first])
+        repeated = first.with_stability(before.with_more(stability))
+        consensus = repeated.consensus()
+        more = {repeated.method: repeated, consensus.method: consensus}
+        return replace(self, attributions={**self.attributions, **more})
 
     def save(self, folder: str | PathLike[str]) -> Path:
         """Write the run to a folder of its own; ``run.json`` comes last, so that it is whole."""

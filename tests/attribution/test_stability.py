@@ -1,14 +1,18 @@
 """A cell is stable if every seed puts it on the same side, and in much the same place."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from scored import METHOD, scored_run, scored_seeds
 
 from napari_xcebra.attribution import attribute
 from napari_xcebra.attribution.stability import Stability, across_seeds
 from napari_xcebra.jobs import StabilityTask
 from napari_xcebra.learn import FitSettings
 from napari_xcebra.recording import InputError
+from napari_xcebra.runs import Run
 
 SETTINGS = FitSettings(
     steps=20, time_latents=2, batch_size=64, hidden_units=32, smoothing=0, lambda_=0.05
@@ -66,6 +70,69 @@ def test_the_consensus_does_not_depend_on_the_units_of_a_fit():
     one, two = np.array([1.0, 2, 5]), np.array([1.0, 3, 4])
     scaled = of_scores(one, 1000 * two).consensus("place")
     np.testing.assert_allclose(scaled, of_scores(one, two).consensus("place"), atol=1e-5)
+
+
+def test_best_and_worst_place_are_counted_from_the_highest_score():
+    places = of_scores([1, np.nan, 3, 5], [1, np.nan, 6, 5]).places("place")
+    assert places.tolist() == [[3, 0, 1, 1], [3, 0, 2, 2]]
+
+
+class TestMoreSeeds:
+    def test_further_seeds_come_beside_those_there_are(self):
+        found = of_scores([1, 2, 3]).with_more(replace(of_scores([3, 2, 1]), seeds=(7,)))
+        assert found.seeds == (0, 7)
+        assert found.score("place").tolist() == [[1, 2, 3], [3, 2, 1]]
+
+    def test_a_seed_counts_once(self):
+        assert of_scores([1, 2, 3]).with_more(of_scores([3, 2, 1], [1, 2, 3])).seeds == (0, 1)
+
+    def test_other_cells_are_refused(self):
+        with pytest.raises(InputError, match="differ in method, factors or cells"):
+            of_scores([1, 2, 3]).with_more(of_scores([1, 2]))
+
+
+class TestKeptWithARun:
+    def test_the_consensus_is_a_map_of_its_own(self):
+        run = scored_run()
+        repeated = run.with_stability(scored_seeds(run))
+        by_seed = repeated.attributions[METHOD].stability
+        consensus = repeated.attributions["consensus-of-inverted-neuron-gradient"]
+        assert by_seed.seeds == consensus.stability.seeds == (0, 1, 2)
+        np.testing.assert_allclose(
+            consensus.score("place"), by_seed.consensus("place"), rtol=1e-5, atol=1e-6
+        )
+        np.testing.assert_array_equal(consensus.stability.stable("place"), by_seed.stable("place"))
+        assert not consensus.has_latents
+
+    def test_seeds_asked_for_later_are_added(self):
+        run = scored_run()
+        repeated = run.with_stability(scored_seeds(run)).with_stability(scored_seeds(run, (3,)))
+        assert repeated.attributions[METHOD].stability.seeds == (0, 1, 2, 3)
+
+    def test_it_is_saved_and_opened_with_the_run(self, tmp_path):
+        run = scored_run()
+        saved = run.with_stability(scored_seeds(run))
+        opened = Run.load(saved.save(tmp_path / "run"))
+        assert opened.attributions.keys() == saved.attributions.keys()
+        for method, attribution in opened.attributions.items():
+            before = saved.attributions[method].stability
+            assert attribution.stability.seeds == before.seeds
+            np.testing.assert_array_equal(attribution.stability.scores, before.scores)
+
+    def test_the_table_of_a_map_has_it_beside_the_scores(self, tmp_path):
+        run = scored_run()
+        attribution = run.with_stability(scored_seeds(run)).attributions[METHOD]
+        written = pd.read_csv(attribution.to_csv(tmp_path / "attribution.csv"))
+        place = written[written["factor"] == "place"].reset_index()
+        by_seed = attribution.stability.table("place")
+        np.testing.assert_allclose(place["score_sd"], by_seed["score_sd"], rtol=1e-5, atol=1e-7)
+        assert place["stable"].tolist() == by_seed["stable"].tolist()
+
+    def test_seeds_of_another_method_are_refused(self):
+        run = scored_run()
+        other = replace(scored_seeds(run), method="neuron-gradient")
+        with pytest.raises(InputError, match="by neuron-gradient for 12 cells"):
+            run.attributions[METHOD].with_stability(other)
 
 
 def test_the_table_has_the_spread_over_seeds():

@@ -10,6 +10,12 @@ IDS = np.array([5, 1, 9, 3])
 NAN = np.nan
 
 
+def test_cells_whose_rank_moves_most_with_the_seed_come_first():
+    spread = np.array([0, 5, np.nan, 5])
+    score = np.array([9.0, 1.0, 8.0, 2.0])
+    assert ordered("instability", np.arange(4), score=score, spread=spread).tolist() == [3, 1, 0, 2]
+
+
 def test_the_highest_score_comes_first_and_cells_without_one_last():
     assert ordered("score", IDS, score=[0.2, NAN, 0.9, 0.2]).tolist() == [2, 3, 0, 1]
 

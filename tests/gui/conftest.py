@@ -46,6 +46,10 @@ class Lent:
         return self._jobs[-1]
 
     @property
+    def ready(self) -> bool:
+        return True
+
+    @property
     def pid(self) -> int | None:
         return self._worker.pid
 

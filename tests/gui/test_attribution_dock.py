@@ -197,6 +197,20 @@ def test_the_table_is_sorted_by_its_titles_searched_and_copied(painted, session,
     assert {line.split("\t")[1] for line in lines[1:]} == {"3", "7"}
 
 
+def test_a_map_of_another_scale_has_its_own_limits(painted, session):
+    """The boxes show fewer decimals then, which must not count as a choice of the user's."""
+    run = session.shown_run
+    scored = run.attributions["inverted-neuron-gradient"]
+    large = replace(scored, method="neuron-gradient", latent_scores=1e3 * scored.latent_scores)
+    session.replace_run(run.name, run.with_attribution(large))
+    small = painted.painter.limits
+    session.shown = replace(session.shown, method="neuron-gradient")
+    assert painted.painter.limits == pytest.approx([1e3 * limit for limit in small], rel=1e-4)
+    assert not painted.painter.limits_chosen
+    session.shown = replace(session.shown, method="inverted-neuron-gradient")
+    assert painted.painter.limits == small
+
+
 def test_colours_and_limits_can_be_chosen_and_taken_back(painted, session, viewer):
     layer = score_layers(viewer)["place · run 1"]
     before = np.array(layer.colormap.colors)

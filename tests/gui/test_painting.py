@@ -1,5 +1,7 @@
 """Scores are painted on the cells, and a map that means nothing does not look like one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,21 @@ def test_a_factor_at_chance_is_grey_and_says_so_in_its_name(small_field, made_up
     assert layer.name == "speed · inverted-neuron-gradient (at chance)"
     colors = np.asarray(layer.colormap.colors)[1:]
     np.testing.assert_allclose(colors, np.tile(UNUSED, (33, 1)), atol=0.01)
+
+
+def test_what_explains_nothing_has_the_colour_of_nothing_wherever_it_is_painted(
+    small_field, made_up_scores
+):
+    shares = np.linspace(-0.1, 0.9, small_field.n_cells, dtype=np.float32)
+    explained = replace(
+        made_up_scores(small_field),
+        method="conditional-encoding",
+        latent_scores=None,
+        factor_scores=np.stack([shares, shares]),
+    )
+    colors = score_layer(small_field, explained, "place").colormap.colors[1:]
+    assert (colors[shares < 0] == colors[0]).all()
+    assert not (colors[shares > 0.1] == colors[0]).all(1).any()
 
 
 def test_painting_other_scores_touches_no_pixel(small_field, made_up_scores):

@@ -55,9 +55,12 @@ def run(recording):
     return made.with_attribution(attribute(trained, recording))
 
 
-def test_the_test_is_offered_with_the_time_it_takes(scored):
+def test_the_test_is_offered_with_the_time_it_takes(scored, session):
     row = scored.significance
     assert row.sentence.text() == "Which cells beat chance?"
+    assert row.test.text() == "Test (after start-up, about 5 s)"
+    assert session.worker.ready
+    row.show_shown()
     assert row.test.text() == "Test (about 5 s)"
     assert not row.test.isHidden()
     assert row.limit.isHidden() and row.only.isHidden() and row.progress.isHidden()

@@ -100,7 +100,9 @@ def _with_scores(attribution, scores):
 
 def test_colours_of_shares_of_variance_begin_at_nothing_explained(attribution):
     scores = np.tile(np.linspace(-0.02, 0.4, CELLS, dtype=np.float32), (len(attribution.parts), 1))
-    explained = replace(attribution, latent_scores=None, factor_scores=scores)
+    explained = replace(
+        attribution, method="conditional-encoding", latent_scores=None, factor_scores=scores
+    )
     assert ScoreMap(explained, "place").limits[0] == 0
     assert ScoreMap(explained, "place").scores.min() < 0
 

@@ -36,8 +36,34 @@ METHODS = tuple(_NOTES)
 """Names of the methods, the default first; a test holds them to those that can be computed."""
 
 
+CONSENSUS = "consensus-of-"
+"""Before the name of a method: what fits with several seeds agree on."""
+
+
+def consensus_of(method: str) -> str:
+    """Name of the map that fits with several seeds agree on.
+
+    >>> consensus_of("neuron-gradient")
+    'consensus-of-neuron-gradient'
+    """
+    return CONSENSUS + method
+
+
+def is_consensus(method: str) -> bool:
+    """Whether it is what several fits agree on, rather than the map of one."""
+    return method.startswith(CONSENSUS)
+
+
+def method_behind(method: str) -> str:
+    """The method that a consensus is of; any other is its own."""
+    return method.removeprefix(CONSENSUS)
+
+
 def note_on(method: str) -> str:
     """A sentence or two for a tooltip."""
+    if is_consensus(method):
+        title = title_of_method(method_behind(method))
+        return f"Mean over seeds of z by {title}: what trainings that differ in their seed share."
     return _NOTES.get(method, "")
 
 
@@ -48,7 +74,12 @@ def is_slow(method: str) -> bool:
 
 def scores_latents(method: str) -> bool:
     """Whether it scores single latents, and so also single frames, beside whole factors."""
-    return method != "conditional-encoding"
+    return method != "conditional-encoding" and not is_consensus(method)
+
+
+def is_share(method: str) -> bool:
+    """Whether its scores are shares of variance: a little less than nothing is nothing."""
+    return method == "conditional-encoding"
 
 
 def frames_for(method: str) -> slice | None:

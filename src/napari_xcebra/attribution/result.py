@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from napari_xcebra.attribution.stability import Stability
 from napari_xcebra.attribution.tables import write_tables
 from napari_xcebra.attribution.tested import Significance
 from napari_xcebra.files import whole
@@ -26,11 +27,22 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution.stream import FrameChoice
     from napari_xcebra.learn.result import Fit
 
-FORMAT = 2
+FORMAT = 3
 """Version of the saved file; a later version of the program reads earlier ones."""
 _ARRAYS = ("cell_ids", "latent_scores", "factor_scores")
 _TESTED = ("p_values", "q_values")
+_BY_SEED = "scores_by_seed"
 """Arrays of the saved file, each there or not."""
+
+_OVER_SEEDS = {
+    "score_mean": "score",
+    "score_sd": "score_sd",
+    "z_mean": "z",
+    "rank_low": "rank_low",
+    "rank_high": "rank_high",
+    "stable": "stable",
+}
+"""Columns of the table, and what they are called in that of `Stability`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +70,8 @@ class Attribution:
         Of a method that scores a factor as a whole, in place of `latent_scores`.
     significance : Significance or None
         p and q of the same cells and factors, if they were tested.
+    stability : Stability or None
+        Scores by fits with other seeds, if training was repeated.
     seed : int
         Of the methods that draw at random.
     notes : tuple of str
@@ -77,6 +91,7 @@ class Attribution:
     verdicts: Mapping[str, str]
     factor_scores: np.ndarray | None = None
     significance: Significance | None = None
+    stability: Stability | None = None
     seed: int = 0
     notes: tuple[str, ...] = ()
     source: str = ""
@@ -158,12 +173,37 @@ class Attribution:
             )
         return replace(self, significance=significance)
 
+    def with_stability(self, stability: Stability) -> Attribution:
+        """Copy with the scores by other seeds; tables then have their spread."""
+        if not stability.is_of(self.method, self.factors, self.cell_ids):
+            raise InputError(
+                f"The seeds were compared by {stability.method} for {len(stability.cell_ids)} "
+                f"cells and {', '.join(stability.factors)}, and this attribution is by "
+                f"{self.method} for {len(self.cell_ids)} and {', '.join(self.factors)}: repeat "
+                "the same training with other seeds."
+            )
+        return replace(self, stability=replace(stability, fits=()))
+
+    def consensus(self) -> Attribution:
+        """What the seeds agree on, as a map of its own: the mean over them of z."""
+        if self.stability is None:
+            raise InputError("Training was not repeated with other seeds: there is no consensus.")
+        by_seed = self.stability.of_consensus
+        return replace(
+            self,
+            method=by_seed.method,
+            latent_scores=None,
+            factor_scores=by_seed.scores.mean(0),
+            stability=by_seed,
+        )
+
     def table(self, factor: str, threshold: float = 0.0) -> pd.DataFrame:
         """One row a ROI, in the order of the recording: cell, score, z, selected, at_chance.
 
-        Once tested also p and q; how is in ``table.attrs["significance"]``. `at_chance` is the same
-        in every row, so that it goes wherever the rows go; the verdict is in
-        ``table.attrs["verdict"]``.
+        Once tested also p and q; how is in ``table.attrs["significance"]``. Once repeated with
+        other seeds also score_mean, score_sd, z_mean, rank_low, rank_high and stable, as in
+        `Stability.table`. `at_chance` is the same in every row, so that it goes wherever the rows
+        go; the verdict is in ``table.attrs["verdict"]``.
         """
         table = pd.DataFrame(
             {
@@ -178,6 +218,10 @@ class Attribution:
         if self.significance is not None:
             table["p"], table["q"] = self.significance.p(factor), self.significance.q(factor)
             table.attrs["significance"] = self.significance.how(factor)
+        if self.stability is not None:
+            by_seed = self.stability.table(factor, threshold)
+            for name, source in _OVER_SEEDS.items():
+                table[name] = by_seed[source]
         return table
 
     def over_time(
@@ -217,7 +261,7 @@ class Attribution:
         )
 
     def to_csv(self, path: str | os.PathLike[str], threshold: float = 0.0) -> Path:
-        """Write one row a ROI and factor: cell, factor, score, z, selected, at_chance (p, q)."""
+        """Write one row a ROI and factor: cell, factor, score, z, selected, at_chance and more."""
         return write_tables(path, self.factors, lambda factor: self.table(factor, threshold))
 
     def to_npz(self, path: str | os.PathLike[str]) -> Path:
@@ -235,6 +279,7 @@ class Attribution:
             "notes": list(self.notes),
             "source": self.source,
             "significance": self.significance and self.significance.as_dict(),
+            "seeds": list(self.stability.seeds) if self.stability else [],
         }
         with whole(path) as file, file.open("wb") as opened:
             arrays: dict[str, Any] = {"about": np.array(json.dumps(about)), **self._arrays()}
@@ -245,6 +290,8 @@ class Attribution:
         given = {name: getattr(self, name) for name in _ARRAYS}
         if self.significance is not None:
             given |= {name: getattr(self.significance, name) for name in _TESTED}
+        if self.stability is not None:
+            given[_BY_SEED] = self.stability.scores
         return {name: array for name, array in given.items() if array is not None}
 
     @classmethod
@@ -255,19 +302,29 @@ class Attribution:
                 about = json.loads(str(file["about"]))
                 arrays = {name: file[name] for name in _ARRAYS if name in file}
                 tested = [file[name] for name in _TESTED if name in file]
+                by_seed = file.get(_BY_SEED)
             _check_kind(about, path)
             del about["kind"], about["format"]
             about["parts"] = tuple(Part.from_dict(part) for part in about["parts"])
             about["notes"] = tuple(about["notes"])
             if about.get("significance") is not None:
                 about["significance"] = Significance.from_dict(about["significance"], *tested)
-            return cls(**{"latent_scores": None, **arrays, **about})
+            seeds = tuple(about.pop("seeds", ()))
+            loaded = cls(**{"latent_scores": None, **arrays, **about})
+            return loaded if by_seed is None else loaded._with_seeds(seeds, by_seed)
         except InputError:
             raise
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             raise InputError(
                 f"{path} does not hold an attribution ({type(error).__name__}: {error})."
             ) from error
+
+    def _with_seeds(self, seeds: tuple[int, ...], scores: np.ndarray) -> Attribution:
+        """Copy with scores by seed, as a file has them: (seeds, factors, cells)."""
+        if scores.shape != (len(seeds), len(self.parts), len(self.cell_ids)):
+            raise ValueError(f"{_BY_SEED} has the shape {scores.shape}")
+        by_seed = Stability(self.method, self.factors, self.cell_ids, scores, seeds)
+        return replace(self, stability=by_seed)
 
 
 def _check_kind(about: Mapping[str, Any], path: str | os.PathLike[str]) -> None:

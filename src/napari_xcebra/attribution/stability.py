@@ -5,10 +5,12 @@ Torch is imported where the fits are made, so that a window can show the outcome
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +18,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from napari_xcebra.attribution.comparison import ranks_of
+from napari_xcebra.attribution.method_notes import consensus_of
 from napari_xcebra.attribution.tables import write_tables
 from napari_xcebra.recording import InputError, Recording
 
@@ -26,6 +30,10 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.result import Fit
     from napari_xcebra.learn.settings import FitSettings
 
+DIFFERENT = (
+    "Stability compares fits that differ in their seed alone: these differ in method, factors or "
+    "cells."
+)
 RANK_SPREAD = 0.25
 """Share of all cells over which the ranks of a stable cell may be spread."""
 
@@ -57,23 +65,16 @@ class Stability:
     def of(cls, attributions: Sequence[Attribution]) -> Stability:
         """Stability of attributions of one recording by one method, from different fits."""
         first = attributions[0]
+        about = (first.method, first.factors, first.cell_ids)
         for other in attributions[1:]:
-            if (other.method, other.factors) != (first.method, first.factors) or not np.array_equal(
-                other.cell_ids, first.cell_ids
-            ):
-                raise InputError(
-                    "Stability compares fits that differ in their seed alone: these differ in "
-                    "method, factors or cells."
-                )
+            if not _same(about, (other.method, other.factors, other.cell_ids)):
+                raise InputError(DIFFERENT)
         scores = [[each.score(factor) for factor in first.factors] for each in attributions]
-        fits = [each.fit for each in attributions if each.fit is not None]
         return cls(
-            first.method,
-            first.factors,
-            first.cell_ids,
+            *about,
             np.array(scores),
             tuple(each.seed for each in attributions),
-            tuple(fits),
+            tuple(each.fit for each in attributions if each.fit is not None),
         )
 
     def score(self, factor: str) -> np.ndarray:
@@ -95,9 +96,39 @@ class Stability:
         ranks = rankdata(score, axis=1, nan_policy="omit") - 1
         return ranks / np.maximum(np.nanmax(ranks, axis=1, keepdims=True), 1)
 
+    def places(self, factor: str) -> np.ndarray:
+        """Best and worst rank of each cell over the fits: (2, cells) int, 1 for the highest score.
+
+        0 where a cell was not used.
+        """
+        ranks = np.stack([ranks_of(score) for score in self.score(factor)])
+        return np.stack([ranks.min(0), ranks.max(0)])
+
     def consensus(self, factor: str) -> np.ndarray:
         """Mean z over the fits: (cells,)."""
         return self.z(factor).mean(0)
+
+    @cached_property
+    def of_consensus(self) -> Stability:
+        """The same fits with z in place of their scores, whose mean is the consensus."""
+        z = np.stack([self.z(factor) for factor in self.factors], axis=1)
+        return replace(self, method=consensus_of(self.method), scores=z.astype(np.float32))
+
+    def with_more(self, other: Stability) -> Stability:
+        """Together with fits by further seeds; of a seed that both have, this one's."""
+        if not self.is_of(other.method, other.factors, other.cell_ids):
+            raise InputError(DIFFERENT)
+        new = [i for i, seed in enumerate(other.seeds) if seed not in self.seeds]
+        return replace(
+            self,
+            scores=np.concatenate([self.scores, other.scores[new]]),
+            seeds=(*self.seeds, *(other.seeds[i] for i in new)),
+            fits=(*self.fits, *(other.fits[i] for i in new if i < len(other.fits))),
+        )
+
+    def is_of(self, method: str, factors: tuple[str, ...], cell_ids: np.ndarray) -> bool:
+        """Whether it is of this method, and of these factors and cells."""
+        return _same((self.method, self.factors, self.cell_ids), (method, factors, cell_ids))
 
     def stable(self, factor: str, threshold: float = 0.0) -> np.ndarray:
         """Cells on which all fits agree: (cells,) bool.
@@ -106,11 +137,13 @@ class Stability:
         place: its ranks lie within a quarter of all cells. Cells without a score are not stable,
         nor is any if there is one fit only.
         """
-        z, rank = self.z(factor), self.rank(factor)
-        above = z > threshold
-        same_side = above.all(0) | ~above.any(0)
+        return same_side(self.z(factor), threshold) & self.keeps_place(factor)
+
+    def keeps_place(self, factor: str) -> np.ndarray:
+        """Cells whose ranks lie within a quarter of all cells: (cells,) bool."""
+        rank = self.rank(factor)
         near = np.ptp(rank, axis=0) <= RANK_SPREAD
-        return same_side & near & ~np.isnan(z).any(0) & (len(z) > 1)
+        return near & ~np.isnan(rank).any(0) & (len(rank) > 1)
 
     def agreement(self, factor: str) -> float:
         """Mean rank correlation between the fits; NaN if there is one only."""
@@ -160,6 +193,26 @@ class Stability:
         return "\n".join(lines)
 
 
+def same_side(z: np.ndarray, threshold: float = 0.0) -> np.ndarray:
+    """Cells whose z, by every fit, is on the same side of the threshold: (cells,) bool.
+
+    Parameters
+    ----------
+    z : (seeds, cells) float
+    threshold : float
+    """
+    above = z > threshold
+    return np.asarray(above.all(0) | ~above.any(0))
+
+
+_About = tuple[str, tuple[str, ...], np.ndarray]
+
+
+def _same(one: _About, other: _About) -> bool:
+    """Whether method, factors and cells are the same."""
+    return one[:2] == other[:2] and np.array_equal(one[2], other[2])
+
+
 def across_seeds(
     recording: Recording,
     factors: Factors | None,
@@ -197,13 +250,16 @@ def across_seeds(
     Stability or None
         None if it was stopped before the first fit was finished.
     """
-    from napari_xcebra.attribution.aggregation import attribute
+    from napari_xcebra.attribution import attribute
+    from napari_xcebra.errors import Stopped
     from napari_xcebra.learn.repeats import Repeat, fit_each
 
     found = list(done)
     repeats = [Repeat(factors, replace(settings, seed=seed)) for seed in seeds]
-    for trained in fit_each(
-        recording, repeats, on_progress=on_progress, stop=stop, executor=executor
-    ):
-        found.append(attribute(trained, recording, method, frames=frames, aggregate=aggregate))
+    repeated = fit_each(recording, repeats, on_progress=on_progress, stop=stop, executor=executor)
+    with contextlib.suppress(Stopped), contextlib.closing(repeated):
+        for trained in repeated:
+            found.append(
+                attribute(trained, recording, method, frames=frames, aggregate=aggregate, stop=stop)
+            )
     return Stability.of(found) if found else None

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from torch import Tensor
 
+from napari_xcebra.errors import Stopped
+
 OnProgress = Callable[[int, int], object] | None
 Stop = Callable[[], bool] | None
 
 
-class AttributionStopped(Exception):
+class AttributionStopped(Stopped):
     """The caller asked to stop; scores over the first frames only would mislead."""
 
 

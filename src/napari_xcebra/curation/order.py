@@ -12,7 +12,7 @@ from napari_xcebra.curation.changes import STATUSES, Status
 from napari_xcebra.errors import InputError
 from napari_xcebra.footprints import Footprints
 
-ORDERS = ("score", "q-value", "disagreement", "position", "random", "id")
+ORDERS = ("score", "q-value", "instability", "disagreement", "position", "random", "id")
 
 
 def ordered(
@@ -21,6 +21,7 @@ def ordered(
     *,
     score: np.ndarray | None = None,
     q: np.ndarray | None = None,
+    spread: np.ndarray | None = None,
     extractor: np.ndarray | None = None,
     centroids: np.ndarray | None = None,
     seed: int = 0,
@@ -29,13 +30,15 @@ def ordered(
 
     Parameters
     ----------
-    order : {"score", "q-value", "disagreement", "position", "random", "id"}
+    order : {"score", "q-value", "instability", "disagreement", "position", "random", "id"}
     cell_ids : (cells,) int
         Also what settles ties.
     score : (cells,) float, optional
         Highest first; NaN for a cell without a score.
     q : (cells,) float, optional
         Lowest first; cells with the same q by their score.
+    spread : (cells,) float, optional
+        How far the ranks by several seeds are apart, widest first; then by score.
     extractor : (cells,) float or bool, optional
         Class probability that the extractor gave, or whether it accepted the cell.
     centroids : (cells, 2 or 3) float, optional
@@ -55,6 +58,9 @@ def ordered(
         return np.lexsort((ids, -score))
     if order == "q-value":
         return np.lexsort((ids, -score, nothing if q is None else np.asarray(q, np.float64)))
+    if order == "instability":
+        widest = nothing if spread is None else -np.asarray(spread, np.float64)
+        return np.lexsort((ids, -score, widest))
     if order == "disagreement":
         return np.lexsort((ids, -disagreement(score, nothing if extractor is None else extractor)))
     if order == "position":

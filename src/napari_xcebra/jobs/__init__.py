@@ -23,6 +23,7 @@ from napari_xcebra.jobs.job import Job
 from napari_xcebra.jobs.tasks import (
     AttributeTask,
     DeviceTask,
+    DimensionTask,
     EmbedTask,
     FitTask,
     OverTimeTask,
@@ -39,6 +40,7 @@ __all__ = [
     "AttributeTask",
     "Cancelled",
     "DeviceTask",
+    "DimensionTask",
     "EmbedTask",
     "Event",
     "Failed",

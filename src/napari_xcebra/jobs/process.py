@@ -60,6 +60,11 @@ class ChildProcess:
         """Whether it can be given a task."""
         return not self._leaving and self._popen.poll() is None
 
+    @property
+    def greeted(self) -> bool:
+        """Whether it has started, the imports at its start included."""
+        return self._greeted
+
     def wait_until_idle(self) -> bool:
         """Wait until it can take a task, the imports at its start included; False if it ended."""
         if not self._greeted:

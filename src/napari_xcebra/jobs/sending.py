@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from os import name as system
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,10 @@ def _written(array: np.ndarray, folder: Path, name: str) -> str:
     return name
 
 
+def _read_only(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(values)
+
+
 class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, ticket: Callable[[Any], Ticket | None]) -> None:
         super().__init__(file, protocol=5)
@@ -179,6 +184,12 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, value: Any) -> Ticket | None:
         return self._ticket(value)
+
+    def reducer_override(self, value: Any) -> Any:
+        # read-only mappings, such as the factors of a simulation, are not pickled by Python itself
+        if isinstance(value, MappingProxyType):
+            return _read_only, (dict(value),)
+        return NotImplemented
 
 
 class _Unpickler(pickle.Unpickler):

@@ -47,6 +47,11 @@ class Worker:
         """Number of the child process, if there is one."""
         return self._dispatcher.pid
 
+    @property
+    def ready(self) -> bool:
+        """Whether the child has started: a task then begins at once, or after those before it."""
+        return self._dispatcher.ready
+
     def close(self) -> None:
         """Cancel all jobs and end the child."""
         self._finalizer()
@@ -76,6 +81,11 @@ class _Dispatcher:
     def pid(self) -> int | None:
         process = self._process
         return process.pid if process is not None and process.alive else None
+
+    @property
+    def ready(self) -> bool:
+        process = self._process
+        return process is not None and process.alive and process.greeted
 
     def open(self) -> None:
         with self._lock:

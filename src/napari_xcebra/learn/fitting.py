@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -67,8 +69,11 @@ def fit(
     """
     training = Training(recording, factors, settings or FitSettings())
     check_measurable(training)
+    began, resumed = time.monotonic(), checkpoint is not None and Path(checkpoint).exists()
     kept = train(training, on_progress=on_progress, stop=stop, checkpoint=checkpoint, every=every)
     result = finish(training, recording.source)
+    if not resumed:
+        result = replace(result, seconds=time.monotonic() - began)
     if kept is not None and result.steps == training.settings.steps:
         kept.remove()
     return result

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass
 
+from napari_xcebra.errors import Stopped
 from napari_xcebra.learn.fitting import fit
 from napari_xcebra.learn.parts import Factors
 from napari_xcebra.learn.result import Fit
@@ -34,7 +35,7 @@ def fit_each(
     on_progress: OnSteps = None,
     stop: Callable[[], bool] | None = None,
     executor: Executor | None = None,
-) -> Iterator[Fit]:
+) -> Generator[Fit, None, None]:
     """Fits in their order, each as soon as it is done.
 
     When `stop` returns True they end there, without those under way.
@@ -57,9 +58,13 @@ def fit_each(
         def advance(progress: Progress, before: int = before) -> None:
             if on_progress is not None:
                 on_progress(before + progress.step, total)
+            if stop is not None and stop():
+                # one that is not finished is of no use here, and not measured
+                raise Stopped
 
-        done = fit(recording, each.factors, each.settings, on_progress=advance, stop=stop)
-        if done.steps < each.settings.steps:
+        try:
+            done = fit(recording, each.factors, each.settings, on_progress=advance)
+        except Stopped:
             return
         yield done
         before += each.settings.steps

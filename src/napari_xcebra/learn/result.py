@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,8 @@ class Fit:
         What the user should know about this run.
     lambda_reason : str
         Why λ is what it is, if it was found by the run.
+    seconds : float
+        About how long training took where it was trained; NaN if that is not known.
     """
 
     settings: FitSettings
@@ -75,6 +78,7 @@ class Fit:
     versions: Mapping[str, str]
     notes: tuple[str, ...] = ()
     lambda_reason: str = ""
+    seconds: float = field(default=float("nan"), compare=False)
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -174,6 +178,7 @@ class Fit:
             "versions": dict(self.versions),
             "notes": list(self.notes),
             "lambda_reason": self.lambda_reason,
+            "seconds": None if math.isnan(self.seconds) else round(self.seconds, 1),
         }
 
     @classmethod
@@ -202,6 +207,7 @@ class Fit:
                 versions=about["versions"],
                 notes=tuple(about["notes"]),
                 lambda_reason=about.get("lambda_reason", ""),
+                seconds=float(about.get("seconds") or "nan"),
             )
         except (OSError, SafetensorError, KeyError, TypeError, AttributeError) as error:
             raise InputError(

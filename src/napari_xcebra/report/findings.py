@@ -13,9 +13,6 @@ from napari_xcebra.report.evidence_figures import Q, goodness_beside_chance
 from napari_xcebra.report.material import Material
 from napari_xcebra.report.wording import counted, listed, number
 
-CLEAR = 0.5
-"""Nats from which on a factor is called clear."""
-
 
 def summary(run: Material) -> tuple[Block, ...]:
     """What to know if nothing else is read: a sentence or two a factor, and what to beware of."""
@@ -86,20 +83,13 @@ def verdicts(run: Material) -> Section:
     )
 
 
-def verdict_word(goodness: Goodness) -> str:
-    """The verdict in a word or two."""
-    if not goodness.above_chance:
-        return "at chance"
-    return "clear" if goodness.goodness > CLEAR else "weak"
-
-
 def _verdict_row(one: Goodness) -> tuple[Entry, ...]:
     band = f"{one.null_low:.2f} to {one.null_high:.2f}".replace("-", "−")
     measured = f"{one.goodness:.2f} ± {one.error:.2f}".replace("-", "−")
     known = np.isfinite([one.null_low, one.null_high]).all()
     return (
         Entry(one.factor),
-        Entry(verdict_word(one), tone="good" if one.above_chance else "warning"),
+        Entry(one.strength, tone="good" if one.above_chance else "warning"),
         Entry(measured, one.goodness),
         Entry(band if known else "not tested", one.null_high),
         number(one.p, ".2g"),
@@ -110,7 +100,7 @@ def _verdict_row(one: Goodness) -> tuple[Entry, ...]:
 
 
 def _spoken(one: Goodness) -> str:
-    return f"{one.factor} {one.goodness:.2f} ± {one.error:.2f} nats, {verdict_word(one)}"
+    return f"{one.factor} {one.goodness:.2f} ± {one.error:.2f} nats, {one.strength}"
 
 
 def learning(run: Material) -> Section:

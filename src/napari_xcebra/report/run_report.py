@@ -5,6 +5,7 @@ from __future__ import annotations
 from napari_xcebra.attribution.method_notes import title_of_method
 from napari_xcebra.method_figure import methods_side_by_side
 from napari_xcebra.report.cells import cell_sections
+from napari_xcebra.report.decoding import decoding
 from napari_xcebra.report.document import Document, Paragraph, Section
 from napari_xcebra.report.drawing import picture
 from napari_xcebra.report.findings import controls, learning, summary, verdicts
@@ -22,7 +23,7 @@ from napari_xcebra.runs import now
 
 def run_report(run: Material) -> Document:
     """All that is known of a run, in the order in which it has to be believed."""
-    sections = [verdicts(run), controls(run), cell_sections(run)]
+    sections = [verdicts(run), *decoding(run), controls(run), cell_sections(run)]
     sections += _methods(run)
     sections += [learning(run), recording_section(run), settings_section(run)]
     sections += [reproduction_section(run), citing_section()]

@@ -12,6 +12,8 @@ from napari_xcebra.report.document import Document
 from napari_xcebra.report.material import material_in
 from napari_xcebra.report.page import rendered
 from napari_xcebra.report.run_report import run_report
+from napari_xcebra.report.sweep_report import sweep_report
+from napari_xcebra.sweeps import SweepFolder
 
 
 def report_on(folder: Path, recording: Recording | None = None) -> Document:
@@ -25,6 +27,8 @@ def report_on(folder: Path, recording: Recording | None = None) -> Document:
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: name the one that run, fit or sweep wrote.")
+    if (folder / "sweep.json").exists():
+        return sweep_report(SweepFolder(folder))
     return run_report(material_in(folder, recording))
 
 

@@ -24,6 +24,7 @@ from napari_xcebra.widgets.over_time_row import OverTimeRow
 from napari_xcebra.widgets.painting import colors_of
 from napari_xcebra.widgets.plot_style import style_of
 from napari_xcebra.widgets.ranking import Ranking
+from napari_xcebra.widgets.repeating import repeating_of
 from napari_xcebra.widgets.run_list import best_factor
 from napari_xcebra.widgets.score_histogram import ScoreHistogram
 from napari_xcebra.widgets.score_map import ScoreMap, chosen_map, shown_map
@@ -32,6 +33,7 @@ from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.shown_choice import FactorChoice, ShownChoice
 from napari_xcebra.widgets.side_by_side import SideBySide
 from napari_xcebra.widgets.significance_row import SignificanceRow
+from napari_xcebra.widgets.stability_row import StabilityRow
 from napari_xcebra.widgets.statistics_menu import StatisticsButton
 from napari_xcebra.widgets.statistics_store import statistic_columns, statistics_of
 from napari_xcebra.widgets.testing import testing_of
@@ -60,6 +62,7 @@ class AttributionDock(QWidget):
         self.curations = curations_of(self.session)
         self.statistics = statistics_of(self.session)
         self.testing = testing_of(self.session)
+        self.repeating = repeating_of(self.session)
         self._map: ScoreMap | None = None
         self._make_parts()
         self._lay_out()
@@ -76,6 +79,7 @@ class AttributionDock(QWidget):
         self.colors = ColorRow()
         self.histogram = ScoreHistogram()
         self.significance = SignificanceRow(self.session)
+        self.stability = StabilityRow(self.session)
         self.table = CellTable()
         self.over_time = OverTimeRow()
         self.side_by_side = SideBySide()
@@ -88,7 +92,7 @@ class AttributionDock(QWidget):
         self._scores = QWidget()
         scores = QVBoxLayout(self._scores)
         scores.setContentsMargins(0, 0, 0, 0)
-        for part in (self.colors, self.histogram, self.significance):
+        for part in (self.colors, self.histogram, self.significance, self.stability):
             scores.addWidget(part)
         scores.addWidget(self.table, 1)
         for part in (self.over_time, self.side_by_side):
@@ -124,6 +128,7 @@ class AttributionDock(QWidget):
         self.histogram.dim_changed.connect(lambda dim: self._change(dim=dim))
         self.histogram.brushed.connect(self.session.select)
         self.significance.asked.connect(self.notice.clear)
+        self.stability.asked.connect(self.notice.clear)
         self.table.marked.connect(self._mark_from_table)
         self.over_time.toggled.connect(lambda on: self._change(over_time=on))
         self.over_time.smoothing_changed.connect(lambda s: self._change(smoothing=s))
@@ -259,9 +264,11 @@ class AttributionDock(QWidget):
     def _show_computation(self) -> None:
         run, shown = self.session.shown_run, self.session.shown
         missing = run is not None and chosen_map(self.session) is None
-        # a test is shown where it was asked for
-        self.compute.setVisible(missing or (self.computation.busy and not self.testing.running))
+        # a test, or another seed, is shown where it was asked for
+        elsewhere = self.testing.running or self.repeating.running
+        self.compute.setVisible(missing or (self.computation.busy and not elsewhere))
         self.significance.show_shown()
+        self.stability.show_shown()
         if run is not None:
             sentence = no_scores_by(shown.method, run.name)
             self.compute.show_state(sentence, self.computation)
@@ -291,7 +298,7 @@ class AttributionDock(QWidget):
         more = statistic_columns(found, painted.factor, shown.statistics)
         accepted = self.curations.accepted(opened)
         ranking = Ranking.of(opened.recording, painted, shown.threshold, accepted)
-        self.table.limit_q(shown.q_limit if shown.q_only else None)
+        self.table.narrow(shown.q_limit if shown.q_only else None, stable_only=shown.stable_only)
         self.table.show_ranking(ranking.with_columns(more), colors[1:])
 
     def _show_colors(self) -> None:

@@ -14,6 +14,7 @@ from napari_xcebra.widgets.score_map import ScoreMap, shown_map
 if TYPE_CHECKING:
     from napari_xcebra.recording import Recording
     from napari_xcebra.widgets.session import Session
+    from napari_xcebra.widgets.shown import Shown
 
 
 def facts_of(session: Session, cell: int | None) -> CellFacts | None:
@@ -29,7 +30,7 @@ def facts_of(session: Session, cell: int | None) -> CellFacts | None:
     by_threshold = bool(curation.by_threshold[cell]) and status != "undecided"
     return CellFacts(
         title=title,
-        scores=_scores(shown_map(session), cell, blind=session.shown.blind),
+        scores=_scores(shown_map(session), cell, session.shown),
         extractor=_extractor(recording, cell),
         status=status,
         by="by threshold" if by_threshold else "",
@@ -38,9 +39,9 @@ def facts_of(session: Session, cell: int | None) -> CellFacts | None:
     )
 
 
-def _scores(painted: ScoreMap | None, cell: int, *, blind: bool) -> str:
+def _scores(painted: ScoreMap | None, cell: int, shown: Shown) -> str:
     if painted is None:
-        return "Scores are hidden" if blind else "No scores yet"
+        return "Scores are hidden" if shown.blind else "No scores yet"
     if painted.at_chance:
         return f"{painted.factor} is at chance: its scores mean nothing"
     if not painted.known[cell]:
@@ -49,6 +50,10 @@ def _scores(painted: ScoreMap | None, cell: int, *, blind: bool) -> str:
     if painted.q is not None and np.isfinite(painted.q[cell]):
         words.append(f"q {painted.q[cell]:.2g}")
     words.append(f"rank {painted.ranks[cell]} of {int(painted.known.sum())}")
+    if painted.over_seeds is not None and painted.places is not None:
+        best, worst = painted.places[:, cell]
+        stable = "stable" if painted.stable(shown.threshold)[cell] else "not stable"
+        words.append(f"{best}–{worst} over {len(painted.over_seeds.seeds)} seeds: {stable}")
     return " · ".join(words).replace("-", "−")
 
 

@@ -12,10 +12,12 @@ from qtpy.QtCore import (
     QItemSelectionModel,
     QModelIndex,
     QPoint,
+    QPointF,
+    QRectF,
     Qt,
     Signal,
 )
-from qtpy.QtGui import QColor, QKeySequence
+from qtpy.QtGui import QColor, QKeySequence, QPen
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -24,16 +26,20 @@ from qtpy.QtWidgets import (
     QHeaderView,
     QLineEdit,
     QMenu,
+    QStyledItemDelegate,
     QTableView,
     QVBoxLayout,
     QWidget,
 )
 
+from napari_xcebra.widgets.plain_plot import BLUE, ORANGE
 from napari_xcebra.widgets.ranking import Ranking, RowFilter
 
 SWATCH = "rank"
 """Column that shows the colour of the cell."""
 MARKS = {"yes": "✓", "no": ""}
+BAR = Qt.ItemDataRole.UserRole
+"""Of an entry with a bar under its text: beginning, mark and end, between 0 and 1."""
 SIDES = {"U": Qt.AlignmentFlag.AlignLeft, "b": Qt.AlignmentFlag.AlignHCenter}
 """Of words, and of yes and no; numbers are to the right."""
 
@@ -116,6 +122,8 @@ class CellModel(QAbstractTableModel):
             return (
                 None if self._colors is None else QColor.fromRgbF(*map(float, self._colors[cell]))
             )
+        if role == BAR and column.bars is not None and not column.missing[cell]:
+            return tuple(map(float, column.bars[:, cell]))
         return None
 
     def headerData(
@@ -128,6 +136,26 @@ class CellModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return title.replace(" ", "\n") if self._tall else title
         return self.ranking.columns[title].help if role == Qt.ItemDataRole.ToolTipRole else None
+
+
+class BarDelegate(QStyledItemDelegate):
+    """Draws the bar of an entry under its text: a line with a mark on it."""
+
+    def paint(self, painter: Any, option: Any, index: QModelIndex) -> None:
+        """As Qt does, and the bar."""
+        super().paint(painter, option, index)
+        bar = index.data(BAR)
+        if bar is None:
+            return
+        inside = QRectF(option.rect).adjusted(5, 0, -5, 0)
+        begin, mark, end = (inside.left() + part * inside.width() for part in bar)
+        y = inside.bottom() - 2
+        painter.save()
+        painter.setPen(QPen(QColor(BLUE), 2))
+        painter.drawLine(QPointF(begin, y), QPointF(max(end, begin + 2), y))
+        painter.setPen(QPen(QColor(ORANGE), 2))
+        painter.drawLine(QPointF(mark, y - 2), QPointF(mark, y + 2))
+        painter.restore()
 
 
 class CellTable(QWidget):
@@ -163,7 +191,7 @@ class CellTable(QWidget):
         layout.addLayout(row)
         layout.addWidget(self.view, 1)
         self._marked = np.zeros(0, np.int64)
-        self._q_limit: float | None = None
+        self._narrowed: tuple[float | None, bool] = (None, False)
         self.search.textChanged.connect(self._filter)
         self.accepted_only.toggled.connect(self._filter)
         self.selected_only.toggled.connect(self._filter)
@@ -177,10 +205,10 @@ class CellTable(QWidget):
         if ranking is not None and ranking.titles != before:
             self.view.size_columns()
 
-    def limit_q(self, limit: float | None) -> None:
-        """Show only cells with a q up to a limit; None for all."""
-        if limit != self._q_limit:
-            self._q_limit = limit
+    def narrow(self, q_limit: float | None, *, stable_only: bool = False) -> None:
+        """Show only cells with a q up to a limit (None for all), or on which all seeds agree."""
+        if (q_limit, stable_only) != self._narrowed:
+            self._narrowed = (q_limit, stable_only)
             self._filter()
 
     def mark(self, cells: np.ndarray) -> None:
@@ -206,7 +234,7 @@ class CellTable(QWidget):
 
     def _filter(self) -> None:
         accepted, selected = self.accepted_only.isChecked(), self.selected_only.isChecked()
-        self.model.filter(RowFilter(self.search.text(), accepted, selected, self._q_limit))
+        self.model.filter(RowFilter(self.search.text(), accepted, selected, *self._narrowed))
 
     def _mark_again(self) -> np.ndarray:
         """Mark what is marked: the rows were arranged anew, or other cells are."""
@@ -236,6 +264,7 @@ class _View(QTableView):
         super().__init__()
         self._model = model
         self.setModel(model)
+        self.setItemDelegate(BarDelegate(self))
         self.setToolTip("Click a row to show the cell; click a title to sort by it.")
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)

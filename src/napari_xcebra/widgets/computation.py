@@ -17,11 +17,11 @@ from napari_xcebra.jobs import (
     AttributeTask,
     Cancelled,
     Failed,
-    Finished,
     Job,
     Started,
     Task,
 )
+from napari_xcebra.jobs.job import GRACE
 from napari_xcebra.widgets.background import listen
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
 
@@ -46,12 +46,15 @@ class Work:
         Called with what came of it.
     say : callable, optional
         Told what goes wrong, in place of those who listen to the computation.
+    grace : float
+        Seconds that it has to stop by itself, and to hand over what is finished.
     """
 
     title: str
     task: Task
     keep: Callable[[Any], object]
     say: Callable[[str, str, str], object] | None = None
+    grace: float = GRACE
 
 
 class Computation(OfSession):
@@ -86,6 +89,14 @@ class Computation(OfSession):
         return work is not None and (work is self.current or work in self._waiting)
 
     @property
+    def waits_for(self) -> str:
+        """What it waits for before it can tell how far it is, in a word or two."""
+        if self.started:
+            return "starting"
+        ready = self.session.worker.ready
+        return "waiting for its turn" if ready else "starting the background process"
+
+    @property
     def waiting(self) -> int:
         """Things that come after what is being computed."""
         return len(self._waiting)
@@ -110,8 +121,8 @@ class Computation(OfSession):
     def cancel(self) -> None:
         """Stop, and forget what is waiting; what came before is kept."""
         self._waiting.clear()
-        if self._job is not None:
-            self._job.cancel()
+        if self._job is not None and self.current is not None:
+            self._job.cancel(self.current.grace)
 
     def _begin(self) -> None:
         if self._waiting:
@@ -131,12 +142,13 @@ class Computation(OfSession):
             return
         self._job = self.current = None
         say = work.say or self.said.emit
-        if isinstance(event, Finished) and event.result is not None:
-            work.keep(event.result)
-        elif isinstance(event, Failed):
+        if isinstance(event, Failed):
             say(event.sentence, "problem", event.details)
-        elif isinstance(event, Cancelled):
-            say(f"Stopped: nothing was kept of {work.title}.", "plain", "")
+        elif event.result is not None:
+            work.keep(event.result)
+        if isinstance(event, Cancelled):
+            kept = "nothing was kept" if event.result is None else "what was finished is kept"
+            say(f"Stopped: {kept} of {work.title}.", "plain", "")
         if not self.busy:  # what was kept may have led to more
             self._begin()
 

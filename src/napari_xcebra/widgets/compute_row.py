@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from napari_xcebra.attribution.method_notes import EVERY, is_slow, title_of_method
 from napari_xcebra.widgets.computation import Computation
+from napari_xcebra.widgets.work_bar import WorkBar
 
 
 class ComputeRow(QWidget):
@@ -25,8 +24,7 @@ class ComputeRow(QWidget):
         self.start.setToolTip("Compute these scores in the background.")
         self.stop = QPushButton("Cancel")
         self.stop.setToolTip("Stop computing; nothing is kept.")
-        self.progress = QProgressBar()
-        self.progress.setToolTip("What is done, and the time left.")
+        self.progress = WorkBar("What is done, and the time left.")
         row = QHBoxLayout()
         row.addWidget(self.progress, 1)
         row.addWidget(self.start, 1)
@@ -48,18 +46,9 @@ class ComputeRow(QWidget):
         self.stop.setVisible(busy)
         self.progress.setVisible(busy)
         if busy:
-            self._show_progress(computation)
-
-    def _show_progress(self, computation: Computation) -> None:
-        at = computation.progress
-        self.progress.setRange(0, at.total if at else 0)
-        self.progress.setValue(at.done if at else 0)
-        if at is None:
-            waiting = "starting" if computation.started else "waiting for its turn"
-            self.sentence.setText(f"{self.sentence.text()} {waiting}")
-        else:
-            left = "" if math.isnan(at.seconds_left) else f", {math.ceil(at.seconds_left)} s left"
-            self.progress.setFormat(f"{at.unit} {at.done} of {at.total}{left}")
+            self.progress.show_progress(computation, running=True, counts=True)
+            if computation.progress is None:
+                self.sentence.setText(f"{self.sentence.text()} {computation.waits_for}")
 
 
 def no_scores_by(method: str, run: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QDoubleSpinBox
+from qtpy.QtWidgets import QAbstractSpinBox, QDoubleSpinBox
 
 LARGE = 1e12
 WIDTH = 56
@@ -26,16 +26,14 @@ class NumberBox(QDoubleSpinBox):
         self.setRange(-LARGE, LARGE)
         # half a number that is being typed is not yet meant
         self.setKeyboardTracking(False)
-        # the buttons of napari's theme are wider than the number; arrow keys step, too
-        self.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
-        self.setAlignment(Qt.AlignmentFlag.AlignRight)
-        # Qt would make room for the largest number there is, and napari's theme for buttons
-        self.setStyleSheet(f"min-width: {WIDTH}px; max-width: {WIDTH}px; padding: 1px 3px;")
+        slim(self, WIDTH)
 
     def suit(self, low: float, high: float) -> None:
-        """Adapt to numbers between two."""
+        """Adapt to numbers between two, without saying that the number changed."""
         step = step_for(low, high)
+        self.blockSignals(True)  # fewer decimals round the number that is still there
         self.setDecimals(max(0, -math.floor(math.log10(step) + 1e-9)) + 1)
+        self.blockSignals(False)
         self.setSingleStep(step)
 
     def show_number(self, number: float) -> None:
@@ -43,6 +41,20 @@ class NumberBox(QDoubleSpinBox):
         self.blockSignals(True)
         self.setValue(number)
         self.blockSignals(False)
+
+
+def slim(box: QAbstractSpinBox, width: int) -> None:
+    """Leave out the buttons, which are wider than the number; arrow keys step, too.
+
+    Parameters
+    ----------
+    box : QAbstractSpinBox
+    width : int
+        In pixels: Qt would make room for the largest number, and napari's theme for buttons.
+    """
+    box.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+    box.setAlignment(Qt.AlignmentFlag.AlignRight)
+    box.setStyleSheet(f"min-width: {width}px; max-width: {width}px; padding: 1px 3px;")
 
 
 def step_for(low: float, high: float) -> float:

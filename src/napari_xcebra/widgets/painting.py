@@ -13,6 +13,7 @@ import numpy as np
 from napari.layers import Labels
 from napari.utils.colormaps import CyclicLabelColormap, ensure_colormap
 
+from napari_xcebra.attribution.color_limits import color_limits
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.layers import cell_features, footprints_of, metadata
 
@@ -109,7 +110,8 @@ def score_layer(
             frames=attribution.n_frames,
         ),
     )
-    repaint(layer, np.full(len(scores), np.nan) if chance else scores)
+    limits = color_limits(scores, attribution.method)
+    repaint(layer, np.full(len(scores), np.nan) if chance else scores, limits=limits)
     return layer
 
 

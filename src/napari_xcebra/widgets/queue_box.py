@@ -16,6 +16,7 @@ from napari_xcebra.widgets.walk import QueueChoice
 TITLES = {
     "score": "by score, highest first",
     "q-value": "by q-value, lowest first",
+    "instability": "by instability over seeds",
     "disagreement": "by disagreement",
     "position": "by position in the field",
     "random": "at random",
@@ -24,6 +25,8 @@ TITLES = {
 HELP = {
     "q-value": "q is the share of false discoveries among cells with such a score: it is there "
     "once scores have been tested against chance.",
+    "instability": "First the cells whose rank changes most with the seed: it is there once "
+    "training has been repeated with other seeds.",
     "disagreement": "First the cells that the score and the extractor's class rank most "
     "differently.",
     "position": "Neighbours follow each other.",

@@ -30,6 +30,10 @@ class CellColumn:
         In letters.
     none : int, optional
         Whole number that stands for none, as NaN does.
+    texts : (cells,) str, optional
+        What is written in place of the values, by which the cells are ordered.
+    bars : (3, cells) float, optional
+        A bar to draw under the text, between 0 and 1: where it begins, its mark, where it ends.
     """
 
     name: str
@@ -38,6 +42,8 @@ class CellColumn:
     format: str = "#.4g"
     width: int = 8
     none: int | None = None
+    texts: np.ndarray | None = None
+    bars: np.ndarray | None = None
 
     @cached_property
     def missing(self) -> np.ndarray:
@@ -58,6 +64,8 @@ class CellColumn:
             return "yes" if value else "no"
         if self.missing[cell]:
             return ""
+        if self.texts is not None:
+            return str(self.texts[cell])
         if isinstance(value, np.floating):
             return format(float(value), self.format).rstrip(".")
         return str(value)
@@ -75,6 +83,7 @@ _ABOUT: dict[str, tuple[str, str, int]] = {
     "cell": ("Id of the cell in the program that found it.", "", 6),
     "name": ("Name that the source gives the cell.", "", 12),
     "score": ("How much the cell carries the factor.", "#.4g", 8),
+    "± sd": ("Standard deviation of the score over the seeds.", "#.2g", 7),
     "z": ("Score in standard deviations above the mean of the cells.", ".2f", 6),
     "q": (
         "Lower is surer: among the cells with this q or a lower one, this share is expected to be "
@@ -82,11 +91,23 @@ _ABOUT: dict[str, tuple[str, str, int]] = {
         ".3f",
         7,
     ),
+    "ranks": (
+        "Best and worst rank over the seeds; the bar spans them, from the first rank at the left "
+        "to the last. Sorted by how far they are apart.",
+        "",
+        10,
+    ),
+    "stable": (
+        "Whether all seeds agree: on the same side of the threshold, and ranks within a quarter of "
+        "the cells.",
+        "",
+        7,
+    ),
     "selected": ("Whether z is above the threshold.", "", 9),
     "accepted": ("Whether it counts as a cell.", "", 9),
 }
 """Help, format and width of the columns that every table has."""
-MARKED: tuple[str, ...] = ("selected", "accepted")
+MARKED: tuple[str, ...] = ("stable", "selected", "accepted")
 """Columns of yes and no, at the right."""
 
 
@@ -101,12 +122,15 @@ class RowFilter:
     accepted_only, selected_only : bool
     q_limit : float, optional
         Of cells that were tested, those with a q up to this.
+    stable_only : bool
+        Of cells scored with several seeds, those on which all agree.
     """
 
     text: str = ""
     accepted_only: bool = False
     selected_only: bool = False
     q_limit: float | None = None
+    stable_only: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +158,22 @@ class Ranking:
         columns = {"rank": painted.ranks, "cell": np.asarray(recording.cell_ids)}
         if "name" in recording.cells:
             columns["name"] = np.asarray(recording.cells["name"]).astype(str)
-        columns |= {"score": painted.scores, "z": painted.z}
+        columns["score"] = painted.scores
+        if painted.score_sd is not None:
+            columns["± sd"] = painted.score_sd
+        columns["z"] = painted.z
         if painted.q is not None:
             columns["q"] = painted.q
+        if painted.places is not None:
+            columns["ranks"] = np.where(painted.known, np.diff(painted.places, axis=0)[0], -1)
+            columns["stable"] = painted.stable(threshold)
         columns["selected"] = painted.selected(threshold)
         columns["accepted"] = np.asarray(recording.accepted if accepted is None else accepted)
-        return cls({name: _known_column(name, values) for name, values in columns.items()})
+        made = {name: _known_column(name, values) for name, values in columns.items()}
+        if painted.places is not None:
+            texts, bars = _ranges(painted, painted.places)
+            made["ranks"] = replace(made["ranks"], none=-1, texts=texts, bars=bars)
+        return cls(made)
 
     def with_columns(self, more: Iterable[CellColumn]) -> Ranking:
         """Table with more columns, beside the scores."""
@@ -188,6 +222,8 @@ class Ranking:
             passes &= self.columns["selected"].values
         if shown.q_limit is not None and "q" in self.columns:
             passes &= self.columns["q"].values <= shown.q_limit
+        if shown.stable_only and "stable" in self.columns:
+            passes &= self.columns["stable"].values
         wanted = shown.text.replace(",", " ").casefold().split()
         if wanted:
             passes &= np.logical_or.reduce([self._matches(text) for text in wanted])
@@ -206,3 +242,11 @@ class Ranking:
 
 def _known_column(name: str, values: np.ndarray) -> CellColumn:
     return CellColumn(name, values, *_ABOUT[name], none=0 if name == "rank" else None)
+
+
+def _ranges(painted: ScoreMap, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How the ranks over seeds are written, and drawn with that of the map itself as the mark."""
+    best, worst = places
+    texts = [f"{b}" if b == w else f"{b}–{w}" for b, w in zip(best, worst, strict=True)]
+    last = max(int(painted.known.sum()) - 1, 1)
+    return np.array(texts), (np.stack([best, painted.ranks, worst]) - 1) / last

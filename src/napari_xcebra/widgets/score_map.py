@@ -9,18 +9,18 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from napari_xcebra.attribution.color_limits import color_limits
 from napari_xcebra.attribution.comparison import ranks_of
 from napari_xcebra.attribution.method_notes import FIRST, scores_latents, title_of_method
+from napari_xcebra.attribution.stability import same_side
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
+    from napari_xcebra.attribution.stability import Stability
     from napari_xcebra.recording import Recording
     from napari_xcebra.runs import Run
     from napari_xcebra.widgets.session import Session
     from napari_xcebra.widgets.shown import Shown
-
-TOP = 99.0
-"""Percentile of the scores at the upper end of the colours: a single cell must not darken all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +69,50 @@ class ScoreMap:
 
     def bright(self, shown: Shown) -> np.ndarray | None:
         """(cells,) bool, cells that do not fade in the image; None if none is to."""
-        bright = self.selected(shown.threshold) if shown.dim else None
+        wanted = [self.selected(shown.threshold)] if shown.dim else []
         if shown.q_only and self.q is not None:
-            found = self.significant(shown.q_limit)
-            return found if bright is None else bright & found
-        return bright
+            wanted.append(self.significant(shown.q_limit))
+        if shown.stable_only and self.over_seeds is not None:
+            wanted.append(self.stable(shown.threshold))
+        return np.logical_and.reduce(wanted) if wanted else None
+
+    # ------------------------------------------------------------ over seeds
+
+    @property
+    def over_seeds(self) -> Stability | None:
+        """Scores by several seeds; None if there are none, as for a single latent.
+
+        Which latent is which changes from seed to seed.
+        """
+        by_seed = self.attribution.stability
+        several = by_seed is not None and len(by_seed.seeds) > 1 and self.latent is None
+        return by_seed if several else None
+
+    @cached_property
+    def score_sd(self) -> np.ndarray | None:
+        """(cells,) float64, standard deviation of the score over seeds."""
+        by_seed = self.over_seeds
+        return None if by_seed is None else by_seed.score(self.factor).std(0, ddof=1)
+
+    @cached_property
+    def places(self) -> np.ndarray | None:
+        """(2, cells) int, best and worst rank over seeds; 0 where a cell was not used."""
+        return None if self.over_seeds is None else self.over_seeds.places(self.factor)
+
+    @cached_property
+    def _z_by_seed(self) -> np.ndarray:
+        return np.zeros((0, 0)) if self.over_seeds is None else self.over_seeds.z(self.factor)
+
+    @cached_property
+    def _keeps_place(self) -> np.ndarray:
+        none: np.ndarray = np.zeros(len(self.scores), bool)
+        return none if self.over_seeds is None else self.over_seeds.keeps_place(self.factor)
+
+    def stable(self, threshold: float) -> np.ndarray:
+        """(cells,) bool, cells on which all seeds agree; none if there is one seed only."""
+        if self.over_seeds is None:
+            return self._keeps_place
+        return same_side(self._z_by_seed, threshold) & self._keeps_place
 
     @cached_property
     def known(self) -> np.ndarray:
@@ -138,12 +177,7 @@ class ScoreMap:
     @cached_property
     def limits(self) -> tuple[float, float]:
         """Scores at the ends of the colours, if the user does not say otherwise."""
-        low, high = self.span
-        if high > low and self.known.any():
-            high = float(np.percentile(self.scores[self.known], TOP))
-        if not self.attribution.has_latents:
-            low = max(low, 0.0)  # shares of variance: a little less than nothing is nothing
-        return (low, high) if high > low else (low, low + 1.0)
+        return color_limits(self.scores, self.attribution.method)
 
     def within(self, low: float, high: float) -> np.ndarray:
         """Positions of the cells with a score in an interval, highest first."""

@@ -9,6 +9,7 @@ import numpy as np
 from napari.layers import Labels
 from psygnal import Signal
 
+from napari_xcebra.attribution.method_notes import is_consensus
 from napari_xcebra.widgets.layers import KEY, cell_features, role_of
 from napari_xcebra.widgets.painting import repaint, score_layer
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
@@ -16,11 +17,12 @@ from napari_xcebra.widgets.score_map import ScoreMap, attribution_of, shown_map
 from napari_xcebra.widgets.second_view import SecondView
 
 if TYPE_CHECKING:
+    from napari_xcebra.attribution import Attribution
     from napari_xcebra.runs import Run
     from napari_xcebra.widgets.session import Opened, Session
 
 Limits = tuple[float, float]
-SCORE_COLUMNS = {"score", "z", "selected", "q", "p"}
+SCORE_COLUMNS = {"score", "z", "selected", "q", "p", "stable"}
 """Of features tables."""
 Beside = tuple[str, str]
 """Run and factor of the map that is shown beside the first."""
@@ -29,8 +31,8 @@ Beside = tuple[str, str]
 class ScorePainter(OfSession):
     """Keeps one Labels layer a run and factor, made when first shown, then repainted in place.
 
-    Layers are found by what they carry, so that the user may rename, move or delete them. Layers
-    of others are never touched.
+    What several seeds agree on has a layer of its own. Layers are found by what they carry, so
+    that the user may rename, move or delete them. Layers of others are never touched.
 
     Parameters
     ----------
@@ -85,7 +87,8 @@ class ScorePainter(OfSession):
     def layer(self) -> Labels | None:
         """The layer of the map that is shown, if it has been made."""
         run = self.session.shown_run
-        return self._find(run, self.session.shown.factor) if run else None
+        method = self.session.shown.method
+        return self._find(run, self.session.shown.factor, method) if run else None
 
     @property
     def beside(self) -> Beside | None:
@@ -139,10 +142,11 @@ class ScorePainter(OfSession):
     def _painted_layer(self, run: Run, painted: ScoreMap, limits: Limits) -> Labels:
         opened, shown = self.session.current, self.session.shown
         assert opened is not None
-        layer = self._find(run, painted.factor) or self._make(opened, run, painted)
-        above = shown.threshold if shown.dim else None
-        below = shown.q_limit if shown.q_only else None
-        colors = (painted.attribution, painted.latent, shown.colormap, limits, above, below)
+        method = painted.attribution.method
+        layer = self._find(run, painted.factor, method) or self._make(opened, run, painted)
+        above = shown.threshold if shown.dim or shown.stable_only else None
+        faded = (above, shown.q_limit if shown.q_only else None, shown.dim, shown.stable_only)
+        colors = (painted.attribution, painted.latent, shown.colormap, limits, faded)
         table = (painted.attribution, painted.latent, shown.threshold, id(opened.recording))
         before = self._painted.get(layer, (None, None))
         if before[0] != colors:
@@ -171,13 +175,15 @@ class ScorePainter(OfSession):
 
     def _tabulate(self, layer: Labels, opened: Opened, painted: ScoreMap) -> None:
         """Bring the features table up to date; columns that the user added stay."""
-        tested = {} if painted.q is None else {"q": painted.q}
+        known = {} if painted.q is None else {"q": painted.q}
+        if painted.over_seeds is not None:
+            known["stable"] = painted.stable(self.session.shown.threshold)
         columns = cell_features(
             opened.recording,
             score=painted.scores.astype(np.float32),
             z=painted.z.astype(np.float32),
             selected=painted.selected(self.session.shown.threshold),
-            **tested,
+            **known,
         )
         if len(layer.features) != len(columns):
             layer.features = columns
@@ -198,7 +204,7 @@ class ScorePainter(OfSession):
             opened.recording,
             painted.attribution,
             painted.factor,
-            name=f"{painted.factor} · {run.name}",
+            name=f"{painted.factor} · {run.name}{of_seeds(painted.attribution)}",
             token=opened.token,
             labels=opened.labels,
         )
@@ -215,12 +221,15 @@ class ScorePainter(OfSession):
                 other.visible = False
         return layer
 
-    def _find(self, run: Run, factor: str) -> Labels | None:
+    def _find(self, run: Run, factor: str, method: str) -> Labels | None:
         opened = self.session.current
         for layer in self.session.layers_of(opened) if opened else ():
             entry = layer.metadata[KEY]
             same_run = (entry.get("run"), entry.get("created")) == (run.name, run.created)
-            if role_of(layer) == "scores" and same_run and entry.get("factor") == factor:
+            same_map = entry.get("factor") == factor and (
+                is_consensus(entry.get("method", "")) == is_consensus(method)
+            )
+            if role_of(layer) == "scores" and same_run and same_map:
                 return layer
         return None
 
@@ -247,6 +256,11 @@ class ScorePainter(OfSession):
         if self._beside is not None and self.map_beside() is None:
             self._beside = None
         self.update()
+
+
+def of_seeds(attribution: Attribution) -> str:
+    """What the name of a layer ends with if it is of several seeds."""
+    return " · consensus of seeds" if is_consensus(attribution.method) else ""
 
 
 painter_of = one_per_session(ScorePainter)

@@ -101,6 +101,11 @@ class Session:
         worker.start()
         return worker
 
+    @property
+    def worker_ready(self) -> bool:
+        """Whether that process has started, so that work begins at once."""
+        return "worker" in self.__dict__ and self.worker.ready
+
     def close(self) -> None:
         """End the background process; what it still says is not heard any more."""
         self.closed = True

@@ -25,6 +25,8 @@ class Shown:
         q up to which a cell counts as more than chance.
     q_only : bool
         Whether only those stand in the table, and the others are dimmed.
+    stable_only : bool
+        Whether only cells on which all seeds agree stand in the table, and the others are dimmed.
     over_time : bool
     smoothing : float
         Seconds over which scores are averaged when they follow the time slider.
@@ -43,6 +45,7 @@ class Shown:
     dim: bool = False
     q_limit: float = 0.1
     q_only: bool = False
+    stable_only: bool = False
     over_time: bool = False
     smoothing: float = 1.0
     blind: bool = False

@@ -10,6 +10,7 @@ from qtpy.QtWidgets import QComboBox, QFormLayout, QSizePolicy, QWidget
 from napari_xcebra.attribution.method_notes import (
     METHODS,
     WHICH_FIRST,
+    consensus_of,
     note_on,
     scores_latents,
     title_of_method,
@@ -50,8 +51,9 @@ class ShownChoice(QWidget):
         run = next((run for run in runs if run.name == shown.run), None)
         fill(self.factor, factor_choices(run, shown.method), (shown.factor, shown.latent))
         fill(self.method, method_choices(run), shown.method)
-        for row, method in enumerate(METHODS):
-            self.method.setItemData(row, note_on(method), Qt.ItemDataRole.ToolTipRole)
+        for row in range(self.method.count()):
+            note = note_on(self.method.itemData(row))
+            self.method.setItemData(row, note, Qt.ItemDataRole.ToolTipRole)
 
 
 def factor_choices(run: Run | None, method: str) -> list[tuple[str, FactorChoice]]:
@@ -69,12 +71,17 @@ def factor_choices(run: Run | None, method: str) -> list[tuple[str, FactorChoice
 
 
 def method_choices(run: Run | None) -> list[tuple[str, str]]:
-    """Methods; those that have not been computed for the run say so."""
+    """Methods, each followed by its consensus over seeds; those not computed yet say so."""
     done = run.attributions if run else {}
-    return [
-        (title_of_method(name) + ("" if name in done else " (not computed yet)"), name)
-        for name in METHODS
-    ]
+    choices = []
+    for name in METHODS:
+        there = name in done
+        choices.append((title_of_method(name) + ("" if there else " (not computed yet)"), name))
+        if (consensus := done.get(consensus_of(name))) and consensus.stability:
+            count = len(consensus.stability.seeds)
+            title = f"{title_of_method(consensus.method)} ({count} seeds)"
+            choices.append((title, consensus.method))
+    return choices
 
 
 def choice_box(tooltip: str) -> QComboBox:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ from qtpy.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
     QLabel,
-    QProgressBar,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -23,6 +21,7 @@ from napari_xcebra.widgets.number_box import NumberBox
 from napari_xcebra.widgets.score_map import ScoreMap, shown_map
 from napari_xcebra.widgets.session import Session
 from napari_xcebra.widgets.testing import testing_of
+from napari_xcebra.widgets.work_bar import WorkBar, takes
 
 QUESTION = "Which cells beat chance?"
 HELP = (
@@ -59,8 +58,7 @@ class SignificanceRow(QWidget):
         self.sentence.setWordWrap(True)  # many cells must not widen the dock
         self.test = QPushButton("Test")
         self.test.setToolTip(HELP)
-        self.progress = QProgressBar()
-        self.progress.setToolTip("How far the test is, and the time left.")
+        self.progress = WorkBar("How far the test is, and the time left.")
         self.stop = QPushButton("Cancel")
         self.stop.setToolTip("Stop testing; nothing is kept.")
         self.limit = NumberBox(
@@ -130,16 +128,13 @@ class SignificanceRow(QWidget):
         else:
             self.sentence.setText(QUESTION)
             seconds = self._testing.seconds(opened, run)
-            self.test.setText("Test" if math.isnan(seconds) else f"Test ({about(seconds)})")
+            self.test.setText(f"Test{takes(seconds, ready=self._session.worker_ready)}")
 
     def _show_progress(self) -> None:
-        self.sentence.setText("Testing")
-        at = self._computation.progress if self._testing.running else None
-        self.progress.setRange(0, at.total if at else 0)
-        self.progress.setValue(at.done if at else 0)
-        if at is not None:
-            left = "" if math.isnan(at.seconds_left) else f", {math.ceil(at.seconds_left)} s left"
-            self.progress.setFormat(f"%p %{left}")
+        running = self._testing.running
+        counted = running and self._computation.progress is not None
+        self.sentence.setText("Testing" if counted else self._computation.waits_for.capitalize())
+        self.progress.show_progress(self._computation, running=running, counts=False)
 
     def _show_result(self, painted: ScoreMap) -> None:
         shown, tested = self._session.shown, painted.attribution.significance
@@ -156,13 +151,3 @@ class SignificanceRow(QWidget):
         self.only.blockSignals(True)
         self.only.setChecked(shown.q_only)
         self.only.blockSignals(False)
-
-
-def about(seconds: float) -> str:
-    """A length of time that is not known exactly.
-
-    >>> about(2.3), about(23), about(200)
-    ('about 5 s', 'about 25 s', 'about 3 min')
-    """
-    rounded = 5 * math.ceil(seconds / 5)
-    return f"about {rounded} s" if rounded < 90 else f"about {round(seconds / 60)} min"

@@ -33,6 +33,7 @@ from napari_xcebra.widgets.run_list import RunList, best_factor
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.trainer import trainer_of
+from napari_xcebra.widgets.work_bar import duration
 from napari_xcebra.widgets.workspace import open_dock
 
 if TYPE_CHECKING:
@@ -267,15 +268,5 @@ def _progress_words(at: Advanced | None) -> str:
     """What runs, how far it is and how long it will take."""
     if at is None:
         return ""
-    left = "" if np.isnan(at.seconds_left) else f" · {_duration(at.seconds_left)} left"
+    left = "" if np.isnan(at.seconds_left) else f" · {duration(at.seconds_left)} left"
     return f"{at.phase or 'scoring the cells'} · {at.unit} {at.done} of {at.total}{left}"
-
-
-def _duration(seconds: float) -> str:
-    """As a person would say it.
-
-    >>> _duration(8.2), _duration(200)
-    ('9 s', '3 min 20 s')
-    """
-    whole = int(np.ceil(seconds))
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"

@@ -105,8 +105,9 @@ class Walk(OfSession):
         painted = chosen_map(self.session)
         if painted is None:
             return ("position", "random", "id")
-        tested = ("q-value",) if painted.q is not None else ()
-        return ("score", *tested, "disagreement", "position", "random", "id")
+        known = ["q-value"] if painted.q is not None else []
+        known += ["instability"] if painted.places is not None else []
+        return ("score", *known, "disagreement", "position", "random", "id")
 
     @property
     def queue(self) -> Queue | None:
@@ -130,6 +131,7 @@ class Walk(OfSession):
                 np.asarray(recording.cell_ids),
                 score=painted.scores if painted else None,
                 q=painted.q if painted else None,
+                spread=_spread(painted),
                 extractor=recording.cells.get("probability", recording.accepted),
                 centroids=opened.centers if order == "position" else None,
             )
@@ -249,6 +251,13 @@ class Walk(OfSession):
 
 walk_of = one_per_session(Walk)
 """The walk of a session."""
+
+
+def _spread(painted: ScoreMap | None) -> np.ndarray | None:
+    """(cells,) float, how far the ranks by several seeds are apart; NaN where a cell has none."""
+    if painted is None or painted.places is None:
+        return None
+    return np.where(painted.known, np.diff(painted.places, axis=0)[0], np.nan)
 
 
 def _same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from napari_xcebra.attribution.single_cell.registry import STATISTICS, Statistic, statistic_named
 from napari_xcebra.attribution.tables import write_tables
+from napari_xcebra.errors import Stopped
 from napari_xcebra.recording import InputError, Recording
 from napari_xcebra.tuning import columns_of
 
@@ -22,7 +23,7 @@ Asked = tuple[str, Statistic]
 """A factor, and a statistic that applies to it."""
 
 
-class StatisticsStopped(Exception):
+class StatisticsStopped(Stopped):
     """The caller asked to stop."""
 
 

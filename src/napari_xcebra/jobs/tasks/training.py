@@ -1,0 +1,163 @@
+"""Training: once, with several seeds, with several numbers of latents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from napari_xcebra.jobs.events import NAN, Advanced
+from napari_xcebra.jobs.tasks.pace import FrameCount, Pace
+from napari_xcebra.jobs.tasks.task import Report
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.recording import Recording
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution.stability import Stability
+    from napari_xcebra.attribution.stream import FrameChoice
+    from napari_xcebra.learn.consistency import Dimensions
+    from napari_xcebra.learn.parts import Factors
+    from napari_xcebra.learn.result import Fit
+    from napari_xcebra.learn.training import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class FitTask:
+    """Train on a recording, as `learn.fit` does; the result is a `Fit`."""
+
+    doing: ClassVar[str] = "Training"
+    sparing: ClassVar[str] = (
+        "lower `batch_size` or `window`, use fewer cells or frames, or set `device` to cpu"
+    )
+
+    recording: Recording
+    factors: Factors | None = None
+    settings: FitSettings = field(default_factory=FitSettings)
+    checkpoint: Path | None = None
+
+    def run(self, report: Report) -> Fit:
+        """Train."""
+        from napari_xcebra.learn.fitting import fit
+
+        pace = Pace()
+        contrastive = self.settings.mode != "supervised"
+        chance = float(np.log(self.settings.negatives)) if contrastive else NAN
+
+        def advance(at: Progress) -> None:
+            left = pace.seconds_left(at.step, at.steps)
+            report(
+                Advanced(
+                    at.step,
+                    at.steps,
+                    "step",
+                    left,
+                    at.phase,
+                    at.loss,
+                    chance,
+                    at.penalty,
+                    at.lambda_,
+                )
+            )
+
+        return fit(
+            self.recording,
+            self.factors,
+            self.settings,
+            on_progress=advance,
+            stop=report.stop,
+            checkpoint=self.checkpoint,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class StabilityTask:
+    """Train and attribute with several seeds; the result is a `Stability`, its fits in it."""
+
+    doing: ClassVar[str] = "Training with several seeds"
+    sparing: ClassVar[str] = FitTask.sparing
+
+    recording: Recording
+    factors: Factors | None = None
+    settings: FitSettings = field(default_factory=FitSettings)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    method: str = "inverted-neuron-gradient"
+    frames: FrameChoice = None
+    aggregate: Literal["mean", "median", "max"] = "mean"
+
+    def run(self, report: Report) -> Stability | None:
+        """Train; if stopped, the seeds that are finished, or None if there are none."""
+        from napari_xcebra.attribution.stability import across_seeds
+
+        return across_seeds(
+            self.recording,
+            self.factors,
+            self.settings,
+            self.seeds,
+            self.method,
+            frames=self.frames,
+            aggregate=self.aggregate,
+            on_progress=FrameCount(report, "step"),
+            stop=report.stop,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DimensionTask:
+    """Train with several numbers of latents, as `learn.consistency.suggest_dimension` does.
+
+    The result is a `Dimensions`; if stopped, of the numbers that are finished.
+
+    Parameters
+    ----------
+    recording, factors, settings
+        As of `FitTask`.
+    time_latents : tuple of int
+    factor_latents : tuple of int or None
+        Of the one factor there is; None for as many as its variables have.
+    seeds : int
+        Fits at each number of latents.
+    """
+
+    doing: ClassVar[str] = "Training with several numbers of latents"
+    sparing: ClassVar[str] = FitTask.sparing
+
+    recording: Recording
+    factors: Factors | None = None
+    settings: FitSettings = field(default_factory=FitSettings)
+    time_latents: tuple[int, ...] = (1, 2, 3, 4)
+    factor_latents: tuple[int, ...] | None = None
+    seeds: int = 3
+
+    def run(self, report: Report) -> Dimensions | None:
+        """Train and compare; None if it was stopped before two fits could be compared."""
+        from napari_xcebra.learn.consistency import suggest_dimension
+
+        return suggest_dimension(
+            self.recording,
+            self.factors,
+            self.settings,
+            time_latents=self.time_latents,
+            factor_latents=self.factor_latents,
+            seeds=self.seeds,
+            on_progress=FrameCount(report, "step"),
+            stop=report.stop,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTask:
+    """Name, in words, of the device that these settings come to on this computer."""
+
+    doing: ClassVar[str] = "Looking for the device"
+    sparing: ClassVar[str] = "set `device` to cpu"
+
+    device: str = "auto"
+    threads: int = 1
+
+    def run(self, report: Report) -> str:
+        """Look."""
+        from napari_xcebra.learn.device import describe_device
+
+        return describe_device(self.device, self.threads)

@@ -1,0 +1,260 @@
+"""The report of a sweep: what came of every run, and what it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from napari_xcebra.attribution.stability import Stability
+from napari_xcebra.errors import InputError
+from napari_xcebra.report.document import (
+    Block,
+    Column,
+    Command,
+    Document,
+    Entry,
+    Paragraph,
+    Picture,
+    Row,
+    Section,
+    Table,
+)
+from napari_xcebra.report.drawing import picture
+from napari_xcebra.report.page import download
+from napari_xcebra.report.provenance import citing_section, made_by
+from napari_xcebra.report.sweep_figures import against, agreement_of_seeds
+from napari_xcebra.report.wording import counted, number, without_folders
+from napari_xcebra.runs import now
+from napari_xcebra.sessions import name_of
+from napari_xcebra.sweeps import Member, SweepFolder
+from napari_xcebra.sweeps.plan import knob_name
+
+MOST_ROWS = 60
+"""Runs in the table; the file below it has all."""
+MOST_PICTURES = 9
+"""Of the agreement between seeds; the table has all."""
+
+
+def sweep_report(folder: SweepFolder) -> Document:
+    """All that is known of a sweep."""
+    members, table = folder.members, folder.summary()
+    varied = list(dict.fromkeys(name for member in members for name in member.varied))
+    measured = [str(column) for column in table if str(column).startswith("goodness ")]
+    factors = [column.removeprefix("goodness ") for column in measured]
+    counts = table["status"].value_counts() if len(table) else pd.Series(dtype=int)
+    status = ", ".join(f"{counts[name]} {name}" for name in counts.index)
+    about = folder.about
+    sections = [_every_run(table, varied, factors), _dependence(table, varied, factors)]
+    sections += [*_seeds(folder, members), *_failures(table, varied)]
+    sections += [_asked(about, varied), _again(about), citing_section()]
+    return Document(
+        f"Sweep · {folder.path.absolute().name}",
+        f"{counted(len(members), 'run')} ({status}) · {', '.join(about['recordings'])}",
+        _summary(table, factors),
+        tuple(section for section in sections if section.blocks or section.parts),
+        f"Made on {now().replace('T', ' at ')} with {made_by()}. This page needs no network.",
+    )
+
+
+def _summary(table: pd.DataFrame, factors: Iterable[str]) -> tuple[Block, ...]:
+    """A sentence a factor, and what is missing."""
+    blocks: list[Block] = []
+    moved = table["shift_s"] != 0 if "shift_s" in table else pd.Series(False, index=table.index)
+    for factor in factors:
+        found, controls = table[~moved], table[moved]
+        words = [_found(factor, found)] if len(found) else []
+        if len(controls):
+            words.append(f"With labels shifted in time: {_found(factor, controls)}")
+        present = len(found) and (found[f"verdict {factor}"].dropna() != "at chance").any()
+        blocks.append(Paragraph(" ".join(words), "good" if present else "warning"))
+    for status, what in (("failed", "failed; why is told below"), ("waiting", "not run yet")):
+        count = int((table["status"] == status).sum()) if len(table) else 0
+        if count:
+            blocks.append(Paragraph(f"{count} of {counted(len(table), 'run')} {what}.", "warning"))
+    return tuple(blocks)
+
+
+def _found(factor: str, table: pd.DataFrame) -> str:
+    verdicts = table[f"verdict {factor}"].dropna()
+    goodness = table[f"goodness {factor}"].dropna()
+    if not len(verdicts):
+        return f"{factor} was measured in no run."
+    above = int((verdicts != "at chance").sum())
+    span = f"{goodness.min():.2f} to {goodness.max():.2f}".replace("-", "−")
+    return f"{factor} is above chance in {above} of {counted(len(verdicts), 'run')} ({span} nats)."
+
+
+def _every_run(table: pd.DataFrame, varied: list[str], factors: list[str]) -> Section:
+    columns = [Column("run", numeric=False)]
+    columns += [Column(knob_name(name), numeric=False) for name in varied]
+    columns.append(Column("status", numeric=False))
+    for factor in factors:
+        columns += [Column(factor, "Verdict on the factor.", numeric=False, listed=False)]
+        columns += [Column("nats", "Goodness on held-out frames, above chance.", listed=False)]
+        columns += [Column("R²", "On held-out frames.", listed=False)]
+    columns.append(Column("λ", "That the run ended with.", listed=False))
+    rows = tuple(_run_row(row, varied, factors) for _, row in table.head(MOST_ROWS).iterrows())
+    shown = (
+        "All runs" if len(table) <= MOST_ROWS else f"The first {MOST_ROWS} of {len(table):,} runs"
+    )
+    told = Paragraph("Any of them has a page of its own: napari-xcebra report SWEEP/members/RUN.")
+    file = download("summary.csv", table.to_csv(index=False), "has every run and column.")
+    return Section(
+        "What came of every run",
+        (Table(shown, tuple(columns), rows, sortable=True, compact=True), file, told),
+    )
+
+
+def _run_row(row: pd.Series, varied: list[str], factors: list[str]) -> tuple[Entry, ...]:
+    entries = [Entry(str(row["id"]))]
+    entries += [_value(row.get(_in_summary(name))) for name in varied]
+    status = str(row["status"])
+    entries.append(Entry(status, tone="plain" if status == "finished" else "warning"))
+    for factor in factors:
+        verdict = row.get(f"verdict {factor}")
+        known = isinstance(verdict, str)
+        tone = "warning" if verdict == "at chance" else "good"
+        entries.append(Entry(str(verdict), tone=tone) if known else Entry("–"))  # type: ignore[arg-type]
+        entries.append(number(_float(row.get(f"goodness {factor}")), ".2f"))
+        entries.append(number(_float(row.get(f"r2 {factor}")), ".2f"))
+    return (*entries, number(_float(row.get("lambda found"))))
+
+
+def _in_summary(varied: str) -> str:
+    """Column of the summary for what was varied."""
+    return {"shift": "shift_s"}.get(varied, varied.rstrip("_"))
+
+
+def _value(value: Any) -> Entry:
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        return Entry(f"{value:g}".replace("-", "−"), float(value))
+    return Entry(str(value))
+
+
+def _float(value: Any) -> float:
+    return float(value) if isinstance(value, int | float | np.number) else float("nan")
+
+
+def _dependence(table: pd.DataFrame, varied: list[str], factors: list[str]) -> Section:
+    """A picture for everything that was varied."""
+    finished = table[table["status"] == "finished"] if len(table) else table
+    if not len(finished) or not factors:
+        return Section("What it depends on")
+    pictures = tuple(
+        picture(
+            lambda name=name: against(finished, _in_summary(name), knob_name(name), factors),  # type: ignore[misc]
+            f"Goodness and R² of {', '.join(factors)} in {len(finished)} runs over "
+            f"{knob_name(name)}",
+            f"By {knob_name(name)}: a dot a run, and the mean at each value.",
+        )
+        for name in varied
+        if finished[_in_summary(name)].nunique() > 1
+    )
+    return Section("What it depends on", pictures)
+
+
+def _seeds(folder: SweepFolder, members: Iterable[Member]) -> list[Section]:
+    """How far runs that differ in their seed alone agree on the cells."""
+    groups: dict[str, list[Member]] = {}
+    for member in members:
+        if folder.status(member.id) == "finished":
+            words = [f"{knob_name(n)} {v}" for n, v in member.varied.items() if n != "seed"]
+            groups.setdefault(", ".join(words) or "all seeds", []).append(member)
+    rows: list[tuple[Entry, ...]] = []
+    pictures: list[Picture] = []
+    for title, group in groups.items():
+        if len(group) < 2:
+            continue
+        try:
+            found = Stability.of([_scores(folder, member) for member in group])
+        except InputError as error:
+            rows.append((Entry(title), Entry(str(error)), Entry("–"), Entry("–")))
+            continue
+        rows += [_agreement(title, found, factor) for factor in found.factors]
+        seeds = [member.settings.seed for member in group]
+        if len(pictures) < MOST_PICTURES:
+            pictures += [_matrix(title, found, factor, seeds) for factor in found.factors]
+    if not rows:
+        return []
+    columns = (
+        Column("runs", numeric=False),
+        Column("factor", numeric=False),
+        Column("rank correlation", "Mean over pairs of seeds, of the scores of all cells."),
+        Column("stable cells", "On the same side of z = 0 by every seed, ranks within a quarter of "
+               "all cells."),
+    )  # fmt: skip
+    table = Table("Runs that differ in their seed alone", columns, tuple(rows), compact=True)
+    return [Section("Do seeds agree on the cells?", (table, Row(tuple(pictures[:MOST_PICTURES]))))]
+
+
+def _scores(folder: SweepFolder, member: Member) -> Any:
+    return next(iter(folder.run(member.id).attributions.values()))
+
+
+def _agreement(title: str, found: Stability, factor: str) -> tuple[Entry, ...]:
+    stable = int(found.stable(factor).sum())
+    scored = int((~np.isnan(found.score(factor)).any(0)).sum())
+    rho = number(found.agreement(factor), ".2f")
+    return Entry(title), Entry(factor), rho, Entry(f"{stable:,} of {scored:,}", float(stable))
+
+
+def _matrix(title: str, found: Stability, factor: str, seeds: list[int]) -> Picture:
+    return picture(
+        lambda: agreement_of_seeds(found.rank(factor), seeds),
+        f"Rank correlation of the scores for {factor} between {len(seeds)} seeds, {title}: "
+        f"{found.agreement(factor):.2f} on average",
+        f"{factor}, {title}",
+    )
+
+
+def _failures(table: pd.DataFrame, varied: list[str]) -> list[Section]:
+    if not len(table) or "failure" not in table or not (table["status"] == "failed").any():
+        return []
+    columns = [Column("run", numeric=False)]
+    columns += [Column(knob_name(name), numeric=False) for name in varied]
+    columns.append(Column("why", numeric=False))
+    rows = []
+    for _, row in table[table["status"] == "failed"].iterrows():
+        values = [_value(row.get(_in_summary(name))) for name in varied]
+        rows.append((Entry(str(row["id"])), *values, Entry(without_folders(str(row["failure"])))))
+    shown = Table(
+        "Runs that failed; the same command tries them again", tuple(columns), tuple(rows)
+    )
+    return [Section("What failed", (shown,))]
+
+
+def _asked(about: dict[str, Any], varied: list[str]) -> Section:
+    """Recordings, factors and settings that were asked for."""
+    recordings = Table(
+        "Recordings",
+        (Column("name", numeric=False), Column("source", numeric=False), Column("cells"),
+         Column("frames"), Column("frames per second")),
+        tuple(
+            (Entry(str(name)), Entry(name_of(str(one["source"])) if one["source"] else "–"),
+             number(one["cells"], ",.0f"), number(one["frames"], ",.0f"), number(one["rate"], "g"))
+            for name, one in about["recordings"].items()
+        ),
+        compact=True,
+    )  # fmt: skip
+    facts = [("factors", "; ".join(f"{n}: {', '.join(f['variables'])}"
+                                   for n, f in about["factors"].items()))]  # fmt: skip
+    facts += [(knob_name(n), ", ".join(map(str, values))) for n, values in about["grid"].items()]
+    facts += [(f"{n} latents", ", ".join(map(str, v))) for n, v in about["latents"].items()]
+    if about["shifts"] != [0.0]:
+        facts.append(("shift of the labels (s)", ", ".join(f"{s:g}" for s in about["shifts"])))
+    facts.append(("method", str(about["method"])))
+    columns = (Column("", numeric=False), Column("", numeric=False))
+    rows = tuple((Entry(name), Entry(value)) for name, value in facts)
+    return Section(
+        "What was asked for", (recordings, Table("Varied and fixed", columns, rows, compact=True))
+    )
+
+
+def _again(about: dict[str, Any]) -> Section:
+    command = without_folders(str(about.get("command") or ""))
+    told = Paragraph("Started again in the same folder, it runs only what is not finished.")
+    python = Paragraph("It was started from Python: run_sweep(sweep, folder, executor).")
+    return Section("How to make it again", (Command(command), told) if command else (python,))

@@ -1,0 +1,150 @@
+"""Which scores stay with other seeds: offers to train again, and says what came of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSpinBox,
+    QWidget,
+)
+
+from napari_xcebra.runs import Run
+from napari_xcebra.widgets.computation import computation_of
+from napari_xcebra.widgets.number_box import slim
+from napari_xcebra.widgets.repeating import repeating_of, seconds_to_repeat
+from napari_xcebra.widgets.score_map import ScoreMap, shown_map
+from napari_xcebra.widgets.session import Session
+from napari_xcebra.widgets.work_bar import WorkBar, about, takes
+
+QUESTION = "Do other seeds agree?"
+HELP = (
+    "Train again with {more} other seeds, everything else the same, and score the cells with each, "
+    "in the background{time}. The table then shows how far every score and rank moves, and a map "
+    "of what the seeds agree on can be chosen as the method."
+)
+RESULT = (
+    "Stable cells: by every seed on the same side of the threshold, with ranks within a quarter of "
+    "the cells. Mean rank correlation between two seeds: {rho}. What they agree on, the consensus, "
+    "can be painted: choose it as the method."
+)
+ONLY = (
+    "Show only cells on which all seeds agree, above the threshold or below it; the others fade "
+    "in the image."
+)
+USUAL = 4
+"""Seeds beside the one there is."""
+
+
+class StabilityRow(QWidget):
+    """One line: a question with a button, then progress, then a count with a button for more.
+
+    Parameters
+    ----------
+    session : Session
+    """
+
+    asked = Signal()
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._repeating = repeating_of(session)
+        self._computation = computation_of(session)
+        self._make_parts()
+        self._lay_out()
+        self.repeat.clicked.connect(lambda _=False: self.start())
+        self.stop.clicked.connect(lambda _=False: self._computation.cancel())
+        self.more.valueChanged.connect(lambda _: self.show_shown())
+        self.only.toggled.connect(self._show_only)
+
+    def _make_parts(self) -> None:
+        self.sentence = QLabel()
+        self.sentence.setWordWrap(True)  # many cells must not widen the dock
+        self.more = QSpinBox()
+        slim(self.more, 28)
+        self.more.setRange(1, 50)
+        self.more.setValue(USUAL)
+        self.more.setToolTip("How many more times to train, each with another seed.")
+        self.repeat = QPushButton()
+        self.progress = WorkBar("How far the trainings are, and the time left.")
+        self.stop = QPushButton("Cancel")
+        self.stop.setToolTip("Stop; the seeds that are finished are kept.")
+        self.only = QCheckBox("only these")
+        self.only.setToolTip(ONLY)
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        row.addWidget(self.sentence, 1)
+        row.addWidget(self.progress, 4)
+        for part in (self.more, self.repeat, self.stop, self.only):
+            row.addWidget(part)
+        # never all at once, which would widen the dock
+        for part in (self.progress, self.stop, self.only):
+            part.hide()
+
+    def start(self) -> None:
+        """Repeat the run that is shown, by the method that is shown."""
+        opened, run = self._session.current, self._session.shown_run
+        if opened is not None and run is not None:
+            self.asked.emit()
+            self._repeating.start(opened, run, self._session.shown.method, self.more.value())
+
+    def _show_only(self, only: bool) -> None:
+        self._session.shown = replace(self._session.shown, stable_only=only)
+
+    # ------------------------------------------------------------ what is shown
+
+    def show_shown(self) -> None:
+        """Show where the run that is shown stands."""
+        run, painted = self._session.shown_run, shown_map(self._session)
+        if run is None or painted is None:
+            return
+        awaited = self._repeating.awaited(run)
+        repeated = painted.over_seeds is not None
+        self.progress.setVisible(awaited)
+        self.stop.setVisible(awaited and self._repeating.running)
+        self.repeat.setVisible(not awaited)
+        self.more.setVisible(not awaited and not repeated)
+        self.only.setVisible(not awaited and repeated)
+        if awaited:
+            self._show_progress()
+            return
+        self._offer(run, repeated=repeated)
+        if repeated:
+            self._show_result(painted)
+
+    def _show_progress(self) -> None:
+        running = self._repeating.running
+        counted = running and self._computation.progress is not None
+        self.sentence.setText("Training" if counted else self._computation.waits_for.capitalize())
+        self.progress.show_progress(self._computation, running=running, counts=False)
+
+    def _offer(self, run: Run, *, repeated: bool) -> None:
+        more = self.more.value()
+        seconds, ready = seconds_to_repeat(run, more), self._session.worker_ready
+        self.repeat.setText("More" if repeated else f"Repeat{takes(seconds, ready=ready)}")
+        unknown = ", which takes as long as so many trainings"
+        time = unknown if math.isnan(seconds) else f" ({about(seconds)})"
+        self.repeat.setToolTip(HELP.format(more=more, time=time))
+        self.sentence.setText(QUESTION)
+        self.sentence.setToolTip(self.repeat.toolTip())
+
+    def _show_result(self, painted: ScoreMap) -> None:
+        by_seed, shown = painted.over_seeds, self._session.shown
+        assert by_seed is not None
+        stable, known = int(painted.stable(shown.threshold).sum()), int(painted.known.sum())
+        self.sentence.setText(f"{stable} of {known} stable over {len(by_seed.seeds)} seeds")
+        rho = f"{by_seed.agreement(painted.factor):.2f}".replace("-", "−")
+        self.sentence.setToolTip(RESULT.format(rho=rho))
+        self.only.blockSignals(True)
+        self.only.setChecked(shown.stable_only)
+        self.only.blockSignals(False)
