@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch.func import jacrev, vmap
+from torch.nn.functional import gelu
 
 from napari_xcebra.learn.encoder import Encoder, hidden_units, make_encoder
 from napari_xcebra.learn.objective import penalty_directions
@@ -23,8 +24,22 @@ def inputs(encoder, size=1.0, frames=FRAMES):
     return size * torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
+def plain(encoder, x):
+    """The encoder by the layers of torch."""
+    if encoder.window == 1:
+        return encoder(x)
+    x = gelu(encoder.first(x))
+    for layer in encoder.skips:
+        x = x[..., 1:-1] + gelu(layer(x))
+    return encoder.bound * torch.tanh(encoder.last(x[..., 0]) / encoder.bound)
+
+
+def plain_of(encoder):
+    return lambda x: plain(encoder, x)
+
+
 def derivative(encoder, x):
-    return vmap(jacrev(lambda frame: encoder(frame[None])[0]))(x)
+    return vmap(jacrev(lambda frame: plain(encoder, frame[None])[0]))(x)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
@@ -67,7 +82,9 @@ def test_every_frame_of_the_window_reaches_the_embedding(window):
 
 
 @pytest.mark.parametrize(
-    ("window", "cells", "hidden"), [(1, 40, 8), (1, 8, 40), (5, 40, 8)], ids=str
+    ("window", "cells", "hidden"),
+    [(1, 40, 8), (1, 8, 40), (5, 40, 2), (10, 40, 2), (5, 8, 40)],
+    ids=str,
 )
 def test_the_squared_jacobian_is_its_frobenius_norm_whichever_way_it_is_taken(
     window, cells, hidden
@@ -82,9 +99,24 @@ def test_the_squared_jacobian_is_its_frobenius_norm_whichever_way_it_is_taken(
     torch.testing.assert_close(embedding, encoder(x))
 
 
-@pytest.mark.parametrize("window", [1, 5])
-def test_the_gradient_of_the_penalty_is_that_of_the_derivative_squared(window):
-    encoder = an_encoder(window, cells=40, hidden=8)
+@pytest.mark.parametrize("window", WINDOWS)
+def test_the_embedding_is_that_of_the_layers_of_torch_and_so_is_its_gradient(window):
+    encoder = an_encoder(window)
+    x = inputs(encoder).requires_grad_()
+    torch.testing.assert_close(encoder(x), plain(encoder, x))
+    wanted = [x, *encoder.parameters()]
+    found, expected = (
+        torch.autograd.grad(f(x).sin().sum(), wanted) for f in (encoder, plain_of(encoder))
+    )
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+# by the products of the first layer with itself where there are more cells than hidden units
+@pytest.mark.parametrize("cells", [6, 40])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_the_gradient_of_the_penalty_is_that_of_the_derivative_squared(window, cells):
+    encoder = an_encoder(window, cells=cells, hidden=8)
     x, scale = inputs(encoder), torch.ones(LATENTS, dtype=torch.float64)
     weights = [p for p in encoder.parameters() if p.ndim > 1]
     penalty = encoder.embed(x, penalty_directions(FRAMES, scale))[1].mean()

@@ -49,7 +49,10 @@ class FrameData:
         index = torch.as_tensor(frames, device=self.rows.device)
         if self.window == 1:
             return self.rows.index_select(0, index)
-        return self.rows[index[:, None] + self.lags].transpose(1, 2)
+        # lag by lag in memory, which is how convolutions go through it
+        every = (self.lags[:, None] + index).flatten()
+        rows = self.rows.index_select(0, every).view(self.window, len(index), -1)
+        return rows.permute(1, 2, 0)
 
 
 def embedded(

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from napari_xcebra.learn.convolution import convolve, spread, spread_squared
 from napari_xcebra.learn.perceptron import Perceptron
 
 Activations = list[Tensor]
@@ -204,28 +205,58 @@ class WindowEncoder(Encoder):
         _start_small(self.first.weight, second.weight)
 
     def trace(self, x: Tensor) -> tuple[Tensor, Activations]:  # noqa: D102
-        x = self.first(x)
-        activations = [x]
-        x = functional.gelu(x)
-        for layer in self.skips:
-            h = layer(x)
-            activations.append(h)
-            x = x[..., 1:-1] + functional.gelu(h)
-        x = self.last(x[..., 0])
-        activations.append(x)
-        return self._bounded(x), activations
+        h = convolve(_lags_first(x), self.first.weight, self.first.bias)
+        activations = [_lags_last(h)]
+        h = functional.gelu(h)
+        for layer in self._skips:
+            bent = convolve(h, layer.weight, layer.bias)
+            activations.append(_lags_last(bent))
+            h = h[1:-1] + functional.gelu(bent)
+        out = self.last(h[0])
+        return self._bounded(out), [*activations, out]
+
+    def embed(self, x: Tensor, directions: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: D102
+        weight = self.first.weight
+        hidden, cells, kernel = weight.shape
+        rows = 0 if directions is None else directions.shape[0] * directions.shape[1]
+        if cells <= hidden or rows * (self.window - kernel + 1) <= kernel * hidden:
+            return super().embed(x, directions)
+        assert directions is not None
+        embedding, activations = self.trace(x)
+        some = [each[: len(directions)] for each in activations]
+        squared = spread_squared(self._pullback_to_first_layer(directions, some), weight)
+        return embedding, squared.view(directions.shape[:2]).sum(1)
 
     def pullback(self, directions: Tensor, activations: Activations) -> Tensor:  # noqa: D102
-        frames, k, _ = directions.shape
-        v = (directions * self._bound_slope(activations[-1])[:, None]) @ self.last.weight
-        v = v[..., None]
-        for layer, h in zip(reversed(self.skips), reversed(activations[1:-1]), strict=True):
-            through = (v * gelu_slope(h)[:, None]).flatten(0, 1)
-            through = functional.conv_transpose1d(through, cast(nn.Conv1d, layer).weight)
-            v = functional.pad(v, (1, 1)) + through.view(frames, k, *through.shape[1:])
-        v = (v * gelu_slope(activations[0])[:, None]).flatten(0, 1)
-        v = functional.conv_transpose1d(v, self.first.weight)
-        return v.view(frames, k, *v.shape[1:])
+        v = spread(self._pullback_to_first_layer(directions, activations), self.first.weight)
+        return _lags_last(v).unflatten(0, directions.shape[:2])
+
+    def _pullback_to_first_layer(self, directions: Tensor, activations: Activations) -> Tensor:
+        """With respect to the input of the first nonlinearity: (lags, frames × k, units)."""
+        first, *bent, last = activations
+        v = (directions * self._bound_slope(last)[:, None]).flatten(0, 1) @ self.last.weight
+        v = v[None]
+        for layer, h in zip(reversed(self._skips), reversed(bent), strict=True):
+            v = functional.pad(v, (0, 0, 0, 0, 1, 1)) + spread(_bent(v, h), layer.weight)
+        return _bent(v, first)
+
+    @property
+    def _skips(self) -> list[nn.Conv1d]:
+        return [cast(nn.Conv1d, layer) for layer in self.skips]
+
+
+def _lags_first(x: Tensor) -> Tensor:
+    return x.permute(2, 0, 1).contiguous()
+
+
+def _lags_last(h: Tensor) -> Tensor:
+    return h.permute(1, 2, 0)
+
+
+def _bent(v: Tensor, h: Tensor) -> Tensor:
+    """Directions (lags, frames × k, units) times the slopes at (frames, units, lags)."""
+    slope = gelu_slope(_lags_first(h))[:, :, None]
+    return (v.unflatten(1, (len(h), -1)) * slope).flatten(1, 2)
 
 
 def _times(v: Tensor, weight: Tensor) -> Tensor:
