@@ -57,7 +57,7 @@ def fit(arguments: argparse.Namespace) -> None:
 def attribute(arguments: argparse.Namespace) -> None:
     """Score the cells with a fit."""
     out, loaded = output_folder(arguments), loaded_fit(arguments)
-    _attribute(arguments, loaded, recording_from(arguments), out)
+    write_attribution(arguments, loaded, recording_from(arguments), out)
 
 
 def compare(arguments: argparse.Namespace) -> None:
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
     trained = _trained(arguments, recording)
     written = _write_fit(arguments, trained)
     opening_of(arguments).save(output_folder(arguments))  # by which `report` finds it again
-    result = _attribute(arguments, trained, recording, output_folder(arguments), written)
+    result = write_attribution(arguments, trained, recording, output_folder(arguments), written)
     if arguments.seeds > 1:
         from napari_xcebra.cli.repeated import stability
 
@@ -114,7 +114,7 @@ def demo(arguments: argparse.Namespace) -> None:
     written += _write_fit(arguments, trained)
     arguments.method, arguments.aggregate, arguments.frames = METHODS[0], AGGREGATES[0], None
     arguments.significance = False
-    _attribute(arguments, trained, recording, out, written, simulation.truth)
+    write_attribution(arguments, trained, recording, out, written, simulation.truth)
     factors = " ".join(f"--factor {name}={','.join(v)}" for name, v in simulation.factors.items())
     say(
         arguments,
@@ -230,7 +230,7 @@ def _write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
     return [trained.save(out / FIT), out / "learning.png"]
 
 
-def _attribute(
+def write_attribution(
     arguments: argparse.Namespace,
     trained: Fit,
     recording: Recording,
@@ -242,7 +242,7 @@ def _attribute(
     from napari_xcebra.cli.report import factor_table
     from napari_xcebra.figures import painted_field
 
-    result = _scored(arguments, trained, recording)
+    result = scored(arguments, trained, recording)
     tables = [result.to_csv(out / "attribution.csv"), result.to_npz(out / "attribution.npz")]
     painted_field(recording, result, out / "painted.png", truth)
     say(arguments, factor_table(trained, result, truth), "", trained.summary())
@@ -253,7 +253,8 @@ def _attribute(
     return result
 
 
-def _scored(arguments: argparse.Namespace, trained: Fit, recording: Recording) -> Attribution:
+def scored(arguments: argparse.Namespace, trained: Fit, recording: Recording) -> Attribution:
+    """Score the cells, and test them if asked for; Ctrl-C stops."""
     from napari_xcebra import attribution
     from napari_xcebra.cli.progress import attribution_bar, interrupt_as_request
 
@@ -335,6 +336,11 @@ WHAT = {
     "stability.csv": "spread of score and rank of every cell over seeds, and what is stable",
     "dimension.csv": "consistency between seeds for every number of latents",
     "dimension.png": "the same as a picture",
+    "joint": "the encoders of all sessions, in one embedding",
+    "consistency.csv": "R² between the embeddings of each two sessions, beside chance",
+    "consistency.png": "the same as a picture, a matrix a factor",
+    "matched.csv": "score, z and rank of every matched cell in every session",
+    "matched.png": "correlation of the scores between sessions, and the rank of every cell",
     "quality.csv": "error of decoding every variable from the embedding, beside chance",
     "methods.png": "rank correlations of all methods, and the rank of every cell by each",
     "methods.csv": "score and rank of every cell by every method and statistic",

@@ -23,10 +23,13 @@ FACTORS_HELP = (
 )
 
 
-def add_recording_flags(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Flags for what `open_recording` takes."""
+def add_recording_flags(
+    parser: argparse.ArgumentParser, *, required: bool = True, several: bool = False
+) -> None:
+    """Flags for what `open_recording` takes; of several recordings, the paths are `paths`."""
     group = parser.add_argument_group("recording")
-    group.add_argument("path", metavar="PATH", nargs=None if required else "?",
+    number = "+" if several else None if required else "?"
+    group.add_argument("paths" if several else "path", metavar="PATH", nargs=number,
                        help="what suite2p, CaImAn or another extractor wrote, NWB, traces as an "
                        "array, or a recording saved by napari-xcebra")  # fmt: skip
     group.add_argument("--behavior", metavar="FILE", action="append",

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from napari_xcebra.cli import commands, decisions, quality, repeated, reporting, sweeping
+from napari_xcebra.cli import commands, decisions, quality, repeated, reporting, several, sweeping
 from napari_xcebra.cli.flags import (
     FACTORS_HELP,
     FLAGS,
@@ -142,6 +142,15 @@ def make_parser() -> argparse.ArgumentParser:
         if made is attribute:
             add_attribution_flags(made)
         add_output_flags(made)
+
+    joint = command("sessions", several.sessions,
+                    "PATH PATH … | CONFIG --factor NAME=VARIABLES … [--matched FILE] --out DIR",
+                    "train several sessions or animals into one embedding")  # fmt: skip
+    several.add_sessions_flags(joint)
+    carry = command("adapt", several.adapt,
+                    "FIT PATH [--behavior FILE] [--how HOW] --out DIR",
+                    "carry a fit to another day of its cells, or to other cells")  # fmt: skip
+    several.add_adapt_flags(carry)
 
     decoding = command("quality", quality.quality, "FIT PATH [--behavior FILE] [--out DIR]",
                        "decode the variables from the embedding, on held-out data")  # fmt: skip

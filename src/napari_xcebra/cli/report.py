@@ -48,7 +48,7 @@ def factor_table(
     from napari_xcebra.attribution import auroc
 
     header = ["factor", "goodness (nats)", "R²", "verdict"]
-    rows = [[name, *_goodness_words(goodness)] for name, goodness in fit.goodness.items()]
+    rows = [[name, *goodness_words(goodness)] for name, goodness in fit.goodness.items()]
     if attribution is not None:
         header.append("selected")
         for row in rows:
@@ -83,7 +83,8 @@ def agreement_table(comparison: Comparison) -> str:
     return table([f"rank correlation with {title_of(names[0])}", *comparison.factors], rows)
 
 
-def _goodness_words(goodness: Goodness) -> list[str]:
+def goodness_words(goodness: Goodness) -> list[str]:
+    """Goodness with its error, R², and the verdict in a word or two."""
     digits = ".2f" if abs(goodness.goodness) < 1e4 else ".1e"
     nats = f"{goodness.goodness:{digits}} ± {goodness.error:{digits}}"
     return [nats, "–" if np.isnan(goodness.r2) else f"{goodness.r2:.2f}", goodness.strength]

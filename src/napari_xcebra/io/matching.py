@@ -1,0 +1,123 @@
+"""Cells matched across sessions, as other programs write them.
+
+==========  ======================================================================================
+table       a column a session (its name in the header), ids of the recording in a row for each
+            cell, empty or negative where a cell was not found; .csv, .tsv, .parquet
+CellReg     ``cellRegistered….mat``: ``cell_registered_struct.cell_to_index_map``, a row a cell and
+            a column a session, ROIs counted from 1, 0 where there is none
+ROICaT      ``….tracking.results_clusters.json``: ``labels_bySession``, for each session the
+            cluster of each ROI, −1 for none
+==========  ======================================================================================
+
+ROICaT's own pickles and richfiles can run code when they are opened, and are not.
+"""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from napari_xcebra.io.matlab.reading import is_mat, read_mat
+from napari_xcebra.io.tables import read_table
+from napari_xcebra.matching import MISSING, Matching
+from napari_xcebra.recording import InputError
+
+MOST = 512 * 2**20
+"""Bytes of a JSON file."""
+
+
+def read_matching(path: str | PathLike[str]) -> Matching:
+    """Which cells of several sessions are the same, from a table, CellReg or ROICaT.
+
+    Sessions of a table are named by its header; those of the others are called "1", "2" and so on,
+    in the order they were given to that program.
+    """
+    path = Path(path)
+    if path.is_dir() or path.suffix.lower() in (".pkl", ".pickle", ".richfile", ".zip"):
+        raise InputError(
+            f"{path} is not read: files of this kind may run code when they are opened. ROICaT "
+            "writes ….tracking.results_clusters.json beside it; name that file."
+        )
+    if not path.exists():
+        raise InputError(f"{path} does not exist.")
+    if path.suffix.lower() == ".json":
+        return _roicat(path)
+    if is_mat(path):
+        return _cellreg(path)
+    return _table(path)
+
+
+def _table(path: Path) -> Matching:
+    table = read_table(path)
+    wrong = [str(name) for name, values in table.items() if values.dtype.kind not in "biuf"]
+    if wrong:
+        raise InputError(
+            f"{path} has text in column {wrong[0]!r}: ids of cells are needed, one column a "
+            "session, empty where a cell was not found."
+        )
+    values = table.to_numpy(np.float64)
+    ids = np.where(np.isnan(values) | (values < 0), MISSING, np.nan_to_num(values))
+    if not np.array_equal(ids, np.round(ids)):
+        raise InputError(f"{path} has numbers that are not whole: ids of cells are needed.")
+    return Matching(tuple(map(str, table.columns)), ids.astype(np.int64), source=str(path))
+
+
+def _cellreg(path: Path) -> Matching:
+    arrays = {name: array for name, array in read_mat(path).items() if array.ndim == 2}
+    maps = [array for name, array in arrays.items() if name.endswith("cell_to_index_map")]
+    if not maps:
+        raise InputError(
+            f"{path} has no cell_to_index_map: CellReg writes it to cellRegistered….mat."
+        )
+    return _of_positions(np.asarray(maps[0], np.int64) - 1, path)
+
+
+def _roicat(path: Path) -> Matching:
+    sessions = _labels_by_session(path)
+    clusters = sorted({label for labels in sessions for label in labels if label != MISSING})
+    row = {label: number for number, label in enumerate(clusters)}
+    ids = np.full((len(clusters), len(sessions)), MISSING, np.int64)
+    for column, labels in enumerate(sessions):
+        for position, label in enumerate(labels):
+            if label == MISSING:
+                continue
+            if ids[row[label], column] != MISSING:
+                raise InputError(
+                    f"{path} has cluster {label} twice in session {column + 1}: a cell can be "
+                    "matched once only."
+                )
+            ids[row[label], column] = position
+    return _of_positions(ids, path)
+
+
+def _labels_by_session(path: Path) -> list[list[int]]:
+    if path.stat().st_size > MOST:
+        raise InputError(f"{path} is larger than {MOST // 2**20} MB: it is not a list of labels.")
+    try:
+        about: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as JSON ({error}).") from error
+    if isinstance(about, dict) and "clusters" in about:
+        about = about["clusters"]
+    sessions = about.get("labels_bySession") if isinstance(about, dict) else None
+    whole = isinstance(sessions, list) and all(
+        isinstance(labels, list)
+        and all(isinstance(label, int) and not isinstance(label, bool) for label in labels)
+        for labels in sessions
+    )
+    if not whole:
+        raise InputError(
+            f"{path} has no labels_bySession with whole numbers for each session: ROICaT writes it "
+            "to ….tracking.results_clusters.json."
+        )
+    assert isinstance(sessions, list)
+    return sessions
+
+
+def _of_positions(ids: np.ndarray, path: Path) -> Matching:
+    sessions = tuple(str(number + 1) for number in range(ids.shape[1]))
+    return Matching(sessions, np.where(ids < 0, MISSING, ids), positions=True, source=str(path))
