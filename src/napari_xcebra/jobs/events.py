@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 NAN = float("nan")
-Unit = Literal["step", "frame", "cell"]
+Unit = Literal["step", "frame", "cell", "run"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Advanced:
     ----------
     done, total : int
         Steps of a training run, frames, or cells.
-    unit : {"step", "frame", "cell"}
+    unit : {"step", "frame", "cell", "run"}
     seconds_left : float
         At the pace so far; NaN while that is not known.
     phase : {"settling", "raising λ", "holding"} or ""

@@ -106,12 +106,19 @@ class Session:
         """Whether that process has started, so that work begins at once."""
         return "worker" in self.__dict__ and self.worker.ready
 
+    @cached_property
+    def second_worker(self) -> Worker:
+        """The process for what takes long, and which nothing else is to wait for."""
+        from napari_xcebra.jobs import Worker
+
+        return Worker()
+
     def close(self) -> None:
-        """End the background process; what it still says is not heard any more."""
+        """End the background processes; what they still say is not heard any more."""
         self.closed = True
-        if "worker" in self.__dict__:
-            self.worker.close()
-            del self.__dict__["worker"]
+        for name in ("worker", "second_worker"):
+            if name in self.__dict__:
+                self.__dict__.pop(name).close()
 
     # ------------------------------------------------------------ recordings
 

@@ -32,6 +32,7 @@ from napari_xcebra.widgets.plot_style import style_of
 from napari_xcebra.widgets.run_list import RunList, best_factor
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.sweep_window import SweepButton
 from napari_xcebra.widgets.trainer import trainer_of
 from napari_xcebra.widgets.work_bar import duration
 from napari_xcebra.widgets.workspace import open_dock
@@ -64,6 +65,9 @@ class TrainDock(QWidget):
         self.train_button = QPushButton("Train")
         self.cancel_button = QPushButton("Cancel")
         self.cancel_button.setToolTip("Stop; what was learned so far is kept if it can be.")
+        self.sweep_button = SweepButton(
+            self.session, lambda: (self.factors.factors, self.form.value)
+        )
         self.progress = QProgressBar()
         self.progress.setToolTip("Steps done, what λ does, and the time left.")
         self.device = DeviceLabel(self.session)
@@ -106,6 +110,7 @@ class TrainDock(QWidget):
         buttons.addWidget(self.name, 1)
         buttons.addWidget(self.train_button)
         buttons.addWidget(self.cancel_button)
+        buttons.addWidget(self.sweep_button)
         column.addLayout(buttons)
         column.addWidget(self.progress)
         column.addWidget(self.device)

@@ -1,0 +1,198 @@
+"""Many runs: several seeds as one batched model, beside one after the other; and several processes.
+
+Batched: the encoders of all seeds are stacked (`torch.func.stack_module_state`) and trained together
+under `torch.vmap`, or by batched products written out (`torch.baddbmm`), with the same batch size,
+losses and penalty as a run of its own. A step of the shipped training is the opponent; the same plain
+step for one seed tells what batching itself gives. Processor time, one thread.
+
+    python benchmarks/batched.py [--steps 40] [--pool]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from report import header, row
+from torch import Tensor, nn
+
+from napari_xcebra.jobs.pool import ProcessPool
+from napari_xcebra.learn import FitSettings
+from napari_xcebra.learn.encoder import Encoder, FrameEncoder, gelu_slope, make_encoder
+from napari_xcebra.learn.training import Training
+from napari_xcebra.simulate import box
+from napari_xcebra.sweeps import Sweep
+from napari_xcebra.sweeps.member import lean, run_member
+
+SIZES = ((40, 128), (100, 512), (400, 512))
+"""Cells and batch size."""
+PENALTY = 64
+LATENTS = 3
+GROUPS = 3
+"""References, positives by label, positives in time."""
+
+
+class Step(nn.Module):
+    """One loss, of one encoder, in plain operations."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, x: Tensor, directions: Tensor) -> Tensor:
+        embedding, activations = self.encoder.trace(x)
+        some = [each[: len(directions)] for each in activations]
+        penalty = self.encoder.pullback(directions, some).square().sum((1, 2)).mean()
+        return contrasted(embedding) + 0.05 * penalty
+
+
+def contrasted(embedding: Tensor) -> Tensor:
+    """InfoNCE of the behaviour part and of time: (…, frames, latents) to (…)."""
+    reference, label, in_time = embedding.chunk(GROUPS, dim=-2)
+    total: Any = 0.0
+    for own, positive in ((slice(0, 2), label), (slice(0, LATENTS), in_time)):
+        a, b = reference[..., own], positive[..., own]
+        square = a.square().sum(-1)
+        negative = 2 * a @ a.transpose(-1, -2) - square[..., None] - square[..., None, :]
+        pair = -(a - b).square().sum(-1)
+        uniform = torch.logaddexp(torch.logsumexp(negative, -1), pair)
+        total = total + (uniform - pair).mean(-1)
+    return total
+
+
+def written_out(weights: list[Tensor], biases: list[Tensor], x: Tensor, v: Tensor) -> Tensor:
+    """The same losses of all seeds in batched products; weights (seeds, outputs, inputs)."""
+    h, slopes = x, []
+    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+        h = torch.baddbmm(bias[:, None], h, weight.transpose(1, 2))
+        slopes.append(gelu_slope(h[:, :PENALTY]))
+        h = nn.functional.gelu(h)
+    h = torch.baddbmm(biases[-1][:, None], h, weights[-1].transpose(1, 2))
+    slope = 1 - torch.tanh(h[:, :PENALTY] / 20) ** 2
+    v = (v * slope[:, :, None]).flatten(1, 2)
+    for weight, own in zip(weights[:0:-1], reversed(slopes), strict=True):
+        v = torch.bmm(v, weight).unflatten(1, (PENALTY, -1)) * own[:, :, None]
+        v = v.flatten(1, 2)
+    pulled = torch.bmm(v, weights[0]).unflatten(1, (PENALTY, -1))
+    return contrasted(20 * torch.tanh(h / 20)) + 0.05 * pulled.square().sum((2, 3)).mean(1)
+
+
+def timed(step: Callable[[], object], steps: int) -> float:
+    """Median processor time of a step, in ms, over five stretches."""
+    for _ in range(5):
+        step()
+    taken = []
+    for _ in range(5):
+        began = time.process_time()
+        for _ in range(steps // 5):
+            step()
+        taken.append((time.process_time() - began) / (steps // 5) * 1e3)
+    return statistics.median(taken)
+
+
+def shipped(cells: int, batch: int, steps: int) -> float:
+    made = box(frames=5000, cells=(cells // 2, cells - cells // 2))
+    settings = FitSettings(
+        steps=100_000, batch_size=batch, lambda_=0.05, settle=0, ramp=0, smoothing=0, warm_up=0,
+        penalty_batch=PENALTY, penalty="exact",
+    )  # fmt: skip
+    training = Training(made.recording, made.factors, settings)
+    assert training.parts[-1].stop == LATENTS
+    training.step = 1  # λ is there from the second step on
+
+    def step() -> None:
+        training._train_step()
+        training.step += 1
+
+    return timed(step, steps)
+
+
+def by_vmap(cells: int, batch: int, seeds: int, steps: int) -> float:
+    encoders = [Step(make_encoder(cells, LATENTS, bound=20.0)) for _ in range(seeds)]
+    parameters, buffers = torch.func.stack_module_state(encoders)
+    x, v = inputs(seeds, cells, batch)
+    optimizer = torch.optim.Adam(list(parameters.values()), lr=0.003, fused=True)
+
+    def loss(p: dict[str, Tensor], b: dict[str, Tensor], x: Tensor, v: Tensor) -> Tensor:
+        return torch.func.functional_call(encoders[0], (p, b), (x, v))
+
+    together = torch.vmap(loss)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        together(parameters, buffers, x, v).sum().backward()
+        optimizer.step()
+
+    return timed(step, steps)
+
+
+def by_products(cells: int, batch: int, seeds: int, steps: int) -> float:
+    encoders = [make_encoder(cells, LATENTS, bound=20.0) for _ in range(seeds)]
+    layers = [[layer for layer in e.layers] for e in encoders if isinstance(e, FrameEncoder)]
+    weights = [nn.Parameter(torch.stack([layer.weight for layer in own]).detach())
+               for own in zip(*layers, strict=True)]  # fmt: skip
+    biases = [nn.Parameter(torch.stack([layer.bias for layer in own]).detach())
+              for own in zip(*layers, strict=True)]  # fmt: skip
+    x, v = inputs(seeds, cells, batch)
+    optimizer = torch.optim.Adam([*weights, *biases], lr=0.003, fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        written_out(weights, biases, x, v).sum().backward()
+        optimizer.step()
+
+    return timed(step, steps)
+
+
+def inputs(seeds: int, cells: int, batch: int) -> tuple[Tensor, Tensor]:
+    x = torch.randn(seeds, GROUPS * batch, cells)
+    return x, torch.eye(LATENTS).expand(seeds, PENALTY, LATENTS, LATENTS)
+
+
+def pool_speed_up(processes: tuple[int, ...] = (1, 2)) -> None:
+    """Wall-clock time of eight runs through the pool, once its processes are up."""
+    made = box(frames=10_000)
+    sweep = Sweep(
+        {"box": made.recording},
+        made.factors,
+        FitSettings(steps=300, lambda_=0.05),
+        grid={"seed": list(range(8))},
+    )
+    recording, taken = lean(sweep.recordings["box"]), {}
+    for count in processes:
+        with ProcessPool(count) as pool:
+            short = Sweep({"box": made.recording}, made.factors, FitSettings(steps=2)).members[0]
+            list(pool.map(run_member, [recording] * count, [short] * count))
+            began = time.perf_counter()
+            list(pool.map(run_member, [recording] * 8, sweep.members))
+            taken[count] = time.perf_counter() - began
+    print("\n" + row("processes", "8 runs (s)", "speed-up"))
+    print(row("---", "---", "---"))
+    for count, seconds in taken.items():
+        print(row(str(count), f"{seconds:.1f}", f"{taken[processes[0]] / seconds:.2f}"), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--pool", action="store_true", help="measure the pool as well")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    print(header("Many runs"))
+    print(row("cells", "batch", "seeds", "shipped", "plain, vmap", "plain, products", "gain"))
+    print(row(*["---"] * 7))
+    for cells, batch in SIZES:
+        alone = shipped(cells, batch, arguments.steps)
+        for seeds in (1, 4, 8):
+            steps = max(10, arguments.steps // seeds)
+            each = [f(cells, batch, seeds, steps) / seeds for f in (by_vmap, by_products)]
+            print(row(
+                str(cells), str(batch), str(seeds), f"{alone:.2f}",
+                *(f"{ms:.2f}" for ms in each), f"{alone / min(each):.2f}",
+            ), flush=True)  # fmt: skip
+    if arguments.pool:
+        pool_speed_up()

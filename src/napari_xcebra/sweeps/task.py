@@ -1,0 +1,78 @@
+"""A sweep as a task for the background process of a window."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from napari_xcebra.jobs.events import Advanced
+from napari_xcebra.jobs.tasks import FitTask, Report
+from napari_xcebra.sweeps.plan import Sweep
+from napari_xcebra.sweeps.running import SweepProgress, run_sweep
+
+PARTS = 1000
+"""Into which the work is cut for a progress bar."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to run.
+
+    Parameters
+    ----------
+    processes : int
+        On this computer; 0 takes as many as cores and memory allow.
+    address : str
+        Of a Dask scheduler; empty for this computer.
+    """
+
+    processes: int = 0
+    address: str = ""
+
+    def executor(self, sweep: Sweep) -> Executor:
+        """What runs the members there."""
+        if self.address:
+            from napari_xcebra.jobs.cluster import Cluster
+
+            return Cluster(self.address)
+        from napari_xcebra.jobs.capacity import room_for
+        from napari_xcebra.jobs.pool import ProcessPool
+
+        settings = sweep.settings
+        processes = self.processes or room_for(
+            sweep.recordings.values(), device=settings.device, threads=settings.threads
+        )
+        return ProcessPool(min(processes, len(sweep.members)))
+
+
+@dataclass(frozen=True, eq=False)
+class SweepTask:
+    """Run a sweep, as `run_sweep` does; the result is its folder.
+
+    The process that runs it has children of its own, or talks to a cluster: what they suffer does
+    not reach the window.
+    """
+
+    doing: ClassVar[str] = "The sweep"
+    sparing: ClassVar[str] = f"run fewer processes, {FitTask.sparing}"
+
+    sweep: Sweep
+    folder: Path
+    place: Place = Place()
+
+    def run(self, report: Report) -> Path:
+        """Run it; what is finished when it is stopped is kept."""
+
+        def tell(at: SweepProgress) -> None:
+            failed = f", {at.failed} failed" if at.failed else ""
+            words = f"{at.finished} of {at.total} runs{failed}"
+            report(Advanced(int(PARTS * at.share), PARTS, "run", at.seconds_left, words))
+
+        executor = self.place.executor(self.sweep)
+        try:
+            run_sweep(self.sweep, self.folder, executor, on_progress=tell, stop=report.stop)
+        finally:
+            executor.shutdown(cancel_futures=True)
+        return self.folder

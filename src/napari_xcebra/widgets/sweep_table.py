@@ -1,0 +1,128 @@
+"""The summary of a sweep: a row a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtGui import QColor
+from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
+
+from napari_xcebra.sweeps.plan import knob_name
+from napari_xcebra.widgets.notice import EDGES
+
+_KNOBS = {"lambda": "lambda_", "shift_s": "shift"}
+_LAST = {
+    "lambda found": ("λ found", "λ that the run ended with, given or found."),
+    "seconds": ("seconds", "What the run took."),
+    "failure": ("failure", "Why it failed."),
+}
+COLORS = {"clear": EDGES["good"], "weak": EDGES["warning"], "failed": EDGES["problem"]}
+
+
+@dataclass(frozen=True)
+class Column:
+    """Title, help, and the text and colour of each cell."""
+
+    title: str
+    help: str
+    cells: list[tuple[str, str]]
+
+
+class SweepTable(QTableWidget):
+    """What was varied, the status, and goodness and verdict of every factor."""
+
+    opened = Signal(str)
+    """Id of the run that was double-clicked."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 0)
+        self.setToolTip("Double-click a finished run to look at it in the window.")
+        self.verticalHeader().hide()
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._ids: list[str] = []
+        self._finished: list[bool] = []
+        self.itemDoubleClicked.connect(lambda item: self._open(item.row()))
+
+    @property
+    def selected(self) -> str:
+        """Id of the selected run, if it is finished; else empty."""
+        row = self.currentRow()
+        return self._ids[row] if 0 <= row < len(self._ids) and self._finished[row] else ""
+
+    def show_summary(self, summary: pd.DataFrame) -> None:
+        """Show the table of `SweepFolder.summary`."""
+        selected = self.selected
+        self._ids = [str(each) for each in summary["id"]]
+        self._finished = [status == "finished" for status in summary["status"]]
+        columns = _columns(summary)
+        self.setColumnCount(len(columns))
+        self.setHorizontalHeaderLabels([column.title for column in columns])
+        self.setRowCount(len(summary))
+        for place, column in enumerate(columns):
+            self.horizontalHeaderItem(place).setToolTip(column.help)
+            for row, (text, color) in enumerate(column.cells):
+                self.setItem(row, place, _item(text, color))
+        if selected in self._ids:
+            self.selectRow(self._ids.index(selected))
+
+    def _open(self, row: int) -> None:
+        if self._finished[row]:
+            self.opened.emit(self._ids[row])
+
+
+def _columns(summary: pd.DataFrame) -> list[Column]:
+    names = [str(name) for name in summary]
+    before = names[1 : names.index("status")]
+    varied = [name for name in before if summary[name].nunique() > 1] or ["recording"]
+    columns = [
+        _plain(summary, name, knob_name(_KNOBS.get(name, name)), "What tells the runs apart.")
+        for name in varied
+    ]
+    status = [(str(value), COLORS.get(str(value), "")) for value in summary["status"]]
+    columns.append(Column("status", "What failed is tried again at the next start.", status))
+    for factor in (name.removeprefix("verdict ") for name in names if name.startswith("verdict ")):
+        columns.append(_verdicts(summary, factor))
+        if f"auroc {factor}" in names:
+            help = "How well the scores find the cells that are known to carry it."
+            columns.append(_plain(summary, f"auroc {factor}", f"auROC of {factor}", help))
+    for name, (title, help) in _LAST.items():
+        if name in names:
+            columns.append(_plain(summary, name, title, help))
+    return columns
+
+
+def _plain(summary: pd.DataFrame, name: str, title: str, help: str) -> Column:
+    return Column(title, help, [(_text(value), "") for value in summary[name]])
+
+
+def _verdicts(summary: pd.DataFrame, factor: str) -> Column:
+    """Goodness and verdict of a factor; empty where a run has none yet."""
+    cells = []
+    found = zip(summary[f"goodness {factor}"], summary[f"verdict {factor}"], strict=True)
+    for goodness, verdict in found:
+        known = isinstance(verdict, str)
+        text = f"{goodness:.2f} nats, {verdict}" if known else ""
+        cells.append((text, COLORS.get(str(verdict), "")))
+    help = f"Goodness of {factor} on held-out blocks above chance, and the verdict."
+    return Column(factor, help, cells)
+
+
+def _item(text: str, color: str) -> QTableWidgetItem:
+    item = QTableWidgetItem(text)
+    item.setToolTip(text)
+    if color:
+        item.setForeground(QColor(color))
+    item.setTextAlignment(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
+    return item
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if pd.isna(value) else f"{value:.3g}"
+    return "" if value is None else str(value)

@@ -1,0 +1,84 @@
+"""A sweep that is under way; it goes on when its window is closed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from psygnal import Signal
+
+from napari_xcebra.jobs import Advanced, Cancelled, Failed, Finished, Job
+from napari_xcebra.sweeps.task import Place, SweepTask
+from napari_xcebra.widgets.background import listen
+from napari_xcebra.widgets.per_session import OfSession, one_per_session
+
+if TYPE_CHECKING:
+    from napari_xcebra.jobs import Event
+    from napari_xcebra.sweeps import Sweep
+    from napari_xcebra.widgets.session import Session
+
+GRACE = 10.0
+"""Seconds in which a sweep that is stopped writes what it has."""
+
+
+class Sweeper(OfSession):
+    """Runs one sweep at a time, in a process of its own: training and maps need not wait.
+
+    Parameters
+    ----------
+    session : Session
+    """
+
+    changed = Signal()
+    """It began, advanced or ended."""
+    said = Signal(str, str, str)
+    """A sentence for a notice, its tone, and details."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._job: Job | None = None
+        self.stopping = False
+        self.progress: Advanced | None = None
+        self.folder: Path | None = None
+        """Where the last sweep was written."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a sweep runs."""
+        return self._job is not None
+
+    def start(self, sweep: Sweep, folder: Path, place: Place) -> Job | None:
+        """Run a sweep; None if one is under way."""
+        if self.busy:
+            return None
+        self.folder, self.progress, self.stopping = folder, None, False
+        self._job = job = self.session.second_worker.submit(SweepTask(sweep, folder, place))
+        listen(job.events(), self._on, session=self.session)
+        self.changed.emit()
+        return job
+
+    def cancel(self) -> None:
+        """Stop; what is finished is kept."""
+        if self._job is not None:
+            self.stopping = True
+            self._job.cancel(GRACE)
+            self.changed.emit()
+
+    def _on(self, event: Event) -> None:
+        if isinstance(event, Advanced):
+            self.progress = event
+        elif isinstance(event, Finished | Cancelled | Failed):
+            self._job = None
+        self.changed.emit()
+        if isinstance(event, Failed):
+            self.said.emit(event.sentence, "problem", event.details)
+        elif isinstance(event, Finished) and self.progress is not None:
+            self.said.emit(f"{self.progress.phase} are finished.", "good", "")
+        elif isinstance(event, Cancelled):
+            self.said.emit(
+                "Stopped. What is finished is kept; Start goes on with the rest.", "plain", ""
+            )
+
+
+sweeper_of = one_per_session(Sweeper)
+"""The sweeper of a session."""
