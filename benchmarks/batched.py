@@ -1,11 +1,11 @@
-"""Many runs: several seeds as one batched model, beside one after the other; and several processes.
+"""Many runs: several seeds as one batched model, beside one after the other; several processes.
 
-Batched: the encoders of all seeds are stacked (`torch.func.stack_module_state`) and trained together
-under `torch.vmap`, or by batched products written out (`torch.baddbmm`), with the same batch size,
-losses and penalty as a run of its own. A step of the shipped training is the opponent; the same plain
-step for one seed tells what batching itself gives. Processor time, one thread.
+Batched: the encoders of all seeds are stacked (`torch.func.stack_module_state`) and trained
+together under `torch.vmap`, or by batched products written out (`torch.baddbmm`), with the same
+batch size, losses and penalty as a run of its own. A step of the shipped training is the opponent;
+the same plain step for one seed tells what batching itself gives. Processor time, one thread.
 
-    python benchmarks/batched.py [--steps 40] [--pool]
+    python benchmarks/batched.py [--steps 40] [--sizes 40x128 100x512 400x512] [--pool]
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from napari_xcebra.simulate import box
 from napari_xcebra.sweeps import Sweep
 from napari_xcebra.sweeps.member import lean, run_member
 
-SIZES = ((40, 128), (100, 512), (400, 512))
+SIZES = ("40x128", "100x512", "400x512")
 """Cells and batch size."""
 PENALTY = 64
 LATENTS = 3
@@ -179,13 +179,14 @@ def pool_speed_up(processes: tuple[int, ...] = (1, 2)) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--sizes", nargs="*", default=SIZES, help="cells x batch size")
     parser.add_argument("--pool", action="store_true", help="measure the pool as well")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print(header("Many runs"))
     print(row("cells", "batch", "seeds", "shipped", "plain, vmap", "plain, products", "gain"))
     print(row(*["---"] * 7))
-    for cells, batch in SIZES:
+    for cells, batch in (map(int, size.split("x")) for size in arguments.sizes):
         alone = shipped(cells, batch, arguments.steps)
         for seeds in (1, 4, 8):
             steps = max(10, arguments.steps // seeds)

@@ -1,5 +1,6 @@
 """A sweep is a value, and its members are known by what they are made of."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from napari_xcebra.recording import InputError, Variable
 from napari_xcebra.sweeps import Member, Sweep
 from napari_xcebra.sweeps.member import shifted
+from napari_xcebra.sweeps.plan import plain as plain_value
 
 
 def ids(sweep):
@@ -71,6 +73,14 @@ def test_an_id_depends_on_everything_that_the_result_depends_on(simulation, quic
     assert len(set(changed)) == len(changed)
     idle = recording.with_behavior(Variable("not asked for", np.arange(recording.n_frames)))
     assert first_id(idle) == first_id()
+
+
+def test_numbers_of_numpy_are_numbers(simulation, quick, two_seeds):
+    sweep = replace(two_seeds, grid={"seed": np.arange(2)}, latents={"z2": np.array([2])})
+    plain = replace(two_seeds, latents={"z2": [2]})
+    assert ids(sweep) == ids(plain)
+    one, other = (json.dumps(each.as_dict(), default=plain_value) for each in (sweep, plain))
+    assert one == other
 
 
 def test_a_member_survives_a_file(two_seeds):

@@ -23,7 +23,7 @@ from napari_xcebra.curation.lock import lock
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import read_description, whole
 from napari_xcebra.runs import Run, now
-from napari_xcebra.sweeps.plan import Member, Sweep
+from napari_xcebra.sweeps.plan import Member, Sweep, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,7 +115,7 @@ class SweepFolder:
                 "seconds": result.seconds,
                 "host": result.host,
                 "steps": result.fit.steps,
-                "lambda": _plain(result.fit.lambda_),
+                "lambda": _known(result.fit.lambda_),
                 "goodness": {name: each.as_dict() for name, each in goodness.items()},
                 "strength": {name: each.strength for name, each in goodness.items()},
                 "verdicts": {name: each.verdict for name, each in goodness.items()},
@@ -177,11 +177,11 @@ def _aurocs(result: MemberResult, truth: Mapping[str, np.ndarray]) -> dict[str, 
     return found
 
 
-def _plain(value: float) -> float | None:
+def _known(value: float) -> float | None:
     """JSON has no NaN."""
     return None if np.isnan(value) else value
 
 
 def _write(path: Path, about: Mapping[str, Any]) -> None:
     with whole(path) as file:
-        file.write_text(json.dumps(about, indent=1), encoding="utf-8")
+        file.write_text(json.dumps(about, indent=1, default=plain), encoding="utf-8")

@@ -244,6 +244,11 @@ def knob_name(name: str) -> str:
     return {"lambda_": "λ", "shift": "shift (s)"}.get(name, name.replace("_", " "))
 
 
+def plain(value: Any) -> Any:
+    """What JSON can hold in place of numbers and sequences of numpy."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else list(value)
+
+
 def _check_shift(shift: float, recording: Recording, name: str) -> None:
     seconds = recording.n_frames / recording.rate
     if not -seconds < shift < seconds:
@@ -254,5 +259,5 @@ def _check_shift(shift: float, recording: Recording, name: str) -> None:
 
 
 def _digest(made_of: Mapping[str, Any]) -> str:
-    text = json.dumps(made_of, sort_keys=True, default=list)
+    text = json.dumps(made_of, sort_keys=True, default=plain)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
