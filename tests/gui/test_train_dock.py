@@ -12,6 +12,7 @@ from scored import scored_recording, scored_run
 
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
+from napari_xcebra.widgets.score_map import shown_map
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.train_dock import TrainDock
@@ -47,13 +48,18 @@ def wait_idle(dock, qtbot, timeout=60_000):
     qtbot.waitUntil(lambda: not dock.busy, timeout=timeout)
 
 
+def wait_painted(session, qtbot):
+    """Until the first map of a trained run is shown, not one that is provisional."""
+    qtbot.waitUntil(lambda: shown_map(session) is not None, timeout=60_000)
+
+
 def test_a_run_is_trained_scored_and_shown(dock, qtbot):
     set_(dock, **QUICK)
     qtbot.mouseClick(dock.train_button, Qt.MouseButton.LeftButton)
     assert dock.busy
     assert not dock.train_button.isEnabled()
     assert "being trained" in dock.train_button.toolTip()
-    qtbot.waitUntil(lambda: dock.session.shown.run != "", timeout=60_000)
+    wait_painted(dock.session, qtbot)
     (run,) = dock.session.runs
     assert run.complete
     assert set(run.factors) == {"position", "direction", "speed"}
@@ -169,7 +175,7 @@ def test_training_goes_on_when_the_dock_is_closed_and_shows_in_the_next(dock, qt
     viewer.window.add_dock_widget(again, name="Train again")
     assert again.busy
     assert "of 300" in again.progress.format()
-    qtbot.waitUntil(lambda: session.shown.run != "", timeout=60_000)
+    wait_painted(session, qtbot)
     assert session.runs[0].complete
     assert "nats" in again.notice.text
 
@@ -206,7 +212,7 @@ def test_a_variable_that_means_nothing_is_called_at_chance(dock, qtbot, recordin
     dock.session.show(noise)
     set_(dock, **QUICK)
     dock.train()
-    qtbot.waitUntil(lambda: dock.session.shown.run != "", timeout=60_000)
+    wait_painted(dock.session, qtbot)
     assert "noise is at chance" in dock.notice.text
     assert dock.session.attribution.at_chance("noise")
 
@@ -214,7 +220,7 @@ def test_a_variable_that_means_nothing_is_called_at_chance(dock, qtbot, recordin
 def test_a_run_is_renamed_saved_deleted_and_loaded_again(dock, qtbot, tmp_path):
     set_(dock, **QUICK)
     dock.train()
-    qtbot.waitUntil(lambda: dock.session.shown.run != "", timeout=60_000)
+    wait_painted(dock.session, qtbot)
     dock.runs._table.item(0, 0).setText("my run")
     assert dock.session.runs[0].name == "my run"
     assert dock.session.shown.run == "my run"

@@ -22,6 +22,7 @@ from napari_xcebra.jobs import (
     FitTask,
     OverTimeTask,
     SignificanceTask,
+    Sketched,
     Started,
     Worker,
     sending,
@@ -87,6 +88,17 @@ def test_progress_says_where_training_stands(worker, simulation, quick):
     assert last.penalty > 0
     assert last.seconds_left == 0
     assert [report.done for report in reports] == sorted({report.done for report in reports})
+
+
+def test_a_map_is_shown_before_training_is_through(worker, simulation, quick):
+    task = FitTask(simulation.recording, simulation.factors, quick, live="conditional-encoding")
+    events = list(worker.submit(task).events())
+    sketch = next(event for event in events if isinstance(event, Sketched))
+    assert events.index(sketch) < len(events) - 1
+    assert (sketch.done, sketch.total) == (10, 40)
+    assert sketch.attribution.method == "conditional-encoding"
+    assert np.isfinite(sketch.attribution.score("z2")).all()
+    assert events[-1].result.steps == 40
 
 
 def test_an_attribution_is_the_same_and_belongs_to_this_process(worker, recording, trained):

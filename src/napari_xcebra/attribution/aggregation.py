@@ -87,7 +87,8 @@ def attribute(
     own: dict[str, Any]
     if method in FACTOR_METHODS:
         watch = Watch(len(stream.frames), on_progress, stop)
-        scores, notes = FACTOR_METHODS[method](stream, watch)
+        with limited_threads(fit.settings.threads):
+            scores, notes = FACTOR_METHODS[method](stream, watch)
         own = {"factor_scores": spread_out(scores, fit, recording), "latent_scores": None}
         aggregate = "mean"
     else:

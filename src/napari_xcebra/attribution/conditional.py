@@ -15,6 +15,7 @@ import numpy as np
 
 from napari_xcebra.attribution.block_ridge import BlockSums, held_out_r2
 from napari_xcebra.attribution.hidden_state import (
+    GROUPS,
     SharedPart,
     cell_groups,
     latents_without,
@@ -39,6 +40,28 @@ GUARD = 1.0
 CHUNK_FRAMES = 4096
 PASS = 0.25
 """Share of the work of one pass: for the decay, the latents, and twice for sums."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is spent on an encoding.
+
+    Parameters
+    ----------
+    blocks : int
+        Stretches of time, each predicted from the others.
+    groups : int
+        Groups of cells, each scored beside latents of the other cells.
+    predictors : Predictors, optional
+        Those of an encoding of the same factors, whose decay need not be found again.
+    """
+
+    blocks: int = BLOCKS
+    groups: int = GROUPS
+    predictors: Predictors | None = None
+
+
+THOROUGH = Effort()
 
 
 @dataclass(frozen=True)
@@ -155,31 +178,39 @@ def conditional_encoding(stream: Stream, watch: Watch) -> tuple[np.ndarray, tupl
     notes : tuple of str
     """
     encoding = make_encoding(stream, watch)
+    scores = scores_of(encoding, watch)
+    watch.finish()
+    return scores, (_note(encoding),)
+
+
+def scores_of(encoding: Encoding, watch: Watch) -> np.ndarray:
+    """Held-out share of variance that each factor alone explains: (factors, cells in use)."""
     sums = encoding.sums(encoding.rows, watch)
-    parts = stream.fit.parts
-    scores = np.empty((len(parts), len(stream.fit.inputs.cell_ids)))
+    parts = encoding.stream.fit.parts
+    scores = np.empty((len(parts), len(encoding.stream.fit.inputs.cell_ids)))
     for row, part in zip(scores, parts, strict=True):
         others, own = encoding.compared(part.name)
         for of_group, cells in zip(sums, encoding.groups, strict=True):
             everything = held_out_r2(of_group.of(np.r_[others, own]))
             # where the others predict worse than the mean, the mean is what is to be beaten
             row[cells] = everything - np.maximum(held_out_r2(of_group.of(others)), 0)
-    watch.finish()
-    return scores, (_note(encoding),)
+        watch.advance(0)  # it may be asked to stop
+    return scores
 
 
-def make_encoding(stream: Stream, watch: Watch) -> Encoding:
+def make_encoding(stream: Stream, watch: Watch, effort: Effort = THOROUGH) -> Encoding:
     """Predictors, blocks and latents for a fit and the frames of a recording."""
     fit, recording = stream.fit, stream.recording
-    predictors = Predictors.of(recording, fit.parts)
+    predictors = effort.predictors or Predictors.of(recording, fit.parts)
     stream = replace(stream, frames=_with_labels(stream.frames, predictors))
-    blocks = cut(stream.frames, GUARD * recording.rate)
+    blocks = cut(stream.frames, GUARD * recording.rate, effort.blocks)
     time = fit.parts[-1].latents if fit.parts[-1].name == TIME else slice(0, 0)
     n_latents = time.stop - time.start
-    groups = cell_groups(len(fit.inputs.cell_ids), n_latents)
-    none = np.empty((1, len(stream.frames), 0), np.float32)
-    plain = Encoding(stream, predictors, blocks, (np.arange(len(fit.inputs.cell_ids)),), none, {})
-    predictors = with_best_decay(plain)
+    groups = cell_groups(len(fit.inputs.cell_ids), n_latents, effort.groups)
+    if effort.predictors is None:
+        none = np.empty((1, len(stream.frames), 0), np.float32)
+        every = np.arange(len(fit.inputs.cell_ids))
+        predictors = with_best_decay(Encoding(stream, predictors, blocks, (every,), none, {}))
     watch.advance(PASS * len(stream.frames))
     latents = latents_without(stream, time, groups)
     watch.advance(PASS * len(stream.frames))
@@ -219,22 +250,24 @@ def with_best_decay(encoding: Encoding) -> Predictors:
     return tried[int(np.argmax(explained))]
 
 
-def cut(frames: np.ndarray, guard: float) -> tuple[np.ndarray, ...]:
+def cut(frames: np.ndarray, guard: float, count: int = BLOCKS) -> tuple[np.ndarray, ...]:
     """Positions of ascending frames in stretches of equal number, with gaps between them.
 
     Parameters
     ----------
     guard : float
         Frames between two stretches, at most a tenth of one.
+    count : int
+        Stretches.
     """
-    stretches = np.array_split(np.arange(len(frames)), BLOCKS)
-    guard = min(guard, (frames[-1] - frames[0]) / (10 * BLOCKS))
+    stretches = np.array_split(np.arange(len(frames)), count)
+    guard = min(guard, (frames[-1] - frames[0]) / (10 * count))
     kept = []
     for number, own in enumerate(stretches):
         inside = np.ones(len(own), bool)
         if number > 0:
             inside &= frames[own] - frames[stretches[number - 1][-1]] > guard / 2
-        if number < BLOCKS - 1:
+        if number < count - 1:
             inside &= frames[stretches[number + 1][0]] - frames[own] > guard / 2
         kept.append(own[inside])
     return tuple(kept)

@@ -31,9 +31,9 @@ FEWEST_CELLS = 8
 """Cells a latent that are needed to find what it shares with a variable."""
 
 
-def cell_groups(cells: int, latents: int) -> tuple[np.ndarray, ...]:
+def cell_groups(cells: int, latents: int, most: int = GROUPS) -> tuple[np.ndarray, ...]:
     """Groups of cells, interleaved; one group if there are no latents to compute without them."""
-    count = min(GROUPS, cells) if latents else 1
+    count = min(most, cells) if latents else 1
     return tuple(np.arange(first, cells, count) for first in range(count))
 
 

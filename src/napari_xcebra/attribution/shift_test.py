@@ -21,6 +21,7 @@ from napari_xcebra.attribution.conditional import Encoding, make_encoding
 from napari_xcebra.attribution.stream import FrameChoice, make_stream, spread_out
 from napari_xcebra.attribution.tested import SHIFTS, Significance
 from napari_xcebra.attribution.watching import OnProgress, Stop, Watch
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.parts import TIME, part_named
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.recording import InputError, Recording
@@ -90,17 +91,18 @@ def significance(
     names = [part_named(name, fit.parts).name for name in factors or fit.factors]
     stream = make_stream(fit, recording, frames)
     watch = Watch(len(stream.frames), on_progress, stop, ENCODING_SHARE)
-    encoding = make_encoding(stream, watch)
-    sums = encoding.sums(encoding.rows, watch)
-    watch.share = 1 - ENCODING_SHARE
-    plans, impossible = _plans(encoding, names, int(shifts), all_needed=factors is not None)
-    names = list(plans)
-    p = np.full((len(fit.parts), len(fit.inputs.cell_ids)), np.nan)
-    for group, cells in enumerate(encoding.groups):
-        left = left_over(encoding, sums[group], group, names, null)
-        for name in names:
-            p[fit.factors.index(name), cells] = left.p_values(name, plans[name])
-            watch.advance(len(stream.frames) * len(cells) / (p.shape[1] * len(names)))
+    with limited_threads(fit.settings.threads):
+        encoding = make_encoding(stream, watch)
+        sums = encoding.sums(encoding.rows, watch)
+        watch.share = 1 - ENCODING_SHARE
+        plans, impossible = _plans(encoding, names, int(shifts), all_needed=factors is not None)
+        names = list(plans)
+        p = np.full((len(fit.parts), len(fit.inputs.cell_ids)), np.nan)
+        for group, cells in enumerate(encoding.groups):
+            left = left_over(encoding, sums[group], group, names, null)
+            for name in names:
+                p[fit.factors.index(name), cells] = left.p_values(name, plans[name])
+                watch.advance(len(stream.frames) * len(cells) / (p.shape[1] * len(names)))
     watch.finish()
     if np.isnan(p).all():
         raise InputError(

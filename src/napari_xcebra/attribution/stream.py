@@ -47,6 +47,8 @@ class Stream:
     device : torch.device
     workers : int
         Chunks to be explained at a time.
+    data : FrameData, optional
+        Inputs of all frames, where they are in memory already.
     """
 
     fit: Fit
@@ -55,6 +57,7 @@ class Stream:
     seed: int
     device: torch.device
     workers: int = 1
+    data: FrameData | None = None
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -108,6 +111,8 @@ class Stream:
 
     def _read(self, frames: np.ndarray) -> tuple[int, FrameData]:
         """Inputs of the stretch of the recording around these frames, and its first frame."""
+        if self.data is not None:
+            return 0, self.data
         first = max(0, int(frames[0]) - self._margin)
         last = min(self.recording.n_frames, int(frames[-1]) + self._margin + 1)
         stretch = _stretch(self.recording, first, last)
@@ -122,6 +127,9 @@ class Stream:
 
     def _stretches(self) -> Iterator[np.ndarray]:
         """The frames, cut where more of the recording than is wanted in memory lies between."""
+        if self.data is not None:
+            yield self.frames
+            return
         # margins are read twice: with so many cells that they are most of it, read on
         reach = max(ROW_BYTES // (4 * self.recording.n_cells), 4 * self._margin)
         start = 0

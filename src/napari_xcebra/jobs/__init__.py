@@ -18,7 +18,15 @@ Examples
 
 from __future__ import annotations
 
-from napari_xcebra.jobs.events import Advanced, Cancelled, Event, Failed, Finished, Started
+from napari_xcebra.jobs.events import (
+    Advanced,
+    Cancelled,
+    Event,
+    Failed,
+    Finished,
+    Sketched,
+    Started,
+)
 from napari_xcebra.jobs.job import Job
 from napari_xcebra.jobs.tasks import (
     AttributeTask,
@@ -50,6 +58,7 @@ __all__ = [
     "OverTimeTask",
     "ReportTask",
     "SignificanceTask",
+    "Sketched",
     "StabilityTask",
     "Started",
     "StatisticsTask",

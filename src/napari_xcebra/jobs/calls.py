@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from napari_xcebra.jobs import failures
-from napari_xcebra.jobs.events import Advanced, Cancelled, Finished, Outcome
+from napari_xcebra.jobs.events import Advanced, Cancelled, Finished, Outcome, Sketched
 from napari_xcebra.jobs.tasks import FitTask, Report
 
 
@@ -101,7 +101,7 @@ class Call:
 class Silence:
     """Report to nobody."""
 
-    def __call__(self, advanced: Advanced) -> None:
+    def __call__(self, advanced: Advanced | Sketched) -> None:
         """Nobody listens."""
 
     def stop(self) -> bool:

@@ -21,7 +21,7 @@ import psutil
 
 from napari_xcebra.jobs import failures
 from napari_xcebra.jobs.channel import EVENT, IDLE, JOB, STOP, Channel
-from napari_xcebra.jobs.events import Advanced, Cancelled, Event, Finished, Started
+from napari_xcebra.jobs.events import Advanced, Cancelled, Event, Finished, Sketched, Started
 from napari_xcebra.jobs.sending import Borrower
 
 INTERVAL = 1 / 15
@@ -164,8 +164,11 @@ class Reporter:
         self._child = child
         self._last, self._phase = -INTERVAL, ""
 
-    def __call__(self, advanced: Advanced) -> None:
+    def __call__(self, advanced: Advanced | Sketched) -> None:
         """Tell the window, or not."""
+        if isinstance(advanced, Sketched):
+            self._child.tell(advanced)
+            return
         now = time.monotonic()
         due = now - self._last >= INTERVAL or advanced.done == advanced.total
         if due or advanced.phase != self._phase:
@@ -194,6 +197,7 @@ def _warm_up() -> None:
         import torch
 
         import napari_xcebra.attribution.by_frame
+        import napari_xcebra.attribution.live
         import napari_xcebra.learn.fitting  # noqa: F401
 
         # the first optimizer makes torch import as much again

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import failures
 from napari_xcebra.jobs.calls import Call, Running
-from napari_xcebra.jobs.events import Advanced, Cancelled, Failed, Outcome
+from napari_xcebra.jobs.events import Advanced, Cancelled, Failed, Outcome, Sketched
 from napari_xcebra.recording import Recording
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ class _WorkerReport:
         self._key = self._worker.get_current_task()
         self._number, self._topic, self._last = number, topic, 0.0
 
-    def __call__(self, advanced: Advanced) -> None:
+    def __call__(self, advanced: Advanced | Sketched) -> None:
         """Tell whoever listens."""
         if advanced.total and time.monotonic() - self._last > 1:
             self._last = time.monotonic()

@@ -1,10 +1,16 @@
-"""What a job tells of itself: it started, advanced, and ended in one of three ways."""
+"""What a job tells of itself: it started, advanced, and ended in one of three ways.
+
+A training run may also show what its map looks like so far.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution.result import Attribution
 
 NAN = float("nan")
 Unit = Literal["step", "frame", "cell", "run"]
@@ -50,6 +56,23 @@ class Advanced:
 
 
 @dataclass(frozen=True)
+class Sketched:
+    """A provisional map of a run that is being trained.
+
+    Parameters
+    ----------
+    attribution : Attribution
+        Over some of the frames, and without a verdict.
+    done, total : int
+        Steps.
+    """
+
+    attribution: Attribution
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
 class Finished:
     """The task came to its end; `result` is what its `run` returned."""
 
@@ -87,4 +110,4 @@ class Cancelled:
 
 
 Outcome = Finished | Failed | Cancelled
-Event = Started | Advanced | Outcome
+Event = Started | Advanced | Sketched | Outcome

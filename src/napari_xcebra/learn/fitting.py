@@ -34,6 +34,7 @@ def fit(
     stop: Callable[[], bool] | None = None,
     checkpoint: str | PathLike[str] | None = None,
     every: int = 10,
+    look: Callable[[Training], object] | None = None,
 ) -> Fit:
     """Train the encoder on a recording and measure it on held-out blocks.
 
@@ -54,6 +55,8 @@ def fit(
         if it exists and belongs to the same run, training goes on from it. Removed at the end.
     every : int
         Steps between two reports.
+    look : callable, optional
+        Called with the run itself as often as `on_progress`; it must leave it as it is.
 
     Returns
     -------
@@ -70,7 +73,14 @@ def fit(
     training = Training(recording, factors, settings or FitSettings())
     check_measurable(training)
     began, resumed = time.monotonic(), checkpoint is not None and Path(checkpoint).exists()
-    kept = train(training, on_progress=on_progress, stop=stop, checkpoint=checkpoint, every=every)
+    kept = train(
+        training,
+        on_progress=on_progress,
+        stop=stop,
+        checkpoint=checkpoint,
+        every=every,
+        look=look,
+    )
     result = finish(training, recording.source)
     if not resumed:
         result = replace(result, seconds=time.monotonic() - began)
@@ -86,6 +96,7 @@ def train(
     stop: Callable[[], bool] | None = None,
     checkpoint: str | PathLike[str] | None = None,
     every: int = 10,
+    look: Callable[[Training], object] | None = None,
 ) -> Checkpoint | None:
     """Run a training to its end or until it is stopped; the rest as `fit` takes it.
 
@@ -100,6 +111,8 @@ def train(
     for progress in training.run(every):
         if on_progress is not None:
             on_progress(progress)
+        if look is not None:
+            look(training)
         stopped = stop is not None and stop()
         if kept is not None:
             kept.keep(now=stopped)
@@ -112,6 +125,11 @@ def finish(training: Training, source: str) -> Fit:
     """Measure a trained encoder and make it a value."""
     with limited_threads(training.settings.threads):
         goodness = measure_goodness(training)
+    return replace(snapshot(training, source), goodness=goodness, notes=_notes(training))
+
+
+def snapshot(training: Training, source: str) -> Fit:
+    """What was learned so far, not measured; good until the next step."""
     with torch.no_grad():
         scale = training.scale().cpu().numpy()
     weights = {name: w.cpu().numpy() for name, w in training.encoder.state_dict().items()}
@@ -122,11 +140,10 @@ def finish(training: Training, source: str) -> Fit:
         weights=weights,
         scale=scale,
         history={name: np.array(values) for name, values in training.history.items()},
-        goodness=goodness,
+        goodness={},
         steps=training.step,
         source=source,
         versions=_versions(),
-        notes=_notes(training),
         lambda_reason="" if training.search is None else training.search.reason,
     )
 

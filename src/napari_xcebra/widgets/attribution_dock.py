@@ -27,7 +27,7 @@ from napari_xcebra.widgets.ranking import Ranking
 from napari_xcebra.widgets.repeating import repeating_of
 from napari_xcebra.widgets.run_list import best_factor
 from napari_xcebra.widgets.score_histogram import ScoreHistogram
-from napari_xcebra.widgets.score_map import ScoreMap, chosen_map, shown_map
+from napari_xcebra.widgets.score_map import ScoreMap, chosen_map, painted_map
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.shown_choice import FactorChoice, ShownChoice
@@ -142,6 +142,7 @@ class AttributionDock(QWidget):
             (session.recording_changed, self._show_recording),
             (session.runs_changed, self._show_runs),
             (session.shown_changed, self._show_shown),
+            (session.live_changed, self._show_live),
             (session.selection_changed, self._show_selection),
             (session.frame_changed, self._show_status),
             (self.painter.limits_changed, self._show_colors),
@@ -164,8 +165,12 @@ class AttributionDock(QWidget):
 
     def _choose_run(self, name: str) -> None:
         run = next((run for run in self.session.runs if run.name == name), None)
-        if run is not None:
-            factor = self.session.shown.factor
+        live, factor = self.session.live, self.session.shown.factor
+        if live is not None and live.name == name:
+            factors = live.attribution.factors
+            factor = factor if factor in factors else factors[0]
+            self._change(run=name, factor=factor, latent=None, method=live.attribution.method)
+        elif run is not None:
             same = factor in run.fit.factors
             self._change(run=name, factor=factor if same else best_factor(run), latent=None)
 
@@ -216,16 +221,18 @@ class AttributionDock(QWidget):
         runs, shown = self.session.runs, self.session.shown
         # nothing may be painted yet, or what was painted may be gone
         run = next((run for run in runs if run.name == shown.run), runs[-1] if runs else None)
+        if self.session.painted_live is not None:
+            run = None
         if run is not None and (run.name != shown.run or shown.factor not in run.fit.factors):
             self._change(run=run.name, factor=best_factor(run), latent=None)
         self._show_shown()
 
     def _show_shown(self) -> None:
         session, shown = self.session, self.session.shown
-        runs, painted = session.runs, shown_map(session)
+        runs, painted = session.runs, painted_map(session)
         self.empty.show_step(*self._first_step())
-        self.choice.setVisible(bool(runs) and not shown.blind)
-        self.choice.show_choice(runs, shown)
+        self.choice.setVisible((bool(runs) or session.live is not None) and not shown.blind)
+        self.choice.show_choice(runs, shown, session.live)
         self._show_verdict()
         self._show_computation()
         self._scores.setVisible(painted is not None)
@@ -233,6 +240,7 @@ class AttributionDock(QWidget):
             self._map = None
             return
         self._show_map(painted)
+        self._mark_provisional(painted)
         self.statistics_button.show_shown()
         self._show_colors()
         self.over_time.show_state(
@@ -244,26 +252,45 @@ class AttributionDock(QWidget):
         self._show_selection()
         self._show_status()
 
+    def _show_live(self) -> None:
+        """The run that is being trained has another map, which may be what is shown."""
+        live, painted = self.session.live, painted_map(self.session)
+        if live is None or (painted is not None and painted.provisional):
+            self._show_shown()
+        else:
+            self.choice.show_choice(self.session.runs, self.session.shown, live)
+
+    def _mark_provisional(self, painted: ScoreMap) -> None:
+        """Offer nothing that needs a trained run."""
+        trained = not painted.provisional
+        for part in (self.significance, self.stability):
+            part.setVisible(trained)
+        for button in (self.statistics_button, self.methods_button, self.export):
+            button.setEnabled(trained)
+
     def _first_step(self) -> tuple[str, str]:
         """What is needed before there is anything to show, and in which dock it is done."""
         if self.session.current is None:
             return "No recording yet: open one in the Recording dock.", "Recording"
         if self.session.shown.blind:
             return "Scores are hidden: cells are being judged blind in the Curate dock.", "Curate"
-        sentence = "" if self.session.runs else "No run yet: train one in the Train dock."
-        return sentence, "Train"
+        there = self.session.runs or self.session.live
+        return "" if there else "No run yet: train one in the Train dock.", "Train"
 
     def _show_verdict(self) -> None:
-        run, shown = self.session.shown_run, self.session.shown
+        run, shown, live = self.session.shown_run, self.session.shown, self.session.painted_live
         goodness = run.fit.goodness.get(shown.factor) if run else None
-        if goodness is None:
+        if live is not None and not shown.blind:
+            self.verdict.say(live.sentence, "warning")
+        elif goodness is None:
             self.verdict.clear()
         elif goodness.verdict != self.verdict.text:
             self.verdict.say(goodness.verdict, "good" if goodness.above_chance else "warning")
 
     def _show_computation(self) -> None:
         run, shown = self.session.shown_run, self.session.shown
-        missing = run is not None and chosen_map(self.session) is None
+        live = self.session.painted_live
+        missing = run is not None and live is None and chosen_map(self.session) is None
         # a test, or another seed, is shown where it was asked for
         elsewhere = self.testing.running or self.repeating.running
         self.compute.setVisible(missing or (self.computation.busy and not elsewhere))
@@ -288,13 +315,13 @@ class AttributionDock(QWidget):
     def _show_table(self) -> None:
         painted, shown = self._map, self.session.shown
         opened, run = self.session.current, self.session.shown_run
-        if painted is None or opened is None or run is None:
+        if painted is None or opened is None:
             return
         grey = np.full(len(painted.scores), np.nan)
         colors = colors_of(
             grey if painted.at_chance else painted.scores, shown.colormap, self.painter.limits
         )
-        found = self.statistics.of(opened, run)
+        found = self.statistics.of(opened, run) if run is not None else None
         more = statistic_columns(found, painted.factor, shown.statistics)
         accepted = self.curations.accepted(opened)
         ranking = Ranking.of(opened.recording, painted, shown.threshold, accepted)

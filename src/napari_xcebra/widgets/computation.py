@@ -18,6 +18,7 @@ from napari_xcebra.jobs import (
     Cancelled,
     Failed,
     Job,
+    Sketched,
     Started,
     Task,
 )
@@ -137,7 +138,7 @@ class Computation(OfSession):
             self.started = True
         elif isinstance(event, Advanced):
             self.progress = event
-        if isinstance(event, Started | Advanced):
+        if isinstance(event, Started | Advanced | Sketched):
             self.changed.emit()
             return
         self._job = self.current = None

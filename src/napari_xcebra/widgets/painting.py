@@ -97,22 +97,37 @@ def score_layer(
             selected=attribution.selected(factor),
             **({"q": tested.q(factor)} if tested and factor in tested.shortest else {}),
         ),
-        metadata=metadata(
-            "scores",
-            recording,
-            token,
-            factor=factor,
-            method=attribution.method,
-            aggregate=attribution.aggregate,
-            at_chance=chance,
-            verdict=attribution.verdicts.get(factor, ""),
-            seed=attribution.seed,
-            frames=attribution.n_frames,
-        ),
+        metadata=metadata("scores", recording, token, **provenance(attribution, factor)),
     )
     limits = color_limits(scores, attribution.method)
     repaint(layer, np.full(len(scores), np.nan) if chance else scores, limits=limits)
     return layer
+
+
+def blank_layer(recording: Recording, labels: np.ndarray, name: str, **about: Any) -> Labels:
+    """Hidden Labels layer whose cells have no colours yet; `about` says what it is to show."""
+    return Labels(
+        labels,
+        name=name,
+        opacity=0.85,
+        visible=False,
+        colormap=label_colormap(np.zeros((recording.n_cells + 1, 4), np.float32)),
+        features=cell_features(recording),
+        metadata=metadata("scores", recording, **about),
+    )
+
+
+def provenance(attribution: Attribution, factor: str) -> dict[str, Any]:
+    """Where the scores of a layer come from."""
+    return {
+        "factor": factor,
+        "method": attribution.method,
+        "aggregate": attribution.aggregate,
+        "at_chance": attribution.at_chance(factor),
+        "verdict": attribution.verdicts.get(factor, ""),
+        "seed": attribution.seed,
+        "frames": attribution.n_frames,
+    }
 
 
 def repaint(layer: Labels, scores: np.ndarray, **how: Any) -> None:

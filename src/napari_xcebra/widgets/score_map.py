@@ -34,11 +34,14 @@ class ScoreMap:
     factor : str
     latent : int or None
         One latent of the factor; None for the factor as a whole.
+    provisional : str
+        Where the run is still being trained, a sentence that says so.
     """
 
     attribution: Attribution
     factor: str
     latent: int | None = None
+    provisional: str = ""
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -127,6 +130,8 @@ class ScoreMap:
     @property
     def why_not_over_time(self) -> str:
         """Why it cannot follow the time slider, in a sentence; empty if it can."""
+        if self.provisional:
+            return "Scores over time are there once the run is trained."
         if self.at_chance:
             return "A factor at chance is not followed over time."
         if not self.attribution.has_latents:
@@ -185,16 +190,32 @@ class ScoreMap:
         return inside[np.argsort(-self.scores[inside], kind="stable")]
 
 
+def painted_map(session: Session) -> ScoreMap | None:
+    """What is to be seen: the map so far of a run in training, or what `shown_map` gives."""
+    live = session.painted_live
+    if live is None:
+        return shown_map(session)
+    attribution = attribution_for(live.attribution, session.recording)
+    if attribution is None or session.shown.blind:
+        return None
+    return _kept(session, attribution, live.sentence)
+
+
 def shown_map(session: Session) -> ScoreMap | None:
-    """What is to be painted; None where it has not been computed, or nobody is to see it."""
+    """What is chosen of trained runs; None where it is not computed, or nobody is to see it."""
     return None if session.shown.blind else chosen_map(session)
 
 
 def chosen_map(session: Session) -> ScoreMap | None:
-    """What was chosen to be painted, also while scores are hidden; None if not computed."""
+    """What was chosen of trained runs, also while scores are hidden; None if not computed."""
+    attribution = attribution_of(session.shown_run, session.shown.method, session.recording)
+    return None if attribution is None else _kept(session, attribution)
+
+
+def _kept(session: Session, attribution: Attribution, provisional: str = "") -> ScoreMap | None:
+    """Map of the factor and latent that are chosen; None if there is no such factor."""
     shown = session.shown
-    attribution = attribution_of(session.shown_run, shown.method, session.recording)
-    if attribution is None or shown.factor not in attribution.factors:
+    if shown.factor not in attribution.factors:
         return None
     latents = attribution.part(shown.factor).latents
     inside = (
@@ -206,7 +227,7 @@ def chosen_map(session: Session) -> ScoreMap | None:
     last = _LAST.get(session)
     if last is None or last.attribution is not attribution or last.what != (shown.factor, latent):
         # kept, so that what is computed from the scores is computed once
-        last = _LAST[session] = ScoreMap(attribution, shown.factor, latent)
+        last = _LAST[session] = ScoreMap(attribution, shown.factor, latent, provisional)
     return last
 
 
@@ -214,11 +235,17 @@ _LAST: WeakKeyDictionary[Session, ScoreMap] = WeakKeyDictionary()
 
 
 def attribution_of(run: Run | None, method: str, recording: Recording | None) -> Attribution | None:
-    """Attribution of a run by a method; None if there is none for the cells of the recording.
+    """Attribution of a run by a method; None if there is none for the cells of the recording."""
+    return attribution_for(run.attributions.get(method) if run else None, recording)
+
+
+def attribution_for(
+    attribution: Attribution | None, recording: Recording | None
+) -> Attribution | None:
+    """The attribution, if it is for the cells of the recording.
 
     A run that was saved may have scores for the cells that the recording had then.
     """
-    attribution = run.attributions.get(method) if run else None
     if attribution is None or recording is None:
         return None
     same = np.array_equal(attribution.cell_ids, np.asarray(recording.cell_ids))

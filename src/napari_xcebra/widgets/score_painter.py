@@ -11,14 +11,14 @@ from psygnal import Signal
 
 from napari_xcebra.attribution.method_notes import is_consensus
 from napari_xcebra.widgets.layers import KEY, cell_features, role_of
-from napari_xcebra.widgets.painting import repaint, score_layer
+from napari_xcebra.widgets.painting import blank_layer, provenance, repaint
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
-from napari_xcebra.widgets.score_map import ScoreMap, attribution_of, shown_map
+from napari_xcebra.widgets.score_map import ScoreMap, attribution_of, painted_map
 from napari_xcebra.widgets.second_view import SecondView
 
 if TYPE_CHECKING:
-    from napari_xcebra.attribution import Attribution
     from napari_xcebra.runs import Run
+    from napari_xcebra.widgets.live_run import LiveRun
     from napari_xcebra.widgets.session import Opened, Session
 
 Limits = tuple[float, float]
@@ -49,6 +49,7 @@ class ScorePainter(OfSession):
         self._beside: Beside | None = None
         self._second = SecondView(session)
         session.shown_changed.connect(self.update)
+        session.live_changed.connect(self.update)
         session.runs_changed.connect(self._follow_runs)
         session.recording_changed.connect(self._follow_recording)
         self.update()
@@ -58,8 +59,8 @@ class ScorePainter(OfSession):
     @property
     def limits(self) -> Limits:
         """Scores at the ends of the colours of the map that is shown."""
-        shown = shown_map(self.session)
-        return self._limits.get(self._key, shown.limits) if shown else (0.0, 1.0)
+        painted = painted_map(self.session)
+        return self._limits.get(self._key, painted.limits) if painted else (0.0, 1.0)
 
     @property
     def limits_chosen(self) -> bool:
@@ -86,9 +87,26 @@ class ScorePainter(OfSession):
     @property
     def layer(self) -> Labels | None:
         """The layer of the map that is shown, if it has been made."""
-        run = self.session.shown_run
-        method = self.session.shown.method
+        run, method = self._run, self.session.shown.method
         return self._find(run, self.session.shown.factor, method) if run else None
+
+    @property
+    def _run(self) -> Run | LiveRun | None:
+        """The run that is painted, also while it is being trained."""
+        return self.session.painted_live or self.session.shown_run
+
+    def prepare(self, run: Run | LiveRun, factor: str, method: str) -> None:
+        """Make the layer of a map that is to come: inserting it takes napari a while."""
+        opened = self.session.current
+        if opened is not None and self._find(run, factor, method) is None:
+            self._make(opened, run, factor, method)
+
+    def discard(self, run: LiveRun) -> None:
+        """Remove what was painted of a run that came to nothing."""
+        layers = self.session.viewer.layers
+        for layer in self.session.layers_of(run.opened):
+            if role_of(layer) == "scores" and _is_of(layer, run):
+                layers.remove(layer)
 
     @property
     def beside(self) -> Beside | None:
@@ -119,7 +137,7 @@ class ScorePainter(OfSession):
         session, shown = self.session, self.session.shown
         showing: list[Labels] = []
         beside: Labels | None = None
-        painted, run = shown_map(session), session.shown_run
+        painted, run = painted_map(session), self._run
         if self._beside == (shown.run, shown.factor):
             self._beside = None  # the same map twice says nothing
         if painted is not None and run is not None:
@@ -139,11 +157,12 @@ class ScorePainter(OfSession):
             self._withhold_scores()
         self._second.show(beside)
 
-    def _painted_layer(self, run: Run, painted: ScoreMap, limits: Limits) -> Labels:
+    def _painted_layer(self, run: Run | LiveRun, painted: ScoreMap, limits: Limits) -> Labels:
         opened, shown = self.session.current, self.session.shown
         assert opened is not None
         method = painted.attribution.method
-        layer = self._find(run, painted.factor, method) or self._make(opened, run, painted)
+        layer = self._find(run, painted.factor, method)
+        layer = layer or self._make(opened, run, painted.factor, method)
         above = shown.threshold if shown.dim or shown.stable_only else None
         faded = (above, shown.q_limit if shown.q_only else None, shown.dim, shown.stable_only)
         colors = (painted.attribution, painted.latent, shown.colormap, limits, faded)
@@ -160,6 +179,9 @@ class ScorePainter(OfSession):
             )
         if before[1] != table:
             self._tabulate(layer, opened, painted)
+            self._entitle(layer, run, painted)
+        if before == (None, None):
+            self._hide_cells(opened)
         self._painted[layer] = (colors, table)
         return layer
 
@@ -194,42 +216,51 @@ class ScorePainter(OfSession):
             layer.events.properties()
             layer.events.features()
         layer.metadata[KEY].update(
-            method=painted.attribution.method,
+            provenance(painted.attribution, painted.factor),
             latent=painted.latent,
             threshold=self.session.shown.threshold,
         )
 
-    def _make(self, opened: Opened, run: Run, painted: ScoreMap) -> Labels:
-        layer = score_layer(
+    def _entitle(self, layer: Labels, run: Run | LiveRun, painted: ScoreMap) -> None:
+        """Say in its name what to think of it, unless the user gave it another."""
+        title = _title(painted.factor, run.name) + of_seeds(painted.attribution.method)
+        marks = {"": "", "at chance": " (at chance)", "training": " (training)"}
+        mark = "training" if painted.provisional else "at chance" if painted.at_chance else ""
+        if layer.name in [title + words for words in marks.values()]:
+            layer.name = title + marks[mark]
+
+    def _make(self, opened: Opened, run: Run | LiveRun, factor: str, method: str) -> Labels:
+        layer = blank_layer(
             opened.recording,
-            painted.attribution,
-            painted.factor,
-            name=f"{painted.factor} · {run.name}{of_seeds(painted.attribution)}",
+            opened.labels,
+            _title(factor, run.name) + of_seeds(method),
             token=opened.token,
-            labels=opened.labels,
+            factor=factor,
+            method=method,
+            run=run.name,
+            created=run.created,
         )
-        layer.metadata[KEY].update(run=run.name, created=run.created)
-        layer.visible = False
         # the label image is shared: drawing in one layer would change all
         layer.editable = False
         layers = self.session.viewer.layers
         above = [i for i, x in enumerate(layers) if role_of(x) in ("decisions", "selection")]
         layers.insert(above[0] if above else len(layers), layer)
-        for other in self.session.layers_of(opened):
-            if role_of(other) == "cells":
-                # its random colours would mix with those of the scores
-                other.visible = False
         return layer
 
-    def _find(self, run: Run, factor: str, method: str) -> Labels | None:
+    def _hide_cells(self, opened: Opened) -> None:
+        """Their random colours would mix with those of the scores."""
+        for layer in self.session.layers_of(opened):
+            if role_of(layer) == "cells":
+                layer.visible = False
+
+    def _find(self, run: Run | LiveRun, factor: str, method: str) -> Labels | None:
         opened = self.session.current
         for layer in self.session.layers_of(opened) if opened else ():
             entry = layer.metadata[KEY]
-            same_run = (entry.get("run"), entry.get("created")) == (run.name, run.created)
             same_map = entry.get("factor") == factor and (
                 is_consensus(entry.get("method", "")) == is_consensus(method)
             )
-            if role_of(layer) == "scores" and same_run and same_map:
+            if role_of(layer) == "scores" and _is_of(layer, run) and same_map:
                 return layer
         return None
 
@@ -245,9 +276,9 @@ class ScorePainter(OfSession):
                 continue
             runs = [run for run in session.runs if run.created == entry.get("created")]
             if len(runs) == 1:
-                ours = f"{entry['factor']} · {entry['run']}"
+                ours = _title(entry["factor"], entry["run"])
                 if layer.name.startswith(ours):
-                    new = f"{entry['factor']} · {runs[0].name}"
+                    new = _title(entry["factor"], runs[0].name)
                     layer.name = new + layer.name.removeprefix(ours)
                 entry["run"] = runs[0].name
         self.update()
@@ -258,9 +289,18 @@ class ScorePainter(OfSession):
         self.update()
 
 
-def of_seeds(attribution: Attribution) -> str:
+def _title(factor: str, run: str) -> str:
+    return f"{factor} · {run}"
+
+
+def of_seeds(method: str) -> str:
     """What the name of a layer ends with if it is of several seeds."""
-    return " · consensus of seeds" if is_consensus(attribution.method) else ""
+    return " · consensus of seeds" if is_consensus(method) else ""
+
+
+def _is_of(layer: Labels, run: Run | LiveRun) -> bool:
+    entry = layer.metadata[KEY]
+    return (entry.get("run"), entry.get("created")) == (run.name, run.created)
 
 
 painter_of = one_per_session(ScorePainter)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from napari_xcebra.jobs import Worker
     from napari_xcebra.opening import Opening
     from napari_xcebra.widgets.in_view import OneInView
+    from napari_xcebra.widgets.live_run import LiveRun
     from napari_xcebra.widgets.picking import Picking
 
 _SESSIONS: WeakKeyDictionary[napari.Viewer, Session] = WeakKeyDictionary()
@@ -58,6 +59,8 @@ class Session:
         A run of the current recording was added, changed, renamed or removed.
     shown_changed
         What is painted is to change; `shown` says how.
+    live_changed
+        The run that is being trained has a new map, or has come to its end.
     selection_changed
         Other cells are selected.
     frame_changed(int)
@@ -67,6 +70,7 @@ class Session:
     recording_changed = Signal()
     runs_changed = Signal()
     shown_changed = Signal()
+    live_changed = Signal()
     selection_changed = Signal()
     frame_changed = Signal(int)
 
@@ -75,6 +79,7 @@ class Session:
         self.opened: list[Opened] = []
         self._current: Opened | None = None
         self._shown = Shown()
+        self._live: LiveRun | None = None
         self._selection = np.zeros(0, np.int64)
         self._frame = 0
         self.closed = False
@@ -304,8 +309,27 @@ class Session:
         return self._current.run(self._shown.run) if self._current else None
 
     @property
+    def live(self) -> LiveRun | None:
+        """What there is so far of the run that is trained on the current recording."""
+        live = self._live
+        return live if live is not None and live.opened is self._current else None
+
+    def show_live(self, live: LiveRun | None) -> None:
+        """Put another map in the place of the one so far; None when the run is there, or failed."""
+        self._live = live
+        self.live_changed.emit()
+
+    @property
+    def painted_live(self) -> LiveRun | None:
+        """The run that is being trained, if its map is what is painted."""
+        live = self.live
+        return live if live is not None and live.name == self._shown.run else None
+
+    @property
     def attribution(self) -> Attribution | None:
         """The attribution that is painted, if it has been computed."""
+        if self.painted_live is not None:
+            return self.painted_live.attribution
         run = self.shown_run
         return run.attributions.get(self._shown.method) if run else None
 

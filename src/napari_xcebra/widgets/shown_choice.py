@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
@@ -15,7 +16,10 @@ from napari_xcebra.attribution.method_notes import (
     scores_latents,
     title_of_method,
 )
+from napari_xcebra.learn.parts import Part
+from napari_xcebra.learn.verdict import Goodness
 from napari_xcebra.runs import Run
+from napari_xcebra.widgets.live_run import LiveRun
 from napari_xcebra.widgets.shown import Shown
 
 FactorChoice = tuple[str, int | None]
@@ -45,23 +49,37 @@ class ShownChoice(QWidget):
         self.factor.activated.connect(lambda i: self.factor_chosen.emit(self.factor.itemData(i)))
         self.method.activated.connect(lambda i: self.method_chosen.emit(self.method.itemData(i)))
 
-    def show_choice(self, runs: list[Run], shown: Shown) -> None:
-        """Show what there is to choose from, and what is chosen."""
-        fill(self.run, [(f"{run.name} · {run.verdict}", run.name) for run in runs], shown.run)
+    def show_choice(self, runs: list[Run], shown: Shown, live: LiveRun | None = None) -> None:
+        """Show what there is to choose from, and what is chosen.
+
+        `live` is a run that is being trained; it has one method.
+        """
+        titles = {run.name: f"{run.name} · {run.verdict}" for run in runs}
+        if live is not None:
+            titles[live.name] = live.title
+        fill(self.run, [(title, name) for name, title in titles.items()], shown.run)
         run = next((run for run in runs if run.name == shown.run), None)
-        fill(self.factor, factor_choices(run, shown.method), (shown.factor, shown.latent))
-        fill(self.method, method_choices(run), shown.method)
-        for row in range(self.method.count()):
-            note = note_on(self.method.itemData(row))
-            self.method.setItemData(row, note, Qt.ItemDataRole.ToolTipRole)
+        if live is not None and live.name == shown.run:
+            factors = factor_choices(live.attribution.parts, {}, shown.method)
+            methods = [(title_of_method(shown.method), shown.method)]
+        else:
+            parts, goodness = (run.fit.parts, run.fit.goodness) if run else ((), {})
+            factors = factor_choices(parts, goodness, shown.method)
+            methods = method_choices(run)
+        fill(self.factor, factors, (shown.factor, shown.latent))
+        fill(self.method, methods, shown.method)
+        for row, (_, method) in enumerate(methods):
+            self.method.setItemData(row, note_on(method), Qt.ItemDataRole.ToolTipRole)
 
 
-def factor_choices(run: Run | None, method: str) -> list[tuple[str, FactorChoice]]:
+def factor_choices(
+    parts: Sequence[Part], goodness: Mapping[str, Goodness], method: str
+) -> list[tuple[str, FactorChoice]]:
     """Factors of a run, each followed by its latents if it has several and the method tells."""
     choices: list[tuple[str, FactorChoice]] = []
-    for part in run.fit.parts if run else ():
-        goodness = run.fit.goodness.get(part.name) if run else None
-        chance = goodness is not None and not goodness.above_chance
+    for part in parts:
+        measured = goodness.get(part.name)
+        chance = measured is not None and not measured.above_chance
         choices.append((f"{part.name} (at chance)" if chance else part.name, (part.name, None)))
         latents = part.stop - part.start
         if latents > 1 and scores_latents(method):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import (
+    QCheckBox,
     QHBoxLayout,
     QLabel,
     QLineEdit,
@@ -25,6 +26,7 @@ from napari_xcebra.widgets.device_label import DeviceLabel
 from napari_xcebra.widgets.factor_table import FactorTable
 from napari_xcebra.widgets.fold import Fold
 from napari_xcebra.widgets.forms import SettingsForm
+from napari_xcebra.widgets.kept import keep, kept_text
 from napari_xcebra.widgets.learning_plot import LearningPlot
 from napari_xcebra.widgets.lifetime import end_with_dock, follow
 from napari_xcebra.widgets.notice import Notice, Tone
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 
 CHOICE = "What to train"
+LIVE = "train/live"
+"""Under which it is kept whether maps are painted while a run learns."""
 
 
 class TrainDock(QWidget):
@@ -68,6 +72,12 @@ class TrainDock(QWidget):
         self.sweep_button = SweepButton(
             self.session, lambda: (self.factors.factors, self.form.value)
         )
+        self.live = QCheckBox("Paint the map while it learns")
+        self.live.setToolTip(
+            "Show a provisional map every few seconds, over some of the frames; training takes a "
+            "little longer. It changes nothing in what is learned."
+        )
+        self.live.setChecked(kept_text(LIVE) != "no")
         self.progress = QProgressBar()
         self.progress.setToolTip("Steps done, what λ does, and the time left.")
         self.device = DeviceLabel(self.session)
@@ -75,6 +85,7 @@ class TrainDock(QWidget):
         self.notice = Notice()
         self.runs = RunList(self.session)
         self._lay_out()
+        self.live.toggled.connect(lambda live: keep(LIVE, "yes" if live else "no"))
         self.train_button.clicked.connect(lambda _=False: self.train())
         self.cancel_button.clicked.connect(lambda _=False: self.cancel())
         self.factors.changed.connect(self._mark_ready)
@@ -86,6 +97,7 @@ class TrainDock(QWidget):
         for signal, method in (
             (self.session.recording_changed, self._show_recording),
             (self.session.shown_changed, self._show_run),
+            (self.session.live_changed, self._show_run),
             (self.trainer.changed, self._show_training),
             (self.trainer.said, self._say),
             (self.session.viewer.events.theme, self._show_theme),
@@ -105,6 +117,7 @@ class TrainDock(QWidget):
         column.addWidget(self.recording_name)
         self.choice.addWidget(self.factors)
         self.choice.addWidget(self.form)
+        self.choice.addWidget(self.live)
         column.addWidget(self.choice)
         buttons = QHBoxLayout()
         buttons.addWidget(self.name, 1)
@@ -145,7 +158,7 @@ class TrainDock(QWidget):
         self.notice.clear()
         # done with: progress, verdict and runs take its place
         self._fold_choice()
-        return self.trainer.start(opened, name, factors, settings)
+        return self.trainer.start(opened, name, factors, settings, live=self.live.isChecked())
 
     def cancel(self) -> None:
         """Stop what is running."""
@@ -220,7 +233,7 @@ class TrainDock(QWidget):
     def _show_run(self) -> None:
         """Curves and verdict of the run that is painted."""
         run = self.session.shown_run
-        if run is None or self.busy:
+        if run is None or self.busy or self.session.painted_live is not None:
             return
         chances = [g.chance for g in run.fit.goodness.values()]
         self.plot.show()

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from psygnal import Signal
+from qtpy.QtCore import QTimer
 
 from napari_xcebra.attribution.method_notes import FIRST
-from napari_xcebra.jobs import Advanced, AttributeTask, Cancelled, Failed, Finished, FitTask, Job
+from napari_xcebra.jobs import (
+    Advanced,
+    AttributeTask,
+    Cancelled,
+    Failed,
+    Finished,
+    FitTask,
+    Job,
+    Sketched,
+)
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.background import listen
+from napari_xcebra.widgets.live_run import LiveRun
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
 from napari_xcebra.widgets.run_list import best_factor
+from napari_xcebra.widgets.score_painter import painter_of
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
@@ -23,6 +35,16 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.recording import Recording
     from napari_xcebra.widgets.session import Opened, Session
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a run was asked for."""
+
+    opened: Opened
+    name: str
+    factors: Mapping[str, Factor]
+    created: str = field(default_factory=now)
 
 
 class Trainer(OfSession):
@@ -42,6 +64,7 @@ class Trainer(OfSession):
         super().__init__(session)
         self._job: Job | None = None
         self._progress: Advanced | None = None
+        self._live: LiveRun | None = None
         self.doing = ""
         self.course: list[Advanced] = []
         """Reports of the training so far, for the curves of a dock that opens later."""
@@ -63,22 +86,29 @@ class Trainer(OfSession):
         factors: Mapping[str, Factor],
         settings: FitSettings,
         recording: Recording | None = None,
+        *,
+        live: bool = True,
     ) -> Job | None:
         """Train a run of that name; None if one is being trained.
 
         `recording` is another version of the opened one, such as with other cells accepted.
+        With `live`, its map is painted while it learns.
         """
         if self.busy:
             return None
         self.course = []
-        job = self.session.worker.submit(FitTask(recording or opened.recording, factors, settings))
+        method = self._method_to_show() if live else ""
+        task = FitTask(recording or opened.recording, factors, settings, live=method)
+        job = self.session.worker.submit(task)
         self._begin(job, "starting")
-        listen(
-            job.events(),
-            lambda event: self._trained(event, opened, name, factors),
-            session=self.session,
-        )
+        asked = Asked(opened, name, factors)
+        listen(job.events(), lambda event: self._trained(event, asked), session=self.session)
         return job
+
+    def _method_to_show(self) -> str:
+        """Who looks at a map of another run goes on with the same method, if it is made at once."""
+        looked_at = self.session.shown.method if self.session.shown_run else ""
+        return looked_at if looked_at in FIRST else FIRST[0]
 
     def cancel(self) -> None:
         """Stop what runs."""
@@ -95,30 +125,94 @@ class Trainer(OfSession):
         self._job, self.doing = None, ""
         self.changed.emit()
 
-    def _trained(
-        self, event: Event, opened: Opened, name: str, factors: Mapping[str, Factor]
-    ) -> None:
+    def _trained(self, event: Event, asked: Asked) -> None:
         if isinstance(event, Advanced):
             self._progress = event
             self.course.append(event)
             self.changed.emit()
+        elif isinstance(event, Sketched):
+            self._sketched(event, asked)
         elif isinstance(event, Failed):
             self._end()
+            self._give_up_live()
             self.said.emit(event.sentence, "problem", event.details)
         elif isinstance(event, Finished | Cancelled):
             self._end()
             if event.result is None:
+                self._give_up_live()
                 self.said.emit("Stopped before anything was learned.", "plain", "")
                 return
-            # who looked at a map of another run goes on with the same method
-            looked_at = self.session.shown.method if self.session.shown_run else ""
-            first = looked_at if looked_at in FIRST else FIRST[0]
-            run = self.session.add_run(Run(name, now(), factors, event.result), opened)
-            if isinstance(event, Cancelled):
-                # who stops wants to go on: maps can still be asked for in the Attribution dock
-                self._show(opened, run, None)
-                return
-            self._score(opened, run.fit, sorted(FIRST, key=lambda method: method != first))
+            self._keep(event, asked)
+
+    def _keep(self, event: Finished | Cancelled, asked: Asked) -> None:
+        """Add the run to the others, and have its maps made."""
+        opened = asked.opened
+        first = self._method_to_show()
+        if self.session.painted_live is not None:
+            first = self.session.painted_live.attribution.method
+        run = Run(asked.name, asked.created, asked.factors, event.result)
+        run = self.session.add_run(run, opened)
+        if run.name != asked.name:
+            self._give_up_live()  # its layers have the name that was taken meanwhile
+        if isinstance(event, Cancelled):
+            # who stops wants to go on: maps can still be asked for in the Attribution dock
+            self._show(opened, run, None)
+            return
+        self._score(opened, run.fit, sorted(FIRST, key=lambda method: method != first))
+        if self._live is None:
+            # napari takes a turn of the window to insert it; the map is still being made
+            QTimer.singleShot(0, lambda: self._prepare(opened, run))
+
+    def _prepare(self, opened: Opened, run: Run) -> None:
+        if self._open and self.session.current is opened:
+            painter_of(self.session).prepare(run, best_factor(run), FIRST[0])
+
+    @property
+    def _open(self) -> bool:
+        """Whether there still is a session."""
+        return self._session() is not None and not self.session.closed
+
+    # ------------------------------------------------------------ the map so far
+
+    def _sketched(self, event: Sketched, asked: Asked) -> None:
+        """Paint the map so far, unless a map of another run is being looked at."""
+        session = self.session
+        self._live = live = LiveRun(
+            asked.opened, asked.name, asked.created, event.attribution, event.done, event.total
+        )
+        session.show_live(live)
+        if session.live is live and session.shown_run is None and session.painted_live is None:
+            factor = next(iter(asked.factors), live.attribution.factors[0])
+            painter_of(session).prepare(live, factor, live.attribution.method)
+            # a turn of the window for the new layer, another one for all that shows the map
+            QTimer.singleShot(0, lambda: self._show_live(live, factor))
+
+    def _show_live(self, live: LiveRun, factor: str) -> None:
+        if not self._open or self._live is None or self.session.live is not self._live:
+            return
+        session = self.session
+        session.shown = replace(
+            session.shown,
+            run=live.name,
+            factor=factor,
+            latent=None,
+            method=live.attribution.method,
+        )
+
+    def _give_up_live(self) -> None:
+        """Leave nothing of a run that did not come to be."""
+        session, live, painted = self.session, self._live, self.session.painted_live
+        self._end_live()
+        if live is not None:
+            painter_of(session).discard(live)
+        if painted is not None and session.shown_run is None:
+            session.shown = replace(session.shown, run="", factor="", latent=None)
+            session.runs_changed.emit()  # another run may be shown instead
+
+    def _end_live(self) -> None:
+        if self._live is not None:
+            self._live = None
+            self.session.show_live(None)
 
     def _score(
         self, opened: Opened, fit: Fit, methods: Sequence[str], *, show: bool = True
@@ -144,6 +238,8 @@ class Trainer(OfSession):
             self.said.emit(event.sentence, "problem", event.details)
             if others:
                 self._score(opened, fit, others, show=show)
+            else:
+                self._end_live()
         elif isinstance(event, Finished | Cancelled):
             # it may have been renamed or removed meanwhile
             run = opened.run_of(fit)
@@ -153,17 +249,24 @@ class Trainer(OfSession):
             self._end()
             if show and run is not None:
                 self._show(opened, run, event.result)
+            self._end_live()
             if others and run is not None and isinstance(event, Finished):
                 self._score(opened, fit, others, show=False)
 
     def _show(self, opened: Opened, run: Run, attribution: Attribution | None) -> None:
         """Show a run, unless another recording is looked at meanwhile."""
-        if self.session.current is not opened:
+        session, shown = self.session, self.session.shown
+        factor, latent = best_factor(run), None
+        if session.painted_live is not None and shown.factor in run.fit.factors:
+            chosen = (shown.factor, shown.latent) != (next(iter(run.factors), ""), None)
+            factor, latent = (shown.factor, shown.latent) if chosen else (factor, latent)
+        self._end_live()
+        if session.current is not opened:
             return
-        shown = replace(self.session.shown, run=run.name, factor=best_factor(run), latent=None)
+        shown = replace(shown, run=run.name, factor=factor, latent=latent)
         if attribution is not None:
             shown = replace(shown, method=attribution.method)
-        self.session.shown = shown
+        session.shown = shown
 
 
 trainer_of = one_per_session(Trainer)

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, Protocol, TypeVar
 
 from napari_xcebra.errors import Stopped
-from napari_xcebra.jobs.events import Advanced
+from napari_xcebra.jobs.events import Advanced, Sketched
 
 Found = TypeVar("Found")
 Self = TypeVar("Self")
@@ -16,8 +16,11 @@ Self = TypeVar("Self")
 class Report(Protocol):
     """How a running task tells where it stands, and learns that it should stop."""
 
-    def __call__(self, advanced: Advanced) -> None:
-        """Tell where it stands; may be called as often as one likes."""
+    def __call__(self, advanced: Advanced | Sketched) -> None:
+        """Tell where it stands; may be called as often as one likes.
+
+        A provisional map is always passed on to a window.
+        """
 
     def stop(self) -> bool:
         """Whether it should stop."""

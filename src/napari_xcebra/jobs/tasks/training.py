@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from napari_xcebra.jobs.events import NAN, Advanced
+from napari_xcebra.jobs.events import NAN, Advanced, Sketched
 from napari_xcebra.jobs.tasks.pace import FrameCount, Pace
 from napari_xcebra.jobs.tasks.task import Report
 from napari_xcebra.learn.settings import FitSettings
@@ -20,12 +21,18 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.consistency import Dimensions
     from napari_xcebra.learn.parts import Factors
     from napari_xcebra.learn.result import Fit
-    from napari_xcebra.learn.training import Progress
+    from napari_xcebra.learn.training import Progress, Training
 
 
 @dataclass(frozen=True, eq=False)
 class FitTask:
-    """Train on a recording, as `learn.fit` does; the result is a `Fit`."""
+    """Train on a recording, as `learn.fit` does; the result is a `Fit`.
+
+    Parameters
+    ----------
+    live : str
+        Method of the provisional maps to show every few seconds; empty for none.
+    """
 
     doing: ClassVar[str] = "Training"
     sparing: ClassVar[str] = (
@@ -36,6 +43,7 @@ class FitTask:
     factors: Factors | None = None
     settings: FitSettings = field(default_factory=FitSettings)
     checkpoint: Path | None = None
+    live: str = ""
 
     def run(self, report: Report) -> Fit:
         """Train."""
@@ -68,7 +76,19 @@ class FitTask:
             on_progress=advance,
             stop=report.stop,
             checkpoint=self.checkpoint,
+            look=self._sketching(report) if self.live else None,
         )
+
+    def _sketching(self, report: Report) -> Callable[[Training], None]:
+        from napari_xcebra.attribution.live import LiveMap
+
+        live = LiveMap(self.recording, self.live, report.stop)
+
+        def look(training: Training) -> None:
+            if (found := live.look(training)) is not None:
+                report(Sketched(found, training.step, training.settings.steps))
+
+        return look
 
 
 @dataclass(frozen=True, eq=False)
