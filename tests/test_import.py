@@ -33,6 +33,19 @@ def test_statistics_of_cells_take_no_torch():
     assert loaded & (HEAVY - {"numpy"}) == set()
 
 
+def test_the_window_takes_no_torch():
+    docks = ("recording", "train", "attribution", "curate", "cells")
+    modules = [f"napari_xcebra.widgets.{dock}_dock" for dock in docks]
+    loaded = modules_loaded_by(f"import {', '.join(modules)}, napari_xcebra.widgets.workspace")
+    assert "qtpy" in loaded
+    assert "torch" not in loaded
+
+
+def test_running_things_elsewhere_takes_no_torch_here():
+    loaded = modules_loaded_by("import napari_xcebra.jobs")
+    assert loaded & (HEAVY - {"numpy"}) == set()
+
+
 @pytest.mark.parametrize("name", napari_xcebra.__all__)
 def test_every_public_name_exists(name):
     assert getattr(napari_xcebra, name) is not None

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import InputError, Recording
 from napari_xcebra.traces import LazyTraces
@@ -89,6 +88,9 @@ def inputs_for(
     columns = np.flatnonzero(use)
     if len(columns) == 0:
         raise InputError("No cell is accepted: accept some, or turn `accepted_only` off.")
+    # torch comes with it, which a window that only shows a fit does without
+    from napari_xcebra.learn.device import limited_threads
+
     smoothing = settings.smoothing * recording.rate
     found = room_for(recording.n_frames, len(columns))
     moments = _Moments(len(columns))
