@@ -3,7 +3,7 @@
 The paper's box model with 4 to 9 latents, and imaged fields with place, direction and speed cells.
 Every fit is a line of a file, so that a run that was stopped goes on where it was.
 
-    python benchmarks/lambda_auto.py [--seeds 5] [--kinds box field] [--keep FILE] [--only-print]
+    python benchmarks/lambda_auto.py [--seeds 5] [--first 0] [--kinds box field] [--keep FILE]
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def simulated(kind: str, latents: int, seed: int) -> tuple[Simulation, dict[str,
     }
 
 
-def tasks(kinds: list[str], seeds: int) -> Iterator[tuple[str, int, int, float | str]]:
+def tasks(kinds: list[str], seeds: range) -> Iterator[tuple[str, int, int, float | str]]:
     """Kind, latents, seed and λ of every fit; whole seeds first."""
-    for seed in range(seeds):
+    for seed in seeds:
         for kind in kinds:
             for latents in range(4, 10) if kind == "box" else [0]:
                 for lambda_ in LAMBDAS[kind]:
@@ -84,14 +84,16 @@ def main() -> None:
     """Fit what is not in the file yet, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--only", nargs="+", help="only these λ")
     parser.add_argument("--kinds", nargs="+", default=["field", "box"])
     parser.add_argument("--keep", type=Path, default=Path("lambda_auto.jsonl"))
     parser.add_argument("--only-print", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(1)
     done = kept(given.keep)
-    for task in tasks(given.kinds, given.seeds):
-        if task in done or given.only_print:
+    for task in tasks(given.kinds, range(given.first, given.first + given.seeds)):
+        if task in done or given.only_print or (given.only and str(task[3]) not in given.only):
             continue
         done[task] = measured(*task)
         with given.keep.open("a", encoding="utf-8") as file:

@@ -2,10 +2,20 @@
 
 import numpy as np
 import pytest
+import torch
 from quick_settings import quick
 
 from napari_xcebra.learn import Fit, Training, fit
-from napari_xcebra.learn.lambda_search import BORNE, HIGHEST, LOWEST, UNSEARCHED, LambdaSearch
+from napari_xcebra.learn.checkpoint import Checkpoint
+from napari_xcebra.learn.lambda_search import (
+    BORNE,
+    HIGHEST,
+    LOWEST,
+    SMOOTHED,
+    UNSEARCHED,
+    LambdaSearch,
+)
+from napari_xcebra.learn.state import state_of
 from napari_xcebra.simulate import box
 
 SETTINGS = quick(lambda_="auto", steps=120, batch_size=256)
@@ -17,10 +27,21 @@ def simulation():
 
 
 @pytest.fixture(scope="module")
-def trained(simulation):
-    """A whole run, and λ at every step of it."""
+def whole_run(simulation):
+    """A whole run; after every step of it λ, what was learned, and how many snapshots are kept."""
     training = Training(simulation.recording, simulation.factors, SETTINGS)
-    return training, np.array([progress.lambda_ for progress in training.run(1)])
+    seen = [
+        (progress.lambda_, state_of(training), len(training.search.snapshots))
+        for progress in training.run(1)
+    ]
+    return training, *zip(*seen, strict=True)
+
+
+@pytest.fixture(scope="module")
+def trained(whole_run):
+    """A whole run, and λ at every step of it."""
+    training, lambdas, *_ = whole_run
+    return training, np.array(lambdas)
 
 
 @pytest.fixture
@@ -52,6 +73,71 @@ def test_at_the_lambda_that_was_chosen_the_factor_kept_its_goodness(trained):
     goodness = search.goodness("z2")
     assert goodness[looks <= search.chosen].max() > 0.95 * goodness.max()
     assert goodness[-1] < (1 - BORNE) * goodness.max()
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def steps_of(search):
+    """Step at which λ was what is chosen, and step at which the search was over."""
+    return int(search.looks["step"][search.chosen_look]), int(search.looks["step"][-1])
+
+
+def test_weights_and_moments_go_back_to_what_they_were_at_the_lambda_that_was_borne(whole_run):
+    """What a latent lost to a higher λ need not come back by itself."""
+    training, _, states, _ = whole_run
+    borne, over = steps_of(training.search)
+    assert borne < over - 5
+    assert same(states[over - 1], states[borne - 1])
+    assert not same(states[over - 2], states[borne - 1])
+    assert not same(states[over], states[borne])  # and the run goes on, on all frames
+
+
+def test_only_the_snapshots_that_may_still_be_chosen_are_kept(whole_run):
+    training, *_, kept = whole_run
+    _, over = steps_of(training.search)
+    assert SMOOTHED < max(kept) <= len(training.search.watched) + SMOOTHED
+    assert set(kept[over - 1 :]) == {0}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_chosen_in_the_end_was_kept_whatever_goodness_did(simulation, monkeypatch, seed):
+    training = Training(simulation.recording, simulation.factors, SETTINGS)
+    search, rng = training.search, np.random.default_rng(seed)
+    search.watched = ["one", "two", "time"]
+    search.looks = {name: [] for name in ("step", "lambda", *search.watched)}
+    walk = np.cumsum(rng.normal(scale=0.05, size=(SETTINGS.steps + 1, 3)), axis=0)
+    monkeypatch.setattr(
+        search, "_goodness", lambda t: dict(zip(search.watched, walk[t.step], strict=True))
+    )
+    found = []
+    monkeypatch.setattr("napari_xcebra.learn.lambda_search.state_of", lambda t: t.step)
+    monkeypatch.setattr("napari_xcebra.learn.lambda_search.put_state", lambda t, s: found.append(s))
+    for training.step in range(1, SETTINGS.steps + 1):
+        search.look(training)
+    assert found == [search.looks["step"][search.chosen_look]]
+
+
+@pytest.mark.parametrize("when", ["before", "within", "after"])
+def test_a_run_resumed_around_the_end_of_the_search_goes_on_exactly(
+    simulation, whole_run, tmp_path, when
+):
+    training, lambdas, states, _ = whole_run
+    borne, over = steps_of(training.search)
+    stop = {"before": borne - 7, "within": over - 1, "after": over + 1}[when]
+    first = Training(simulation.recording, simulation.factors, SETTINGS)
+    for progress in first.run(1):
+        if progress.step == stop:
+            break
+    Checkpoint(tmp_path / "run", first).keep(now=True)
+    again = Training(simulation.recording, simulation.factors, SETTINGS)
+    assert Checkpoint(tmp_path / "run", again).restore()
+    for progress in again.run(1):
+        assert progress.lambda_ == lambdas[progress.step - 1]
+        if progress.step == over + 10:
+            break
+    assert same(state_of(again), states[over + 9])
 
 
 def test_frames_set_aside_are_not_trained_on_until_lambda_is_chosen(simulation):

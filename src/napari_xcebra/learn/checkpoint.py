@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from napari_xcebra.files import whole
+from napari_xcebra.learn.state import State, put_state, state_of
 from napari_xcebra.learn.training import Training
 from napari_xcebra.recording import InputError
 
@@ -84,40 +85,33 @@ class Checkpoint:
 
     def _tensors(self) -> dict[str, Tensor]:
         training = self.training
-        tensors = {f"encoder.{n}": w for n, w in training.encoder.state_dict().items()}
-        tensors["log_temperature"] = training.log_temperature.detach()
-        tensors["log_time_weight"] = training.log_time_weight.detach()
-        for number, state in training.optimizer.state_dict()["state"].items():
-            tensors |= {f"adam.{number}.{name}": value for name, value in state.items()}
+        tensors = state_of(training)
         for name, values in training.history.items():
             tensors[f"history.{name}"] = torch.tensor(values, dtype=torch.float64)
-        for name, values in _looks(training).items():
-            tensors[f"search.{name}"] = torch.tensor(values, dtype=torch.float64)
-        return {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
+        if training.search is not None:
+            for name, values in training.search.looks.items():
+                tensors[f"search.{name}"] = torch.tensor(values, dtype=torch.float64)
+            for look, state in training.search.snapshots.items():
+                tensors |= {f"snapshot.{look}.{name}": tensor for name, tensor in state.items()}
+        return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
 
     def _put(self, tensors: dict[str, Tensor], step: int) -> None:
         training = self.training
-        prefix = "encoder."
-        encoder = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
-        training.encoder.load_state_dict(encoder)
-        with torch.no_grad():
-            training.log_temperature.copy_(tensors["log_temperature"])
-            training.log_time_weight.copy_(tensors["log_time_weight"])
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
-            if name.startswith("adam."):
-                _, number, key = name.split(".")
-                state.setdefault(int(number), {})[key] = tensor
-        groups = training.optimizer.state_dict()["param_groups"]
-        training.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        put_state(training, tensors)
         for name in training.history:
             training.history[name] = tensors[f"history.{name}"].tolist()
-        looks = _looks(training)
-        for name in looks:
-            looks[name] = tensors[f"search.{name}"].tolist()
+        if training.search is not None:
+            for name in training.search.looks:
+                training.search.looks[name] = tensors[f"search.{name}"].tolist()
+            training.search.snapshots = _snapshots(tensors)
         training.step = step
 
 
-def _looks(training: Training) -> dict[str, list[float]]:
-    """State of the search for λ; empty if there is none."""
-    return {} if training.search is None else training.search.looks
+def _snapshots(tensors: dict[str, Tensor]) -> dict[int, State]:
+    """States that the search for λ may still go back to, by the number of the look."""
+    snapshots: dict[int, State] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("snapshot."):
+            _, look, what = name.split(".", 2)
+            snapshots.setdefault(int(look), {})[what] = tensor
+    return snapshots

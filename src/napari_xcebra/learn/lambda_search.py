@@ -1,8 +1,9 @@
 """The highest λ at which InfoNCE stays at its minimum (paper Sec. 3), within one training run.
 
 λ is raised by small factors while the goodness of fit is watched on frames that are set aside.
-Where a factor gives way, λ goes back to what all of them bore, and the frames that were set aside
-join the training.
+Where a factor gives way, λ goes back to what all of them bore, the weights go back to what they
+were then (what a latent lost to a higher λ need not come back by itself), and the frames that were
+set aside join the training.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 
 from napari_xcebra.learn.block_loss import Blocks, Pairs, Size, draw_pairs, labels_of, pair_losses
 from napari_xcebra.learn.parts import TIME, Part
+from napari_xcebra.learn.state import State, put_state, state_of
 from napari_xcebra.recording import InputError
 
 if TYPE_CHECKING:
@@ -58,8 +60,10 @@ class LambdaSearch:
     Attributes
     ----------
     looks : dict of str to list of float
-        "step", "lambda" and the goodness of each part at every look so far; all that a resumed
-        run needs to go on.
+        "step", "lambda" and the goodness of each part at every look so far.
+    snapshots : dict of int to State
+        What was learned at those looks that may still be gone back to; empty once λ is chosen.
+        With `looks`, all that a resumed run needs to go on.
 
     Raises
     ------
@@ -83,6 +87,7 @@ class LambdaSearch:
             raise InputError("No factor can be watched.")
         self.frames, self.pairs = _compact(drawn)
         self.looks: dict[str, list[float]] = {n: [] for n in ("step", "lambda", *self.watched)}
+        self.snapshots: dict[int, State] = {}
 
     def lambda_at(self, step: int) -> float:
         """λ at a step of the search, or what was chosen once it is over."""
@@ -94,13 +99,29 @@ class LambdaSearch:
         return float(LOWEST * (HIGHEST / LOWEST) ** min(share, 1.0))
 
     def look(self, training: Training) -> None:
-        """Measure the goodness of what is watched, if it is time to."""
+        """Measure the goodness of what is watched, if it is time to; at the end, go back."""
         step = training.step
         if self.over or step <= self.first or (step % EVERY and step < self.last):
             return
         row = {"step": step, "lambda": self.lambda_at(step), **self._goodness(training)}
         for name, value in row.items():
             self.looks[name].append(value)
+        self.snapshots[len(self.looks["step"]) - 1] = state_of(training)
+        if self.over:
+            put_state(training, self.snapshots[self.chosen_look])
+            self.snapshots = {}
+        else:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Keep the snapshots that may still be chosen: at most one a part, and the last few.
+
+        Each is three times the size of the encoder.
+        """
+        newest = len(self.looks["step"]) - 1
+        kept = {self.borne_at(name) for name in self.watched}
+        kept |= set(range(newest - SMOOTHED + 1, newest + 1))
+        self.snapshots = {look: state for look, state in self.snapshots.items() if look in kept}
 
     @torch.no_grad()
     def _goodness(self, training: Training) -> dict[str, float]:
@@ -143,30 +164,33 @@ class LambdaSearch:
         goodness = [self.goodness(name) for name in self.deciding]
         return any(each[-1] < bearable(each.max(), ENOUGH) for each in goodness)
 
-    def borne_by(self, name: str) -> float:
-        """Highest λ at which a factor kept its goodness.
+    def borne_at(self, name: str) -> int:
+        """Look with the highest λ at which a factor kept its goodness.
 
         The goodness at a look is the mean of the last few, and what the encoder shows is the λ
         of some steps before: the λ of the first of these looks is the one that was borne.
         """
         goodness = self.goodness(name)
-        last = np.flatnonzero(goodness >= bearable(goodness.max())).max()
-        if last == len(goodness) - 1:
-            return self.looks["lambda"][last]
-        return self.looks["lambda"][max(last - SMOOTHED + 1, 0)]
+        last = int(np.flatnonzero(goodness >= bearable(goodness.max())).max())
+        return last if last == len(goodness) - 1 else max(last - SMOOTHED + 1, 0)
+
+    @property
+    def chosen_look(self) -> int:
+        """Look with the highest λ that all factors bore."""
+        return min(self.borne_at(name) for name in self.deciding)
 
     @property
     def chosen(self) -> float:
         """Highest λ that all factors bore."""
-        return min(self.borne_by(name) for name in self.deciding)
+        return self.looks["lambda"][self.chosen_look]
 
     @property
     def reason(self) -> str:
         """What was chosen and why, in a sentence; empty while the search goes on."""
         if not self.over:
             return ""
-        first = min(self.deciding, key=self.borne_by)
-        if self.borne_by(first) == self.looks["lambda"][-1]:
+        first = min(self.deciding, key=self.borne_at)
+        if self.chosen == self.looks["lambda"][-1]:
             return f"λ is {self.chosen:.2g}, the highest that is tried: no factor gave way."
         return (
             f"λ is {self.chosen:.2g}: raised further, {first} loses more than {BORNE:.0%} of its "
