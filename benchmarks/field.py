@@ -3,7 +3,7 @@
 Through calcium kinetics, neuropil, noise and drift (`simulate.field`), one model with three
 factors. The first row is the default; each other row changes one setting of it.
 
-    python benchmarks/field.py [--seeds 5] [--only-default]
+    python benchmarks/field.py [--seeds 5] [--only default "2 time latents"] [--keep FILE]
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
-from report import header, row
+from report import header, kept, row
 
 from napari_xcebra.attribution import attribute, auroc
 from napari_xcebra.learn import FitSettings, fit
@@ -40,47 +42,62 @@ CHANGES: dict[str, dict[str, object]] = {
 }
 
 
+METHODS = ("inverted-neuron-gradient", "neuron-gradient", "conditional-encoding")
+
+
+def scores(name: str, seed: int, frames: int) -> dict[str, list[float]]:
+    """auROC of each factor by every method, seconds of the processor, and λ."""
+    simulation = field(frames=frames, seed=seed)
+    began = time.process_time()
+    settings = FitSettings(seed=seed, **CHANGES[name])
+    trained = fit(simulation.recording, simulation.factors, settings)
+    found = {"seconds": [time.process_time() - began], "lambda": [float(trained.lambda_)]}
+    for method in METHODS:
+        every = None if method == "conditional-encoding" else slice(0, None, 10)
+        result = attribute(trained, simulation.recording, method, frames=every)
+        found[method] = [auroc(result.score(f), simulation.truth[f]) for f in simulation.factors]
+    print(name, seed, found, file=sys.stderr, flush=True)
+    return found
+
+
 def main() -> None:
     """Fit every recording under every change and print auROC per factor."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frames", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--others", type=int, default=1, help="recordings of the changed rows")
-    parser.add_argument("--only-default", action="store_true")
+    parser.add_argument("--only", nargs="+", default=list(CHANGES), help="these rows")
+    parser.add_argument("--keep", type=Path, help="file in which results are kept as they come")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    recordings = [field(frames=given.frames, seed=seed) for seed in range(given.seeds)]
-    factors = list(recordings[0].factors)
+    factors = ("place", "direction", "speed")
+    titles = [f"{f}: J⁺ mean (least), |J|, conditional encoding (least)" for f in factors]
     lines = [
-        row("settings", "recordings", *(f"{f}: J⁺ mean (least), |J|" for f in factors), "seconds"),
-        row(*["---"] * (len(factors) + 3)),
+        row("settings", "recordings", *titles, "λ", "seconds"),
+        row(*["---"] * (len(factors) + 4)),
     ]
-    for name, change in list(CHANGES.items())[: 1 if given.only_default else None]:
-        used = recordings[: given.seeds if name == "default" else given.others]
-        values, seconds = [], []
-        for seed, simulation in enumerate(used):
-            began = time.perf_counter()
-            trained = fit(
-                simulation.recording, simulation.factors, FitSettings(seed=seed, **change)
-            )
-            seconds.append(time.perf_counter() - began)
-            values.append([])
-            for method in ("inverted-neuron-gradient", "neuron-gradient"):
-                found = attribute(trained, simulation.recording, method, frames=slice(0, None, 10))
-                values[-1].append([auroc(found.score(f), simulation.truth[f]) for f in factors])
-            goodness = {f: round(trained.goodness[f].goodness, 3) for f in factors}
-            print(name, seed, values[-1], goodness, file=sys.stderr, flush=True)
-        inverted, gradient = np.moveaxis(np.array(values), 1, 0)
+    for name in given.only:
+        used = range(given.seeds if name == "default" else given.others)
+        found = [
+            kept(given.keep, f"{name} {seed}", partial(scores, name, seed, given.frames))
+            for seed in used
+        ]
+        inverted, gradient, beyond = (np.array([one[m] for one in found]) for m in METHODS)
         cells = [
             f"{inverted[:, i].mean():.3f} ({inverted[:, i].min():.3f}), {gradient[:, i].mean():.3f}"
+            f", {beyond[:, i].mean():.3f} ({beyond[:, i].min():.3f})"
             for i in range(len(factors))
         ]
-        lines.append(row(name, len(used), *cells, f"{np.mean(seconds):.0f}"))
+        lambdas = [one["lambda"][0] for one in found]
+        span = f"{min(lambdas):.2g} to {max(lambdas):.2g}"
+        seconds = np.mean([one["seconds"][0] for one in found])
+        lines.append(row(name, len(used), *cells, span, f"{seconds:.0f}"))
     print(header("The defaults, on simulated imaging"))
     print(
         f"200 cells (50 each of place, direction, speed, untuned), {given.frames:,} frames at "
-        "10 Hz, one model with three factors. auROC of the inverted neuron gradient J⁺ and of the "
-        "neuron gradient |J| against the truth.\n"
+        "10 Hz, one model with three factors. auROC of the inverted neuron gradient J⁺, of the "
+        "neuron gradient |J| and of conditional encoding against the truth; seconds of the "
+        "processor.\n"
     )
     print("\n".join(lines), "\n")
 
