@@ -9,7 +9,7 @@ from napari_xcebra.learn.consistency import Dimensions
 
 
 def consistency_by_dimension(dimensions: Dimensions, path: Where = None) -> Figure:
-    """Consistency R² over time latents, a line for each number of latents of the factor.
+    """Consistency R² over numbers of latents, a line for each number of those of the factors.
 
     Every point is a number of latents with its standard error over pairs of seeds; the ring marks
     the one that is suggested.
@@ -23,26 +23,25 @@ def consistency_by_dimension(dimensions: Dimensions, path: Where = None) -> Figu
     figure = Figure(figsize=(6, 4))
     figure.set_layout_engine("constrained")
     ax = figure.subplots()
-    sizes = sorted({d.factor_latents for d in dimensions.tried})
-    for number, size in enumerate(sizes):
-        line = [d for d in dimensions.tried if d.factor_latents == size]
+    for number, (name, line) in enumerate(dimensions.lines.items()):
         ax.errorbar(
-            [d.time_latents for d in line],
+            [dimensions.place(d) for d in line],
             [d.mean for d in line],
             [d.error for d in line],
             marker="o",
             capsize=3,
             color=LINES[number % len(LINES)],
-            label=f"{size} for the factors" if size else "time only",
+            label=name,
         )
     chosen = dimensions.suggested
-    ax.plot(chosen.time_latents, chosen.mean, "o", ms=14, mfc="none", mec="black", mew=1.5)
-    ax.annotate(f"suggested: {chosen.words}", (chosen.time_latents, chosen.mean),
-                textcoords="offset points", xytext=(0, -22), ha="center")  # fmt: skip
-    ax.set_xticks(sorted({d.time_latents for d in dimensions.tried}))
-    ax.set_xlabel("time latents")
+    place = (dimensions.place(chosen), chosen.mean)
+    ax.plot(*place, "o", ms=14, mfc="none", mec="black", mew=1.5)
+    ax.annotate(f"suggested: {chosen.words}", place, textcoords="offset points",
+                xytext=(0, -22), ha="center")  # fmt: skip
+    ax.set_xticks(sorted({dimensions.place(d) for d in dimensions.tried}))
+    ax.set_xlabel(dimensions.axis)
     ax.set_ylabel("consistency R² between seeds")
     ax.margins(x=0.1, y=0.15)
-    if len(sizes) > 1:
+    if len(dimensions.lines) > 1:
         ax.legend(frameon=False, title="latents")
     return written(figure, path)

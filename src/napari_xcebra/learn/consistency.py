@@ -120,6 +120,28 @@ class Dimensions:
             return sentence + "). No larger embedding was tried: try more latents."
         return sentence + ")."
 
+    @property
+    def axis(self) -> str:
+        """What the numbers of latents are plotted over: those of time, if they differ."""
+        over_time = len({d.time_latents for d in self.tried}) > 1
+        same = len({d.factor_latents for d in self.tried}) == 1
+        return "time latents" if over_time or same else "latents of the factors"
+
+    def place(self, dimension: Dimension) -> int:
+        """Where one stands on that axis."""
+        over_time = self.axis == "time latents"
+        return dimension.time_latents if over_time else dimension.factor_latents
+
+    @property
+    def lines(self) -> dict[str, list[Dimension]]:
+        """What is plotted as a line, by its name: one for each number of what is not the axis."""
+        lines: dict[str, list[Dimension]] = {}
+        for each in sorted(self.tried, key=lambda d: (d.factor_latents, d.time_latents)):
+            of = each.factor_latents if self.axis == "time latents" else each.time_latents
+            whose = "for the factors" if self.axis == "time latents" else "for time"
+            lines.setdefault(f"{of} {whose}" if of else "no others", []).append(each)
+        return lines
+
     def table(self) -> pd.DataFrame:
         """One row a number of latents, with consistency R², its error and the pairs of seeds."""
         return pd.DataFrame(

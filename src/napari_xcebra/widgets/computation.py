@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from napari_xcebra.runs import Run
     from napari_xcebra.widgets.session import Opened, Session
 
+SEVERAL = 5.0
+"""Grace of several trainings, in seconds, to hand over those that are finished."""
+
 
 @dataclass(frozen=True, eq=False)
 class Work:

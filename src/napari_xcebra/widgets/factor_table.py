@@ -5,6 +5,7 @@ from __future__ import annotations
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QAbstractItemView,
+    QHBoxLayout,
     QHeaderView,
     QMenu,
     QPushButton,
@@ -59,7 +60,10 @@ class FactorTable(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._table)
-        layout.addWidget(self._add, 0, Qt.AlignmentFlag.AlignRight)
+        self.buttons = QHBoxLayout()
+        self.buttons.addStretch(1)
+        self.buttons.addWidget(self._add)
+        layout.addLayout(self.buttons)
 
     def show_recording(self, recording: Recording | None) -> None:
         """Suggest factors for a recording, keeping those that still make sense."""
@@ -102,6 +106,12 @@ class FactorTable(QWidget):
             item = self._table.item(row, NAME)
             on = item.text() in names
             item.setCheckState(Qt.CheckState.Checked if on else Qt.CheckState.Unchecked)
+
+    def set_latents(self, name: str, latents: int) -> None:
+        """Give a factor so many latents."""
+        for row in range(self._table.rowCount()):
+            if self._table.item(row, NAME).text().strip() == name:
+                self._table.cellWidget(row, LATENTS).setValue(latents)
 
     def _rows(self) -> dict[str, tuple[bool, list[str], int | None]]:
         rows = [self._row(row) for row in range(self._table.rowCount())]

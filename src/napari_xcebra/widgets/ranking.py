@@ -83,7 +83,7 @@ _ABOUT: dict[str, tuple[str, str, int]] = {
     "cell": ("Id of the cell in the program that found it.", "", 6),
     "name": ("Name that the source gives the cell.", "", 12),
     "score": ("How much the cell carries the factor.", "#.4g", 8),
-    "± sd": ("Standard deviation of the score over the seeds.", "#.2g", 7),
+    "± sd": ("Standard deviation of the score over the seeds.", "#.2g", 8),
     "z": ("Score in standard deviations above the mean of the cells.", ".2f", 6),
     "q": (
         "Lower is surer: among the cells with this q or a lower one, this share is expected to be "

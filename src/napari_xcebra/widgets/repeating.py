@@ -9,7 +9,8 @@ import numpy as np
 
 from napari_xcebra.attribution.method_notes import frames_for, method_behind, title_of_method
 from napari_xcebra.jobs import StabilityTask
-from napari_xcebra.widgets.computation import Work, computation_of
+from napari_xcebra.learn.duration import seconds_to_fit
+from napari_xcebra.widgets.computation import SEVERAL, Work, computation_of
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from napari_xcebra.recording import Recording
     from napari_xcebra.runs import Run
     from napari_xcebra.widgets.session import Opened, Session
-
-GRACE = 5.0
-"""Seconds after which a training that does not stop is ended, with the seeds that are finished."""
 
 
 class Repeating(OfSession):
@@ -63,9 +61,12 @@ class Repeating(OfSession):
 
 
 def seconds_to_repeat(run: Run, more: int) -> float:
-    """About how long more seeds take, by how long the run took itself; NaN if nobody knows."""
+    """About how long more seeds take, by how long the run took itself if that is known."""
     fit = run.fit
-    return more * fit.seconds * fit.settings.steps / max(fit.steps, 1)
+    share = fit.steps / fit.settings.steps  # of one that was stopped
+    whole = replace(fit, seconds=fit.seconds / share) if share > 0 else fit
+    cells, latents = len(fit.inputs.cell_ids), fit.parts[-1].stop
+    return more * seconds_to_fit(fit.settings, cells, latents, like=whole)
 
 
 def _repeat(session: Session, opened: Opened, run: Run, method: str, more: int) -> Work:
@@ -86,7 +87,7 @@ def _repeat(session: Session, opened: Opened, run: Run, method: str, more: int) 
         method,
         frames_for(method),
     )
-    return Work(f"{title_of_method(method)} with {more} more seeds", task, keep, grace=GRACE)
+    return Work(f"{title_of_method(method)} with {more} more seeds", task, keep, grace=SEVERAL)
 
 
 def _with_cells_of(fit: Fit, recording: Recording) -> Recording:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from qtpy.QtCore import Signal
@@ -26,8 +25,8 @@ from napari_xcebra.widgets.work_bar import WorkBar, about, takes
 QUESTION = "Do other seeds agree?"
 HELP = (
     "Train again with {more} other seeds, everything else the same, and score the cells with each, "
-    "in the background{time}. The table then shows how far every score and rank moves, and a map "
-    "of what the seeds agree on can be chosen as the method."
+    "in the background ({time}). The table then shows how far every score and rank moves, and a "
+    "map of what the seeds agree on can be chosen as the method."
 )
 RESULT = (
     "Stable cells: by every seed on the same side of the threshold, with ranks within a quarter of "
@@ -132,9 +131,7 @@ class StabilityRow(QWidget):
         more = self.more.value()
         seconds, ready = seconds_to_repeat(run, more), self._session.worker_ready
         self.repeat.setText("More" if repeated else f"Repeat{takes(seconds, ready=ready)}")
-        unknown = ", which takes as long as so many trainings"
-        time = unknown if math.isnan(seconds) else f" ({about(seconds)})"
-        self.repeat.setToolTip(HELP.format(more=more, time=time))
+        self.repeat.setToolTip(HELP.format(more=more, time=about(seconds)))
         self.sentence.setText(QUESTION)
         self.sentence.setToolTip(self.repeat.toolTip())
 

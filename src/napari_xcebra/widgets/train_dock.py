@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +21,12 @@ from qtpy.QtWidgets import (
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import Advanced, Job
+from napari_xcebra.learn.parts import Factor
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.runs import Run, free_name, next_name
 from napari_xcebra.widgets.device_label import DeviceLabel
+from napari_xcebra.widgets.dimension_search import Latents
+from napari_xcebra.widgets.dimension_window import DimensionButton
 from napari_xcebra.widgets.factor_table import FactorTable
 from napari_xcebra.widgets.fold import Fold
 from napari_xcebra.widgets.forms import SettingsForm
@@ -63,6 +67,7 @@ class TrainDock(QWidget):
         self.choice = Fold(CHOICE, "What to train, and how.", unfolded=True)
         self.factors = FactorTable()
         self.form: SettingsForm[FitSettings] = SettingsForm(FitSettings())
+        self.dimension = DimensionButton(self.session, self._asked_for)
         self.name = QLineEdit()
         self.name.setPlaceholderText("name of the run")
         self.name.setToolTip("What the run will be called in the list below; you can rename it.")
@@ -92,6 +97,7 @@ class TrainDock(QWidget):
         self.form.changed.connect(self._mark_ready)
         self.form.changed.connect(self._show_device)
         self.choice.button.clicked.connect(self._sum_up)
+        self.dimension.chosen.connect(self._use_latents)
         self.runs.said.connect(self._say)
         self.runs.comparing.connect(self.compare)
         for signal, method in (
@@ -116,6 +122,7 @@ class TrainDock(QWidget):
         column = QVBoxLayout(inside)
         column.addWidget(self.recording_name)
         self.choice.addWidget(self.factors)
+        self.factors.buttons.addWidget(self.dimension)
         self.choice.addWidget(self.form)
         self.choice.addWidget(self.live)
         column.addWidget(self.choice)
@@ -159,6 +166,16 @@ class TrainDock(QWidget):
         # done with: progress, verdict and runs take its place
         self._fold_choice()
         return self.trainer.start(opened, name, factors, settings, live=self.live.isChecked())
+
+    def _asked_for(self) -> tuple[dict[str, Factor], FitSettings]:
+        """Factors and settings as they are chosen; raises `InputError` where they do not fit."""
+        return self.factors.factors, self.form.value
+
+    def _use_latents(self, latents: Latents) -> None:
+        if latents.of_time:
+            self.form.value = replace(self.form.value, time_latents=latents.of_time)
+        for name, number in latents.of_factors.items():
+            self.factors.set_latents(name, number)
 
     def cancel(self) -> None:
         """Stop what is running."""
