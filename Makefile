@@ -28,7 +28,7 @@ TEST_PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1
 .DEFAULT_GOAL := help
 # Environments are made one after the other even under `make -j`.
 .NOTPARALLEL:
-.PHONY: help dist system install demo test lint pytest pytest-pyside bench screenshots \
+.PHONY: help dist system install demo test lint pytest pytest-pyside bench bench-quick screenshots \
 	docs results wheel-check $(WHEEL_CHECKS) clean
 
 help:  ## show this list
@@ -65,6 +65,9 @@ docs: install  ## build the docs to site/; a warning is an error
 results: system install  ## run what the docs show, and put what it prints under it
 	$(BIN)/python docs/tools/house.py
 	$(BIN)/python docs/make_results.py
+
+bench-quick: install  ## has anything become slower than the stored baseline? (under a minute)
+	$(BIN)/python benchmarks/quick.py
 
 screenshots: system install  ## drive the window through the whole journey and write docs/images/
 	$(DISPLAY_RUN) $(BIN)/python docs/screenshots.py

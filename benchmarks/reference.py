@@ -42,6 +42,8 @@ class ReferenceSettings:
         Where its run ends if it is trained to the end.
     ramp : (int, int)
         Steps at which λ starts to rise and at which it is reached.
+    units : int
+        Width of the layers of a model with a window.
     """
 
     tree: bool = False
@@ -53,6 +55,7 @@ class ReferenceSettings:
     lambda_: float = 0.1
     ramp: tuple[int, int] = (100, 200)
     model: str = MODEL
+    units: int = 32
 
 
 class TreeIndex:
@@ -66,9 +69,9 @@ class TreeIndex:
         return torch.from_numpy(self._tree.query(query.numpy())[1])
 
 
-def make_model(cells: int, latents: int, name: str = MODEL) -> Any:
-    """Its encoder; `num_units` is required but has no effect on this family of models."""
-    return cebra.models.init(name, num_neurons=cells, num_units=32, num_output=latents)
+def make_model(cells: int, latents: int, name: str = MODEL, units: int = 32) -> Any:
+    """Its encoder; `units` is required but has no effect on models of single frames."""
+    return cebra.models.init(name, num_neurons=cells, num_units=units, num_output=latents)
 
 
 def make_loader(
@@ -119,7 +122,7 @@ class ReferenceTraining:
     ) -> None:
         loader, config = make_loader(traces, labels, latents, settings)
         torch.manual_seed(seed)  # weights only: its sampling takes no seed
-        model = make_model(traces.shape[1], sum(latents), settings.model)
+        model = make_model(traces.shape[1], sum(latents), settings.model, settings.units)
         loader.dataset.configure_for(model)
         with quiet():
             self.solver = cebra.solver.init(
