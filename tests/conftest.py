@@ -18,3 +18,9 @@ def one_thread():
     import torch  # here, because collecting tests should not wait for it
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def logs_of_tests(tmp_path_factory):
+    """Logs go to a folder of the tests, here and in child processes."""
+    os.environ["NAPARI_XCEBRA_LOGS"] = str(tmp_path_factory.mktemp("logs"))

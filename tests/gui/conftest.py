@@ -14,7 +14,7 @@ from napari_xcebra.jobs import Job, Task, Worker
 from napari_xcebra.learn.parts import Part
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
-from napari_xcebra.widgets import kept
+from napari_xcebra.widgets import kept, preferences
 from napari_xcebra.widgets.session import Session, session_of
 
 
@@ -75,6 +75,7 @@ def kept_in_this_test(tmp_path, monkeypatch):
     """Paths, keys and decisions are kept in files of the test, not of whoever runs it."""
     file = str(tmp_path / "kept.ini")
     monkeypatch.setattr(kept, "store", lambda: QSettings(file, QSettings.Format.IniFormat))
+    monkeypatch.setattr(preferences, "shown_by_napari", lambda: None)
     monkeypatch.setenv("NAPARI_XCEBRA_DATA", str(tmp_path / "data"))
 
 

@@ -21,6 +21,7 @@ from napari_xcebra.cli.flags import (
     add_settings_flags,
 )
 from napari_xcebra.knobs import worded
+from napari_xcebra.logs import LOGGER, start_logging, stop_logging
 from napari_xcebra.recording import InputError
 
 PROGRAM = "napari-xcebra"
@@ -48,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     typed = list(sys.argv[1:] if argv is None else argv)
     arguments = make_parser().parse_args(typed)
     arguments.typed = typed
+    start_logging("command")
+    LOGGER.info("command: %s", typed[0])
     try:
         arguments.command(arguments)
     except commands.Interrupted as stopped:
@@ -57,8 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("Interrupted.", file=sys.stderr)
         return INTERRUPTED
     except (InputError, OSError) as error:
+        LOGGER.warning("%s", error)
         print(f"{PROGRAM}: {worded(str(error), FLAGS)}", file=sys.stderr)
         return WRONG
+    except Exception:
+        LOGGER.exception("%s failed", typed[0])
+        raise
+    finally:
+        stop_logging()
     return 0
 
 
@@ -164,6 +173,9 @@ def make_parser() -> argparse.ArgumentParser:
             "write one page about a run: verdicts, maps, tables, controls, how to make it again",
         )
     )
+
+    command("diagnostics", reporting.diagnostics, "",
+            "print versions, device and the last error, for a report of it")  # fmt: skip
 
     curation = command(
         "curation", commands.curation, "PATH", "show what was decided on the cells of a recording"

@@ -1,4 +1,4 @@
-"""The command that writes a report."""
+"""Commands that report: on a run, and on this computer."""
 
 from __future__ import annotations
 
@@ -26,6 +26,16 @@ def report(arguments: argparse.Namespace) -> None:
         print(f"Wrote {path} ({path.stat().st_size / 2**20:.1f} MB).")
     if arguments.open:
         webbrowser.open(path.absolute().as_uri())
+
+
+def diagnostics(arguments: argparse.Namespace) -> None:
+    """Print what a report of an error needs to know of this computer."""
+    from napari_xcebra.diagnostics import diagnostics as told
+    from napari_xcebra.learn.device import describe_device
+    from napari_xcebra.logs import log_folder
+
+    print(told(device=describe_device("auto", 0)))
+    print(f"\nMore is in the log, which can be attached: {log_folder()}")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -23,6 +23,7 @@ from napari_xcebra.jobs import failures
 from napari_xcebra.jobs.channel import EVENT, IDLE, JOB, STOP, Channel
 from napari_xcebra.jobs.events import Advanced, Cancelled, Event, Finished, Sketched, Started
 from napari_xcebra.jobs.sending import Borrower
+from napari_xcebra.logs import LOGGER, start_logging
 
 INTERVAL = 1 / 15
 """Seconds between two reports, so that the window is not flooded."""
@@ -41,6 +42,7 @@ def main(folder: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _exit)
     faulthandler.enable()
+    start_logging("background")
     _step_back()
     # torch makes a folder for compiled code, which we have none of, when it is imported
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", folder)
@@ -130,11 +132,14 @@ class Child:
             with contextlib.suppress(OSError):
                 os.chdir(folder)
             self.tell(Started())
+            began = time.monotonic()
             result = task.run(Reporter(self))
+            LOGGER.info("%s: done in %.1f s", task.doing, time.monotonic() - began)
         except BrokenPipeError:
             raise
         except Exception as error:
             failed = failures.from_exception(error, task.doing, task.sparing)
+            failures.log(failed)
             return Cancelled() if self.stop() else failed
         return Cancelled(result) if self.stop() else Finished(result)
 

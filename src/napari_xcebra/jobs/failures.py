@@ -8,6 +8,7 @@ import traceback
 
 from napari_xcebra.errors import InputError, TrainingDiverged
 from napari_xcebra.jobs.events import Failed
+from napari_xcebra.logs import LOGGER
 
 _MEMORY_SIGNS = (
     "out of memory",
@@ -30,6 +31,14 @@ def from_exception(error: Exception, doing: str, sparing: str) -> Failed:
     first, *_ = str(error).strip().splitlines() or [""]
     what = f"{type(error).__name__}: {first}" if first else type(error).__name__
     return Failed(f"{doing} failed unexpectedly ({what}): please report it.", details)
+
+
+def log(failed: Failed) -> None:
+    """Write a failure to the log: as an error if nobody foresaw it."""
+    if failed.details:
+        LOGGER.error("%s\n%s", failed.sentence, failed.details.rstrip())
+    else:
+        LOGGER.warning("%s", failed.sentence)
 
 
 def out_of_memory(error: Exception) -> bool:

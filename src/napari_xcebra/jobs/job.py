@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Iterator
 
-from napari_xcebra.jobs.events import Cancelled, Event, Outcome
+from napari_xcebra.jobs import failures
+from napari_xcebra.jobs.events import Cancelled, Event, Failed, Outcome
 from napari_xcebra.jobs.process import ChildProcess
 from napari_xcebra.jobs.tasks import Task
+from napari_xcebra.logs import LOGGER
 
 GRACE = 0.7
 """Seconds that a task has to stop by itself."""
@@ -98,4 +100,8 @@ class Job:
         if isinstance(event, Outcome):
             self._outcome = event
             self._ended.set()
+            if isinstance(event, Failed):
+                failures.log(event)
+            else:
+                LOGGER.info("%s: %s", self.task.doing, type(event).__name__.lower())
         self._events.put(event)

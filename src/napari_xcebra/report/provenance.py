@@ -15,6 +15,7 @@ from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.knobs import flag
 from napari_xcebra.learn.parts import TIME
 from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.privacy import without_folders
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording_facts import (
     VARIABLE_WORDS,
@@ -36,7 +37,6 @@ from napari_xcebra.report.document import (
     Table,
 )
 from napari_xcebra.report.material import Material
-from napari_xcebra.report.wording import without_folders
 
 FACTS = (Column("", numeric=False), Column("", numeric=False))
 

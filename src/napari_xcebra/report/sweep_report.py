@@ -10,6 +10,7 @@ import pandas as pd
 
 from napari_xcebra.attribution.stability import Stability
 from napari_xcebra.errors import InputError
+from napari_xcebra.privacy import without_folders
 from napari_xcebra.report.document import (
     Block,
     Column,
@@ -26,7 +27,7 @@ from napari_xcebra.report.drawing import picture
 from napari_xcebra.report.page import download
 from napari_xcebra.report.provenance import citing_section, made_by
 from napari_xcebra.report.sweep_figures import against, agreement_of_seeds
-from napari_xcebra.report.wording import counted, number, without_folders
+from napari_xcebra.report.wording import counted, number
 from napari_xcebra.runs import now
 from napari_xcebra.sessions import name_of
 from napari_xcebra.sweeps import Member, SweepFolder

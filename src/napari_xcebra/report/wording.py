@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 
 from napari_xcebra.report.document import Entry
-from napari_xcebra.sessions import name_of
 
 NOTHING = "–"
-_FOLDERS = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[\\/](?:[^\\/\s]+[\\/])+(?=[^\\/\s])")
 
 
 def number(value: float, form: str = "#.3g") -> Entry:
@@ -43,14 +39,3 @@ def listed(names: Iterable[str]) -> str:
     """
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def without_folders(text: str, *paths: str | Path) -> str:
-    """Text in which files are called by their names: folders of a computer are nobody's business.
-
-    >>> without_folders("Opened /home/ann/data/mouse.nwb as NWB.")
-    'Opened mouse.nwb as NWB.'
-    """
-    for path in sorted((str(path) for path in paths if str(path)), key=len, reverse=True):
-        text = text.replace(path, name_of(path))
-    return _FOLDERS.sub("", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,6 +11,7 @@ from napari.qt.threading import create_worker
 from qtpy.QtCore import QThreadPool
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.logs import LOGGER
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
@@ -38,6 +40,7 @@ def in_background(
         except Exception as error:
             sentence = str(error) if isinstance(error, InputError) else _unforeseen(error)
             details = "" if isinstance(error, InputError) else traceback.format_exc()
+            LOGGER.log(logging.ERROR if details else logging.WARNING, "%s\n%s", sentence, details)
             return False, (sentence, details)
 
     def returned(outcome: tuple[bool, Any]) -> None:

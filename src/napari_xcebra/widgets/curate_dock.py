@@ -42,6 +42,7 @@ from napari_xcebra.widgets.lifetime import Presence, end_with_dock, follow
 from napari_xcebra.widgets.many_row import ManyRow
 from napari_xcebra.widgets.notice import Notice
 from napari_xcebra.widgets.onwards_row import OnwardsRow
+from napari_xcebra.widgets.preferences import KEYS, changes_of
 from napari_xcebra.widgets.queue_box import QueueBox
 from napari_xcebra.widgets.retraining import retraining_of
 from napari_xcebra.widgets.score_map import chosen_map, shown_map
@@ -83,7 +84,10 @@ class CurateDock(QWidget):
         self._lay_out()
         self._connect_parts()
         self._follow_session()
+        self._choosing = False
         self._bind_keys(chosen_keys())
+        if (changes := changes_of(KEYS)) is not None:
+            follow(self, changes, self._rebind)
         self._refresh()
 
     # ------------------------------------------------------------ making
@@ -164,7 +168,7 @@ class CurateDock(QWidget):
         self.agreement.compared.connect(self._compare)
         self.tags.editingFinished.connect(self._name_tags)
         self.tags.returnPressed.connect(self.tags.clearFocus)
-        self.keys.changed.connect(self._bind_keys)
+        self.keys.changed.connect(self._choose_keys)
         self.onwards.said.connect(self._say)
 
     def _follow_session(self) -> None:
@@ -199,9 +203,19 @@ class CurateDock(QWidget):
 
     # ------------------------------------------------------------ keys
 
+    def _choose_keys(self, keys: Keys) -> None:
+        self._choosing = True  # one after the other they would be taken for the user's
+        keep_keys(keys)
+        self._choosing = False
+        self._bind_keys(keys)
+
+    def _rebind(self, _: object = None) -> None:
+        """Take keys that were changed in napari's Preferences."""
+        if not self._choosing and (keys := chosen_keys()) != self._keys:
+            self._bind_keys(keys)
+
     def _bind_keys(self, keys: Keys) -> None:
         self._keys = keys
-        keep_keys(keys)
         self.bindings.bind(keys)
         self.keys.menus = keys_of_menus(self.session.viewer.window._qt_window)
         self.keys.show_keys(keys, self.tag_names)

@@ -11,7 +11,7 @@ from qtpy.QtGui import QKeySequence
 from qtpy.QtWidgets import QMainWindow, QMenu, QShortcut, QWidget
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.widgets.kept import keep, kept_text
+from napari_xcebra.widgets.preferences import KEYS, prefer, preferred
 
 MOST_TAGS = 9
 
@@ -35,6 +35,11 @@ class KeyAction:
     key: str
     meaning: str
     repeats: bool = False
+
+    @property
+    def setting(self) -> str:
+        """What napari's Preferences know it by."""
+        return self.name.replace(" ", "_")
 
 
 ACTIONS = (
@@ -75,9 +80,17 @@ def default_keys() -> dict[str, str]:
 
 
 def chosen_keys() -> dict[str, str]:
-    """As the user chose them; those that were kept and do not go together fall back."""
-    keys = {action.name: kept_text(f"keys/{action.name}") or action.key for action in ACTIONS}
+    """As the user chose them; those that are none, or do not go together, fall back."""
+    keys = {
+        action.name: _valid(preferred(KEYS, action.setting)) or action.key for action in ACTIONS
+    }
     return keys if len(set(keys.values())) == len(keys) else default_keys()
+
+
+def _valid(typed: str) -> str:
+    """A key as Qt writes it, of one that was typed in napari's Preferences; empty if it is none."""
+    key = QKeySequence(typed).toString()
+    return "" if key in RESERVED or "," in key.rstrip(",") else key
 
 
 def with_key(
@@ -118,10 +131,10 @@ def with_key(
 
 
 def keep_keys(keys: Keys) -> None:
-    """Remember the keys that differ from the defaults."""
+    """Remember the keys, also for napari's Preferences."""
     for action in ACTIONS:
-        chosen = keys[action.name]
-        keep(f"keys/{action.name}", chosen if chosen != action.key else None)
+        if keys[action.name] != (preferred(KEYS, action.setting) or action.key):
+            prefer(KEYS, action.setting, keys[action.name])
 
 
 def readable(key: str) -> str:

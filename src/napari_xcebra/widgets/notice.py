@@ -7,6 +7,7 @@ from typing import Literal
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout
 
+from napari_xcebra.widgets.diagnosing import copy_diagnostics
 from napari_xcebra.widgets.wording import in_dock
 
 Tone = Literal["plain", "good", "warning", "problem"]
@@ -32,6 +33,12 @@ class Notice(QFrame):
         self._more = QPushButton("Details")
         self._more.setToolTip("Show what went wrong in full, to copy into a report.")
         self._more.setCheckable(True)
+        self._copy = QPushButton("Copy diagnostics")
+        self._copy.setToolTip(
+            "Copy versions, device, settings and this error, to paste into a report: no data, and "
+            "no folders of this computer."
+        )
+        self._copy.clicked.connect(lambda _=False: self.copy_diagnostics())
         self._details = QPlainTextEdit()
         self._details.setReadOnly(True)
         self._details.setMaximumHeight(160)
@@ -44,6 +51,7 @@ class Notice(QFrame):
         layout.setContentsMargins(8, 6, 8, 6)
         layout.addLayout(top)
         layout.addWidget(self._details)
+        layout.addWidget(self._copy, 0, Qt.AlignmentFlag.AlignLeft)
         self.clear()
 
     def say(self, sentence: str, tone: Tone = "plain", details: str = "") -> None:
@@ -51,7 +59,9 @@ class Notice(QFrame):
         self._text.setText(in_dock(sentence))
         self._details.setPlainText(details)
         self._more.setChecked(False)
+        self._copy.setText("Copy diagnostics")
         self._more.setVisible(bool(details))
+        self._copy.setVisible(bool(details))
         self._details.hide()
         style = f"#notice {{ border-left: 3px solid {EDGES[tone]}; }}"
         if style != self.styleSheet():  # which takes Qt milliseconds
@@ -61,6 +71,11 @@ class Notice(QFrame):
     def clear(self) -> None:
         """Show nothing."""
         self.say("")
+
+    def copy_diagnostics(self) -> None:
+        """Put what a report of this error needs on the clipboard."""
+        copy_diagnostics(f"{self.text}\n{self._details.toPlainText()}")
+        self._copy.setText("Copied")
 
     @property
     def text(self) -> str:

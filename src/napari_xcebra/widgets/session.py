@@ -32,6 +32,7 @@ from napari_xcebra.widgets.layers import (
     shown_by,
     token_of,
 )
+from napari_xcebra.widgets.preferences import follow_preferences, preferred_colormap
 from napari_xcebra.widgets.shown import Shown
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Session:
         self._viewer = ref(viewer)
         self.opened: list[Opened] = []
         self._current: Opened | None = None
-        self._shown = Shown()
+        self._shown = Shown(colormap=preferred_colormap())
         self._live: LiveRun | None = None
         self._selection = np.zeros(0, np.int64)
         self._frame = 0
@@ -406,6 +407,7 @@ def session_of(viewer: napari.Viewer) -> Session:
         from napari_xcebra.widgets.in_view import OneInView
         from napari_xcebra.widgets.picking import Picking
 
+        follow_preferences()
         _SESSIONS[viewer] = session = Session(viewer)
         _close_with_window(viewer, session)
         session.picking = Picking(session)

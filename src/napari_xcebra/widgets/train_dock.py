@@ -35,6 +35,7 @@ from napari_xcebra.widgets.learning_plot import LearningPlot
 from napari_xcebra.widgets.lifetime import end_with_dock, follow
 from napari_xcebra.widgets.notice import Notice, Tone
 from napari_xcebra.widgets.plot_style import style_of
+from napari_xcebra.widgets.preferences import preferred_settings
 from napari_xcebra.widgets.run_list import RunList, best_factor
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
@@ -66,7 +67,7 @@ class TrainDock(QWidget):
         self.recording_name.setWordWrap(True)
         self.choice = Fold(CHOICE, "What to train, and how.", unfolded=True)
         self.factors = FactorTable()
-        self.form: SettingsForm[FitSettings] = SettingsForm(FitSettings())
+        self.form: SettingsForm[FitSettings] = SettingsForm(preferred_settings())
         self.dimension = DimensionButton(self.session, self._asked_for)
         self.name = QLineEdit()
         self.name.setPlaceholderText("name of the run")
