@@ -10,6 +10,7 @@ from napari_xcebra.opening import Opening
 from napari_xcebra.recording import Recording
 from napari_xcebra.sample_data import SAMPLES
 from napari_xcebra.sessions import Opened
+from napari_xcebra.widgets.garbage import collect_while_waiting
 from napari_xcebra.widgets.layers import LayerTuple, recording_layers
 from napari_xcebra.widgets.session import Session
 
@@ -52,8 +53,10 @@ def put_into(session: Session, loaded: Loaded) -> None:
         _adjust_contrast(session, again, loaded.layers)
         return
     session.show(loaded.recording, loaded.opening, loaded.layers)
+    session.warm_up()
     if again is not None and not again.runs:
         session.forget(again)
+    collect_while_waiting()
 
 
 def is_from(opened: Opened, opening: Opening | None) -> bool:

@@ -22,6 +22,7 @@ from napari_xcebra.knobs import known_only
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.sessions import Opened, SavedSession, name_of, save_session
+from napari_xcebra.widgets.garbage import collect_while_waiting
 from napari_xcebra.widgets.layers import (
     KEY,
     LayerTuple,
@@ -106,6 +107,10 @@ class Session:
         worker = Worker()
         worker.start()
         return worker
+
+    def warm_up(self) -> None:
+        """Start that process ahead of its first task: it takes seconds to import torch."""
+        _ = self.worker
 
     @property
     def worker_ready(self) -> bool:
@@ -233,6 +238,7 @@ class Session:
                 # napari numbers names that are taken
                 own.name = self._layer_name(opened, re.sub(r" \[\d+\]$", "", own.name))
             self.current = opened
+            collect_while_waiting()
 
     def _register(self, recording: Recording, token: str, opening: Opening | None) -> Opened:
         wanted = name_of(str(opening.path) if opening else recording.source)

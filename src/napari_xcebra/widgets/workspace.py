@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QVBoxLayout, QWidget
 
+from napari_xcebra.widgets.garbage import collect_while_waiting
+
 if TYPE_CHECKING:
     import napari
 
@@ -68,6 +70,7 @@ def open_workspace(viewer: napari.Viewer) -> None:
         vertical = Qt.Orientation.Vertical
         window.resizeDocks([docks["Cells"]], [CELLS_HEIGHT], vertical)
     docks["Recording"].raise_()
+    collect_while_waiting()
 
 
 def docked_widget(viewer: napari.Viewer, name: str) -> QDockWidget | None:
