@@ -48,7 +48,7 @@ class Run:
     @property
     def complete(self) -> bool:
         """Whether training went to its end."""
-        return self.fit.steps >= self.fit.settings.steps
+        return self.fit.complete
 
     @property
     def verdict(self) -> str:

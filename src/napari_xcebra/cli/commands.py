@@ -212,7 +212,7 @@ def _trained(
             )
         except learn.TrainingDiverged as error:
             raise InputError(str(error)) from error
-    if keep and trained.steps < settings.steps:
+    if keep and not trained.complete:
         trained.save(out / FIT)
         again = [word for word in arguments.typed if word != "--resume"]
         raise Interrupted(

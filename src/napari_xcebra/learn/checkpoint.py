@@ -22,7 +22,7 @@ VERSION = 2
 
 
 class Checkpoint:
-    """One safetensors file: weights, moments of Adam, history, search for λ and steps done.
+    """One safetensors file: weights, moments of Adam, history, and what decides on λ and the end.
 
     Parameters
     ----------
@@ -93,6 +93,9 @@ class Checkpoint:
                 tensors[f"search.{name}"] = torch.tensor(values, dtype=torch.float64)
             for look, state in training.search.snapshots.items():
                 tensors |= {f"snapshot.{look}.{name}": tensor for name, tensor in state.items()}
+        if training.settled is not None:
+            kept = training.settled.tensors()
+            tensors |= {f"settled.{name}": tensor.clone() for name, tensor in kept.items()}
         return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
 
     def _put(self, tensors: dict[str, Tensor], step: int) -> None:
@@ -104,6 +107,10 @@ class Checkpoint:
             for name in training.search.looks:
                 training.search.looks[name] = tensors[f"search.{name}"].tolist()
             training.search.snapshots = _snapshots(tensors)
+        if training.settled is not None:
+            prefix = "settled."
+            kept = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+            training.settled.put(kept)
         training.step = step
 
 

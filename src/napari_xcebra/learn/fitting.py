@@ -84,7 +84,7 @@ def fit(
     result = finish(training, recording.source)
     if not resumed:
         result = replace(result, seconds=time.monotonic() - began)
-    if kept is not None and result.steps == training.settings.steps:
+    if kept is not None and result.complete:
         kept.remove()
     return result
 
@@ -145,6 +145,7 @@ def snapshot(training: Training, source: str) -> Fit:
         source=source,
         versions=_versions(),
         lambda_reason="" if training.search is None else training.search.reason,
+        stop_reason=_stop_reason(training),
     )
 
 
@@ -161,9 +162,14 @@ def _learned(training: Training) -> tuple[Part, ...]:
     )
 
 
+def _stop_reason(training: Training) -> str:
+    over = training.settled is not None and training.step == training.settled.last
+    return training.settled.reason if over and training.settled is not None else ""
+
+
 def _notes(training: Training) -> tuple[str, ...]:
     notes: list[str] = []
-    if training.step < training.settings.steps:
+    if training.step < training.steps:
         notes.append(f"Stopped after {training.step} of {training.settings.steps} steps.")
     if training.settings.lambda_ == "auto" and training.search is None:
         notes.append(

@@ -62,6 +62,8 @@ class Fit:
         What the user should know about this run.
     lambda_reason : str
         Why λ is what it is, if it was found by the run.
+    stop_reason : str
+        Why it did not do all steps, if it stopped by itself.
     seconds : float
         About how long training took where it was trained; NaN if that is not known.
     """
@@ -78,12 +80,18 @@ class Fit:
     versions: Mapping[str, str]
     notes: tuple[str, ...] = ()
     lambda_reason: str = ""
+    stop_reason: str = ""
     seconds: float = field(default=float("nan"), compare=False)
 
     @property
     def factors(self) -> tuple[str, ...]:
         """Names of the parts of the embedding."""
         return tuple(part.name for part in self.parts)
+
+    @property
+    def complete(self) -> bool:
+        """Whether training came to its end: all steps, or until nothing changed any more."""
+        return self.steps >= self.settings.steps or bool(self.stop_reason)
 
     @property
     def lambda_(self) -> float:
@@ -133,7 +141,7 @@ class Fit:
     def summary(self) -> str:
         """Verdict of every factor, and how λ was found, a line each."""
         lines = [goodness.verdict for goodness in self.goodness.values()]
-        return "\n".join(filter(None, [*lines, self.lambda_reason]))
+        return "\n".join(filter(None, [*lines, self.lambda_reason, self.stop_reason]))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write `fit.json` and the weights it names into a folder.
@@ -178,6 +186,7 @@ class Fit:
             "versions": dict(self.versions),
             "notes": list(self.notes),
             "lambda_reason": self.lambda_reason,
+            "stop_reason": self.stop_reason,
             "seconds": None if math.isnan(self.seconds) else round(self.seconds, 1),
         }
 
@@ -207,6 +216,7 @@ class Fit:
                 versions=about["versions"],
                 notes=tuple(about["notes"]),
                 lambda_reason=about.get("lambda_reason", ""),
+                stop_reason=about.get("stop_reason", ""),
                 seconds=float(about.get("seconds") or "nan"),
             )
         except (OSError, SafetensorError, KeyError, TypeError, AttributeError) as error:

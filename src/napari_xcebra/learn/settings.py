@@ -43,6 +43,10 @@ class FitSettings:
         1, "latents for what was not observed (hybrid and time)", low=1, high=64, advanced=False
     )
     steps: int = knob(600, "training steps", low=1, high=1_000_000, advanced=False)
+    stop_when_settled: bool = knob(
+        False,
+        "stop before all steps are done, once neither maps nor losses change any more",
+    )
     lambda_: float | Literal["auto"] = knob(
         "auto",
         "weight λ of the Jacobian penalty (Eq. 10): auto finds the highest at which InfoNCE stays "

@@ -35,6 +35,7 @@ from napari_xcebra.learn.parts import (
 )
 from napari_xcebra.learn.sampling import Batch, Sampler
 from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.settled import Settled
 from napari_xcebra.learn.split import Frames, split_by_memory
 from napari_xcebra.recording import InputError, Recording
 
@@ -147,6 +148,7 @@ class Training:
             }
         self.step = 0
         self.search = self._lambda_search()
+        self.settled = self._settling()
         self._drawn_by: tuple[Sampler, int] | None = None
         self.history: dict[str, list[float]] = {"step": [], "penalty": [], "lambda": []}
         for name in self.loss_names:
@@ -160,6 +162,15 @@ class Training:
             return LambdaSearch(self)
         except InputError:
             return None
+
+    def _settling(self) -> Settled | None:
+        """What tells when to stop early; None if all steps are to be done."""
+        return Settled(self) if self.settings.stop_when_settled else None
+
+    @property
+    def steps(self) -> int:
+        """Steps to do: those that were asked for, or fewer once nothing changes any more."""
+        return (self.settled and self.settled.last) or self.settings.steps
 
     def sampler_of(self, frames: Frames) -> Sampler:
         """Draws batches from these frames."""
@@ -185,12 +196,14 @@ class Training:
         began = time.perf_counter()
         losses: list[Tensor] = []
         with limited_threads(self.settings.threads):
-            while self.step < self.settings.steps:
+            while self.step < self.steps:
                 losses.append(self._train_step())
                 self.step += 1
                 if self.search is not None:
                     self.search.look(self)
-                if len(losses) == every or self.step == self.settings.steps:
+                if self.settled is not None:
+                    self.settled.look(self, losses[-1][:-1])
+                if len(losses) == every or self.step == self.steps:
                     yield self._report(losses, time.perf_counter() - began)
                     losses = []
 
@@ -204,7 +217,7 @@ class Training:
         loss = dict(zip(self.loss_names, values[:-1], strict=True))
         progress = Progress(
             self.step,
-            self.settings.steps,
+            self.steps,
             self.phase(self.step),
             loss,
             values[-1],
@@ -236,8 +249,14 @@ class Training:
         return highest * min(1.0, raised / max(self.settings.ramp, 1e-9))
 
     def _learning_rate(self) -> float:
-        low = self.settings.decay
-        share = self.step / self.settings.steps
+        if self.settled is not None and self.settled.at:
+            before, end = self._cosine(self.settled.at), self._cosine(self.settings.steps)
+            return self.settled.learning_rate(self.step, before, end)
+        return self._cosine(self.step)
+
+    def _cosine(self, step: int) -> float:
+        """Learning rate at a step of a training that does all of them."""
+        low, share = self.settings.decay, step / self.settings.steps
         return self.settings.learning_rate * (low + (1 - low) * 0.5 * (1 + np.cos(np.pi * share)))
 
     def _train_step(self) -> Tensor:

@@ -45,7 +45,7 @@ def cells_in_words(run: Material, factor: str) -> str:
 def warnings_of(run: Material) -> list[str]:
     """What a reader should beware of, a sentence each."""
     notes = list(run.fit.notes)
-    if run.fit.steps < run.fit.settings.steps and not any("Stopped" in note for note in notes):
+    if not run.fit.complete and not any("Stopped" in note for note in notes):
         notes.insert(0, f"Stopped after {run.fit.steps} of {run.fit.settings.steps} steps.")
     for attribution in run.attributions.values():
         notes += attribution.notes

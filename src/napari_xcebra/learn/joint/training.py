@@ -91,6 +91,9 @@ class JointTraining(Training):
     def _make_encoder(self) -> JointEncoder:  # type: ignore[override]
         return JointEncoder([each.encoder for each in self.sessions.values()], self.own)
 
+    def _settling(self) -> None:
+        """All steps are done: maps of several sessions are not compared."""
+
     def sampler_of(self, frames: Frames) -> Sampler:
         """Draws batches from these frames, as often from each session."""
         sampler = super().sampler_of(frames)
