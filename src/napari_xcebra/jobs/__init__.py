@@ -29,11 +29,13 @@ from napari_xcebra.jobs.events import (
 )
 from napari_xcebra.jobs.job import Job
 from napari_xcebra.jobs.tasks import (
+    AdaptTask,
     AttributeTask,
     DeviceTask,
     DimensionTask,
     EmbedTask,
     FitTask,
+    JointTask,
     OverTimeTask,
     ReportTask,
     SignificanceTask,
@@ -44,6 +46,7 @@ from napari_xcebra.jobs.tasks import (
 from napari_xcebra.jobs.worker import Worker
 
 __all__ = [
+    "AdaptTask",
     "Advanced",
     "AttributeTask",
     "Cancelled",
@@ -55,6 +58,7 @@ __all__ = [
     "Finished",
     "FitTask",
     "Job",
+    "JointTask",
     "OverTimeTask",
     "ReportTask",
     "SignificanceTask",

@@ -38,6 +38,8 @@ class RunList(QWidget):
     """A sentence for the dock's notice, its tone, and details."""
     comparing = Signal(str)
     """Name of a run to show beside the selected one."""
+    carrying = Signal(str, object)
+    """A run of another recording to bring to this one, and the name of that recording."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -67,10 +69,18 @@ class RunList(QWidget):
         buttons = QHBoxLayout()
         for button in (self._compare, self._report, self._save, self._load, self._delete):
             buttons.addWidget(button)
+        self._carry = QPushButton("Carry a run over")
+        self._carry.setToolTip(
+            "Bring a run of another recording to this one. The same cells on another day: nothing "
+            "is trained. Other cells: only the input layer is. It is measured anew here."
+        )
+        self._elsewhere = QMenu(self._carry)
+        self._carry.setMenu(self._elsewhere)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._table)
         layout.addLayout(buttons)
+        layout.addWidget(self._carry)
         follow(self, session.runs_changed, self.refresh)
         follow(self, session.shown_changed, self._mark_shown)
         self.refresh()
@@ -102,6 +112,20 @@ class RunList(QWidget):
         self._table.setFixedHeight(header + min(len(runs), MOST_ROWS) * ROW + 4)
         self._mark_shown()
         self._load.setEnabled(self._session.current is not None)
+        self._list_elsewhere()
+
+    def _list_elsewhere(self) -> None:
+        """Runs of other recordings, if there are any."""
+        self._elsewhere.clear()
+        for opened in self._session.opened:
+            if opened is self._session.current:
+                continue
+            for run in opened.runs:
+                action = self._elsewhere.addAction(f"{opened.name} · {run.name}")
+                action.triggered.connect(
+                    lambda _=False, name=opened.name, run=run: self.carrying.emit(name, run)
+                )
+        self._carry.setVisible(bool(self._elsewhere.actions()))
 
     def save(self, folder: str | Path | None = None) -> None:
         """Write the selected run to a folder that the user names."""

@@ -283,10 +283,16 @@ class Session:
 
     def replace_run(self, name: str, run: Run) -> None:
         """Put a changed run (renamed, with another attribution) in the place of one."""
-        for opened in self.opened:
-            for place, old in enumerate(opened.runs):
-                if old.name == name and old.created == run.created:
-                    opened.runs[place] = run
+        places = [
+            (opened, place)
+            for opened in self.opened
+            for place, old in enumerate(opened.runs)
+            if old.name == name and old.created == run.created
+        ]
+        # runs that were trained together have the same name and time
+        same = [(opened, place) for opened, place in places if opened.runs[place].fit is run.fit]
+        for opened, place in same or places:
+            opened.runs[place] = run
         if self._shown.run == name and run.name != name:
             self._shown = replace(self._shown, run=run.name)
         self.runs_changed.emit()

@@ -40,6 +40,7 @@ from napari_xcebra.widgets.run_list import RunList, best_factor
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.sweep_window import SweepButton
+from napari_xcebra.widgets.together import TogetherBox
 from napari_xcebra.widgets.trainer import trainer_of
 from napari_xcebra.widgets.work_bar import duration
 from napari_xcebra.widgets.workspace import open_dock
@@ -69,6 +70,7 @@ class TrainDock(QWidget):
         self.factors = FactorTable()
         self.form: SettingsForm[FitSettings] = SettingsForm(preferred_settings())
         self.dimension = DimensionButton(self.session, self._asked_for)
+        self.together = TogetherBox()
         self.name = QLineEdit()
         self.name.setPlaceholderText("name of the run")
         self.name.setToolTip("What the run will be called in the list below; you can rename it.")
@@ -101,6 +103,8 @@ class TrainDock(QWidget):
         self.dimension.chosen.connect(self._use_latents)
         self.runs.said.connect(self._say)
         self.runs.comparing.connect(self.compare)
+        self.runs.carrying.connect(self.carry)
+        self.together.changed.connect(self._mark_ready)
         for signal, method in (
             (self.session.recording_changed, self._show_recording),
             (self.session.shown_changed, self._show_run),
@@ -124,6 +128,7 @@ class TrainDock(QWidget):
         column.addWidget(self.recording_name)
         self.choice.addWidget(self.factors)
         self.factors.buttons.addWidget(self.dimension)
+        self.choice.addWidget(self.together)
         self.choice.addWidget(self.form)
         self.choice.addWidget(self.live)
         column.addWidget(self.choice)
@@ -166,6 +171,8 @@ class TrainDock(QWidget):
         self.notice.clear()
         # done with: progress, verdict and runs take its place
         self._fold_choice()
+        if others := self.together.chosen:
+            return self.trainer.start_together(opened, others, name, factors, settings)
         return self.trainer.start(opened, name, factors, settings, live=self.live.isChecked())
 
     def _asked_for(self) -> tuple[dict[str, Factor], FitSettings]:
@@ -177,6 +184,15 @@ class TrainDock(QWidget):
             self.form.value = replace(self.form.value, time_latents=latents.of_time)
         for name, number in latents.of_factors.items():
             self.factors.set_latents(name, number)
+
+    def carry(self, recording: str, run: Run) -> Job | None:
+        """Bring a run of another recording to this one; returns its job."""
+        opened = self.session.current
+        if opened is None or self.busy:
+            return None
+        self.notice.clear()
+        taken = [own.name for own in opened.runs]
+        return self.trainer.carry(opened, free_name(f"{run.name} of {recording}", taken), run)
 
     def cancel(self) -> None:
         """Stop what is running."""
@@ -218,6 +234,7 @@ class TrainDock(QWidget):
     def _show_recording(self) -> None:
         opened = self.session.current
         self.factors.show_recording(opened.recording if opened else None)
+        self.together.show_others([o for o in self.session.opened if o is not opened])
         if opened is None:
             self.recording_name.setText("No recording yet: open one in the Recording dock, or "
                                         "File ▸ Open Sample ▸ napari-xcebra.")  # fmt: skip
@@ -281,6 +298,8 @@ class TrainDock(QWidget):
         reason = self._why_not()
         self.train_button.setEnabled(not reason)
         self.train_button.setToolTip(reason or "Train an encoder on the ticked factors.")
+        others = len(self.together.chosen)
+        self.train_button.setText(f"Train {others + 1} together" if others else "Train")
         self.cancel_button.setEnabled(self.busy)
 
     def _why_not(self) -> str:

@@ -11,6 +11,7 @@ from qtpy.QtCore import QTimer
 
 from napari_xcebra.attribution.method_notes import FIRST
 from napari_xcebra.jobs import (
+    AdaptTask,
     Advanced,
     AttributeTask,
     Cancelled,
@@ -18,8 +19,10 @@ from napari_xcebra.jobs import (
     Finished,
     FitTask,
     Job,
+    JointTask,
     Sketched,
 )
+from napari_xcebra.learn.joint.result import JointFit
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.background import listen
 from napari_xcebra.widgets.live_run import LiveRun
@@ -29,7 +32,7 @@ from napari_xcebra.widgets.score_painter import painter_of
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
-    from napari_xcebra.jobs import Event
+    from napari_xcebra.jobs import Event, Task
     from napari_xcebra.learn.parts import Factor
     from napari_xcebra.learn.result import Fit
     from napari_xcebra.learn.settings import FitSettings
@@ -39,12 +42,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What a run was asked for."""
+    """What a run was asked for; `others` are trained together with it, and get runs as well."""
 
     opened: Opened
     name: str
     factors: Mapping[str, Factor]
     created: str = field(default_factory=now)
+    others: tuple[Opened, ...] = ()
 
 
 class Trainer(OfSession):
@@ -65,6 +69,8 @@ class Trainer(OfSession):
         self._job: Job | None = None
         self._progress: Advanced | None = None
         self._live: LiveRun | None = None
+        self._waiting: list[tuple[Opened, Fit]] = []
+        self._methods: Sequence[str] = ()
         self.doing = ""
         self.course: list[Advanced] = []
         """Reports of the training so far, for the curves of a dock that opens later."""
@@ -94,14 +100,34 @@ class Trainer(OfSession):
         `recording` is another version of the opened one, such as with other cells accepted.
         With `live`, its map is painted while it learns.
         """
-        if self.busy:
-            return None
-        self.course = []
         method = self._method_to_show() if live else ""
         task = FitTask(recording or opened.recording, factors, settings, live=method)
+        return self._learn(task, Asked(opened, name, factors))
+
+    def start_together(
+        self,
+        opened: Opened,
+        others: Sequence[Opened],
+        name: str,
+        factors: Mapping[str, Factor],
+        settings: FitSettings,
+    ) -> Job | None:
+        """Train one embedding on several recordings: a run of that name for each."""
+        recordings = {each.name: each.recording for each in (opened, *others)}
+        task = JointTask(recordings, factors, settings)
+        return self._learn(task, Asked(opened, name, factors, others=tuple(others)))
+
+    def carry(self, opened: Opened, name: str, run: Run) -> Job | None:
+        """Bring a run of another recording to this one."""
+        task = AdaptTask(run.fit, opened.recording)
+        return self._learn(task, Asked(opened, name, run.factors))
+
+    def _learn(self, task: Task, asked: Asked) -> Job | None:
+        if self.busy:
+            return None
+        self.course, self._waiting = [], []
         job = self.session.worker.submit(task)
         self._begin(job, "starting")
-        asked = Asked(opened, name, factors)
         listen(job.events(), lambda event: self._trained(event, asked), session=self.session)
         return job
 
@@ -150,15 +176,21 @@ class Trainer(OfSession):
         first = self._method_to_show()
         if self.session.painted_live is not None:
             first = self.session.painted_live.attribution.method
-        run = Run(asked.name, asked.created, asked.factors, event.result)
-        run = self.session.add_run(run, opened)
+        found = event.result
+        fits = list(found.fits.values()) if isinstance(found, JointFit) else [found]
+        run, *others = (
+            self.session.add_run(Run(asked.name, asked.created, asked.factors, fit), each)
+            for each, fit in zip((opened, *asked.others), fits, strict=True)
+        )
         if run.name != asked.name:
             self._give_up_live()  # its layers have the name that was taken meanwhile
         if isinstance(event, Cancelled):
             # who stops wants to go on: maps can still be asked for in the Attribution dock
             self._show(opened, run, None)
             return
-        self._score(opened, run.fit, sorted(FIRST, key=lambda method: method != first))
+        self._waiting = [(o, r.fit) for o, r in zip(asked.others, others, strict=True)]
+        self._methods = sorted(FIRST, key=lambda method: method != first)
+        self._score(opened, run.fit, self._methods)
         if self._live is None:
             # napari takes a turn of the window to insert it; the map is still being made
             QTimer.singleShot(0, lambda: self._prepare(opened, run))
@@ -240,6 +272,7 @@ class Trainer(OfSession):
                 self._score(opened, fit, others, show=show)
             else:
                 self._end_live()
+                self._score_next()
         elif isinstance(event, Finished | Cancelled):
             # it may have been renamed or removed meanwhile
             run = opened.run_of(fit)
@@ -250,8 +283,18 @@ class Trainer(OfSession):
             if show and run is not None:
                 self._show(opened, run, event.result)
             self._end_live()
-            if others and run is not None and isinstance(event, Finished):
+            if isinstance(event, Cancelled):
+                self._waiting = []
+            elif others and run is not None:
                 self._score(opened, fit, others, show=False)
+            else:
+                self._score_next()
+
+    def _score_next(self) -> None:
+        """Make the maps of the next run that was trained together with this one, if any."""
+        if self._waiting:
+            opened, fit = self._waiting.pop(0)
+            self._score(opened, fit, self._methods)
 
     def _show(self, opened: Opened, run: Run, attribution: Attribution | None) -> None:
         """Show a run, unless another recording is looked at meanwhile."""

@@ -24,6 +24,31 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.training import Progress, Training
 
 
+class StepCount:
+    """Reports the steps of a training, with its losses beside chance."""
+
+    def __init__(self, report: Report, settings: FitSettings) -> None:
+        self._report, self._pace = report, Pace()
+        contrastive = settings.mode != "supervised"
+        self._chance = float(np.log(settings.negatives)) if contrastive else NAN
+
+    def __call__(self, at: Progress) -> None:
+        """To be called as `on_progress` of a training is."""
+        self._report(
+            Advanced(
+                at.step,
+                at.steps,
+                "step",
+                self._pace.seconds_left(at.step, at.steps),
+                at.phase,
+                at.loss,
+                self._chance,
+                at.penalty,
+                at.lambda_,
+            )
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class FitTask:
     """Train on a recording, as `learn.fit` does; the result is a `Fit`.
@@ -49,31 +74,11 @@ class FitTask:
         """Train."""
         from napari_xcebra.learn.fitting import fit
 
-        pace = Pace()
-        contrastive = self.settings.mode != "supervised"
-        chance = float(np.log(self.settings.negatives)) if contrastive else NAN
-
-        def advance(at: Progress) -> None:
-            left = pace.seconds_left(at.step, at.steps)
-            report(
-                Advanced(
-                    at.step,
-                    at.steps,
-                    "step",
-                    left,
-                    at.phase,
-                    at.loss,
-                    chance,
-                    at.penalty,
-                    at.lambda_,
-                )
-            )
-
         return fit(
             self.recording,
             self.factors,
             self.settings,
-            on_progress=advance,
+            on_progress=StepCount(report, self.settings),
             stop=report.stop,
             checkpoint=self.checkpoint,
             look=self._sketching(report) if self.live else None,

@@ -1,0 +1,91 @@
+"""Two recordings in one window: trained together, and a run of one carried to the other."""
+
+from dataclasses import replace
+
+import pytest
+from qtpy.QtCore import Qt
+
+from napari_xcebra.learn import FitSettings, fit
+from napari_xcebra.runs import Run
+from napari_xcebra.simulate import arena, drifted
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.train_dock import TrainDock
+
+pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
+
+CELLS = {"place": 0, "grid": 0, "direction": 12, "speed": 0, "frames": 1500, "noise": 0.3}
+QUICK = {"steps": 30, "batch_size": 128, "penalty_batch": 32, "lambda_": 0.05}
+
+
+@pytest.fixture(scope="module")
+def days():
+    first, second = arena(**CELLS), drifted(arena(**CELLS, day=1), lost=0.25)
+    return [
+        replace(each.recording, source=name)
+        for each, name in ((first, "monday"), (second, "tuesday"))
+    ]
+
+
+@pytest.fixture
+def dock(make_napari_viewer, days):
+    """Tuesday is looked at; Monday is open, too."""
+    viewer = make_napari_viewer()
+    session = session_of(viewer)
+    for recording in days:
+        session.show(recording)
+    dock = TrainDock(viewer)
+    viewer.window.add_dock_widget(dock, name="Train")
+    yield dock
+    session.close()
+
+
+def wait_idle(dock, qtbot):
+    qtbot.waitUntil(lambda: not dock.busy and not dock.trainer._waiting, timeout=60_000)
+
+
+def test_a_run_is_carried_from_one_recording_to_the_other(dock, qtbot, days):
+    monday, tuesday = dock.session.opened
+    assert dock.runs._carry.isHidden()
+    trained = fit(days[0], {"heading": ["direction"]}, FitSettings(**QUICK))
+    dock.session.add_run(Run("run 1", "2026-11-16T09:30:00", {}, trained), monday)
+    dock.runs.refresh()
+    (action,) = dock.runs._elsewhere.actions()
+    assert action.text() == "monday · run 1"
+    action.trigger()
+    assert dock.busy
+    wait_idle(dock, qtbot)
+    (run,) = tuesday.runs
+    assert run.name == "run 1 of monday"
+    assert len(run.fit.inputs.cell_ids) == 9
+    assert "9 of 12 cells; nothing was trained" in dock.notice.text
+    assert set(run.attributions) == {"conditional-encoding", "inverted-neuron-gradient"}
+    assert dock.session.shown.run == run.name
+    assert len(monday.runs) == 1
+
+
+def test_recordings_are_trained_together_and_each_gets_its_own_run(dock, qtbot):
+    monday, tuesday = dock.session.opened
+    dock.form.value = replace(dock.form.value, **QUICK)
+    assert dock.train_button.text() == "Train"
+    dock.together.choose("monday")
+    assert dock.train_button.text() == "Train 2 together"
+    qtbot.mouseClick(dock.train_button, Qt.MouseButton.LeftButton)
+    wait_idle(dock, qtbot)
+    for opened, cells in ((monday, 12), (tuesday, 9)):
+        (run,) = opened.runs
+        assert len(run.fit.inputs.cell_ids) == cells
+        for attribution in run.attributions.values():
+            assert len(attribution.cell_ids) == cells
+        assert len(run.attributions) == 2
+    assert dock.session.shown.run == tuesday.runs[0].name
+    assert "Trained together with monday." in dock.notice.text
+
+
+def test_one_recording_alone_offers_no_others(make_napari_viewer, days):
+    viewer = make_napari_viewer()
+    session = session_of(viewer)
+    session.show(days[0])
+    dock = TrainDock(viewer)
+    assert dock.together.isHidden()
+    assert dock.together.chosen == []
+    session.close()
