@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import napari_xcebra as xc
-from napari_xcebra.widgets.layers import KEY
+from napari_xcebra.runs import Run
+from napari_xcebra.widgets.layers import KEY, role_of
 from napari_xcebra.widgets.painting import DIMMED, UNUSED, colors_of, repaint, score_layer
+from napari_xcebra.widgets.score_painter import painter_of
+from napari_xcebra.widgets.shown import Shown
 
 pytestmark = pytest.mark.gui
 
@@ -90,3 +93,24 @@ def test_paint_adds_the_recording_and_a_layer_a_factor(viewer, small_field, made
     again = xc.paint(viewer, small_field, made_up_scores(small_field), factors=["place"])
     assert len(again) == 1
     assert [layer.name for layer in viewer.layers].count("cells") == 1
+
+
+def test_the_layer_of_a_deleted_run_is_taken_over_by_the_next(
+    viewer, session, small_field, made_up_scores
+):
+    """A Labels layer costs napari more than 10 MB, which it does not give back."""
+    opened = session.show(small_field)
+    painter = painter_of(session)
+    scores = made_up_scores(small_field)
+    names = []
+    for second, name in enumerate(("first", "second", "third")):
+        made = f"2026-11-16T09:30:0{second}"
+        run = session.add_run(Run(name, made, {}, None, {scores.method: scores}))
+        session.shown = Shown(run=name, factor="place", method=scores.method)
+        names.append(painter.layer.name)
+        assert painter.layer.visible
+        assert painter.layer.metadata[KEY]["run"] == run.name
+        session.remove_run(name)
+
+    assert names == ["place · first", "place · second", "place · third"]
+    assert sum(role_of(layer) == "scores" for layer in session.layers_of(opened)) == 1

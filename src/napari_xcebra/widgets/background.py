@@ -1,4 +1,8 @@
-"""Work that must not stop the window: in a thread, its outcome handled in the window's own."""
+"""Work that must not stop the window: in a thread, its outcome handled in the window's own.
+
+napari remembers every worker for as long as its window is open. What a worker needed, which may be
+a recording or a whole session, is therefore let go when it has finished.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ import logging
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import ref
 
 from napari.qt.threading import create_worker
+from qtpy.compat import isalive
 from qtpy.QtCore import QThreadPool
 
 from napari_xcebra.errors import InputError
@@ -32,11 +38,13 @@ def in_background(
     Both are called in the window's thread, unless the widget `owner` is gone by then.
     """
     exists = while_exists(owner)
+    needed: dict[str, Any] = {"work": work, "done": done, "failed": failed}
+    del work, done, failed
 
     def guarded() -> tuple[bool, Any]:
         # napari's own error signal does not keep what was raised apart from a bug
         try:
-            return True, work()
+            return True, needed["work"]()
         except Exception as error:
             sentence = str(error) if isinstance(error, InputError) else _unforeseen(error)
             details = "" if isinstance(error, InputError) else traceback.format_exc()
@@ -45,6 +53,8 @@ def in_background(
 
     def returned(outcome: tuple[bool, Any]) -> None:
         good, value = outcome
+        done, failed = needed["done"], needed["failed"]
+        needed.clear()
         if not exists():
             return
         if good:
@@ -66,29 +76,37 @@ def listen(
     Messages that come after the widget `owner` is gone, or the session closed, are passed over.
     """
     exists = while_exists(owner)
+    needed: dict[str, Any] = {"events": events, "each": each, "session": session}
+    del events, each, session
 
     def follow() -> Iterator[Any]:
         # Qt has a thread a core: those that only wait must not keep files from being read
         pool = QThreadPool.globalInstance()
         pool.releaseThread()
         try:
-            yield from events
+            yield from needed["events"]
         finally:
             pool.reserveThread()
 
     def yielded(event: Any) -> None:
+        session = needed["session"]
         if exists() and not (session is not None and session.closed):
-            each(event)
+            needed["each"](event)
 
-    return create_worker(follow, _connect={"yielded": yielded})
+    return create_worker(follow, _connect={"yielded": yielded, "finished": needed.clear})
 
 
 def while_exists(owner: QWidget | None) -> Callable[[], bool]:
     """Whether a widget still exists, to be asked at any time."""
-    gone: list[bool] = []
-    if owner is not None:
-        owner.destroyed.connect(lambda *_: gone.append(True))
-    return lambda: not gone
+    if owner is None:
+        return lambda: True
+    widget = ref(owner)
+
+    def exists() -> bool:
+        there = widget()
+        return there is not None and isalive(there)
+
+    return exists
 
 
 def _unforeseen(error: BaseException) -> str:

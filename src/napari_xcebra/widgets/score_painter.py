@@ -46,6 +46,9 @@ class ScorePainter(OfSession):
         self._limits: dict[tuple[str, ...], Limits] = {}
         # what each layer's colours and table were made from
         self._painted: WeakKeyDictionary[Labels, tuple[Any, Any]] = WeakKeyDictionary()
+        # when runs were made: those there are, and those there were
+        self._known: set[str] = set()
+        self._deleted: set[str] = set()
         self._beside: Beside | None = None
         self._second = SecondView(session)
         session.shown_changed.connect(self.update)
@@ -240,12 +243,24 @@ class ScorePainter(OfSession):
             run=run.name,
             created=run.created,
         )
+        if (free := self._free_layer(opened)) is not None:
+            # a layer more costs napari 10 MB, which it does not give back
+            free.metadata, free.name, free.features = layer.metadata, layer.name, layer.features
+            self._painted.pop(free, None)
+            return free
         # the label image is shared: drawing in one layer would change all
         layer.editable = False
         layers = self.session.viewer.layers
         above = [i for i, x in enumerate(layers) if role_of(x) in ("decisions", "selection")]
         layers.insert(above[0] if above else len(layers), layer)
         return layer
+
+    def _free_layer(self, opened: Opened) -> Labels | None:
+        """A layer of a run that was deleted."""
+        for layer in self.session.layers_of(opened):
+            if role_of(layer) == "scores" and layer.metadata[KEY].get("created") in self._deleted:
+                return layer
+        return None
 
     def _hide_cells(self, opened: Opened) -> None:
         """Their random colours would mix with those of the scores."""
@@ -267,8 +282,11 @@ class ScorePainter(OfSession):
     # ------------------------------------------------------------ what happens elsewhere
 
     def _follow_runs(self) -> None:
-        """Keep the layers of a run that was renamed, then paint."""
+        """Keep the layers of a run that was renamed, set those of deleted ones free, then paint."""
         session = self.session
+        there = {run.created for opened in session.opened for run in opened.runs}
+        self._deleted = (self._deleted | self._known) - there
+        self._known = there
         names = {run.name for run in session.runs}
         for layer in session.layers_of(session.current) if session.current else ():
             entry = layer.metadata[KEY]
