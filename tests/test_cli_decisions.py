@@ -53,6 +53,23 @@ def test_decisions_go_to_suite2p_and_back(plane, capsys):
     assert flags(plane) == DECIDED
 
 
+def test_a_journal_of_another_name_is_found_and_the_one_taken_is_named(plane, tmp_path, capsys):
+    usual = plane / "napari-xcebra-curation.jsonl"
+    other = open_curation(open_recording(plane), plane, curator="Ann", name="Ann")
+    other.decide([3], "accepted")
+    other.close()
+    out = tmp_path / "out.csv"
+    given = ["export-decisions", str(plane), "--to", "csv", "--out", str(out)]
+    assert main(given) == 0
+    said = capsys.readouterr().out
+    assert f"Decisions of {usual}" in said and "curation-Ann.jsonl" in said
+    assert pd.read_csv(out)["accepted"].tolist() == DECIDED
+    usual.unlink()
+    assert main(given) == 0
+    assert "1 decision by Ann" in capsys.readouterr().out
+    assert pd.read_csv(out)["accepted"].tolist() == [True, True, False, True, True]
+
+
 def test_a_table_has_decisions_and_scores(plane, tmp_path, capsys):
     scores = pd.DataFrame({"cell": range(5), "factor": "place", "score": np.arange(5) / 10})
     scores.to_csv(tmp_path / "attribution.csv", index=False)

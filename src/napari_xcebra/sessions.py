@@ -72,6 +72,11 @@ class Opened:
         where = self.recording.footprints or Footprints.on_a_grid(self.recording.n_cells)
         return centroids_of(where, self.recording.n_cells)
 
+    @property
+    def path(self) -> Path | None:
+        """What it was opened from; None for arrays and samples."""
+        return self.opening.path if self.opening else None
+
     def run(self, name: str) -> Run | None:
         """Run of that name."""
         return next((run for run in self.runs if run.name == name), None)

@@ -13,12 +13,14 @@ from qtpy.QtWidgets import (
 from scored import scored_recording, scored_run
 from test_picking import event, mouse_move_callbacks, mouse_press_callbacks, mouse_release_callbacks
 
-from napari_xcebra.curation import journals_of
+from napari_xcebra.curation import Curation, journals_of
+from napari_xcebra.io.decisions import plan_output
 from napari_xcebra.io.write_suite2p import write_suite2p
 from napari_xcebra.opening import Opening
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.area import area_of
 from napari_xcebra.widgets.camera import camera_of, canvas_of
+from napari_xcebra.widgets.cell_facts import facts_of
 from napari_xcebra.widgets.curation_keys import chosen_keys
 from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.score_map import chosen_map
@@ -292,6 +294,59 @@ def test_decisions_are_previewed_written_to_suite2p_and_restored(
     dock.onwards.add_layer()
     labels = viewer.layers[-2] if role_of(viewer.layers[-1]) else viewer.layers[-1]
     assert cell + 1 not in labels.data
+
+
+def test_decisions_of_an_earlier_extraction_are_offered_and_taken_over(
+    viewer, session, small_field, tmp_path, qtbot
+):
+    folder = write_suite2p(small_field, tmp_path / "suite2p" / "plane0")
+    recording = Opening(folder).open()
+    before = Curation(recording.cell_ids)
+    before.decide([4], "rejected")
+    after = before.accepted(np.asarray(recording.accepted))
+    plan_output("suite2p", recording, folder, after, before.table()).write()
+    # opened anew, the file says what we wrote
+    opening = Opening(folder)
+    opened = session.show(opening.open(), opening)
+    dock = curate_dock(viewer)
+    assert not np.asarray(opened.recording.accepted)[4] and dock.curations.extractor(opened)[4]
+    assert "Extractor: a cell" in facts_of(session, 4).extractor
+    assert dock.curations.accepted(opened)[4]  # undecided cells are as the extractor says
+    qtbot.waitUntil(lambda: dock.journal.recall.isVisibleTo(dock), timeout=5_000)
+    assert "napari-xcebra-decisions.csv" in dock.journal.offer.text
+    dock.journal.recall.click()
+    assert np.flatnonzero(status(dock)).tolist() == [4]
+    assert "1 decisions were taken over" in dock.notice.text
+    dock._refresh()
+    assert not dock.journal.recall.isVisibleTo(dock)
+
+
+def test_outputs_that_are_ticked_together_are_written_together_or_not_at_all(
+    viewer, session, small_field, tmp_path, qtbot
+):
+    folder = write_suite2p(small_field, tmp_path / "suite2p" / "plane0")
+    opening = Opening(folder)
+    session.show(opening.open(), opening)
+    dock = curate_dock(viewer)
+    dock.act("reject")
+    before = np.load(folder / "iscell.npy")
+    dialog = dock.onwards.open_dialog()
+    dialog.boxes["csv"].click()
+    qtbot.waitUntil(lambda: len(dialog._plans) == 2, timeout=10_000)
+    (table,) = (change.path for change in dialog._plans[1].files)
+    table.write_text("of another program\n")  # since the preview
+    dialog.write()
+    qtbot.waitUntil(lambda: "changed by another program" in dialog.notice.text, timeout=10_000)
+    np.testing.assert_array_equal(np.load(folder / "iscell.npy"), before)
+    dialog.show_preview()
+    qtbot.waitUntil(dialog.write_button.isEnabled, timeout=10_000)
+    dialog.write()
+    qtbot.waitUntil(lambda: dock.onwards.undo.isVisibleTo(dock), timeout=10_000)
+    assert not np.array_equal(np.load(folder / "iscell.npy"), before)
+    dock.onwards.restore()
+    qtbot.waitUntil(lambda: "as before" in dock.notice.text, timeout=10_000)
+    np.testing.assert_array_equal(np.load(folder / "iscell.npy"), before)
+    assert table.read_text() == "of another program\n"
 
 
 def test_keys_are_changed_in_the_dock_conflicts_are_refused_and_kept(dock, viewer):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from napari_xcebra.cli import main
+from napari_xcebra.curation import Curation
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions import plan_output, recall
 from napari_xcebra.io.decisions.recalling import FARTHEST
@@ -105,3 +106,41 @@ def test_another_table_is_refused(tmp_path, text, sentence):
     path.write_text(text)
     with pytest.raises(InputError, match=sentence):
         recall(path, RECORDING)
+
+
+class TestOntoCells:
+    """Decisions of a table become decisions of a curation."""
+
+    @pytest.fixture
+    def decided(self, tmp_path):
+        """Two decisions by hand, one by threshold, a tag and a note, as a table."""
+        before = Curation(RECORDING.cell_ids)
+        before.decide([0], "rejected")
+        before.decide([1], "accepted")
+        before.decide_above(np.arange(CELLS) == 2)
+        before.tag([1], "place")
+        before.write_note(3, "dim")
+        path = tmp_path / "table.csv"
+        accepted = before.accepted(np.zeros(CELLS, bool))
+        plan_output("csv", RECORDING, None, accepted, before.table(), destination=path).write()
+        return path
+
+    def test_they_follow_their_cells(self, decided):
+        order = [5, 3, 2, 1, 0]
+        curation = Curation(np.arange(5))
+        assert recall(decided, found_anew(order)).onto(curation) == 3
+        assert [curation.status_of(i) for i in range(5)] == [
+            "undecided",
+            "undecided",
+            "accepted",
+            "accepted",
+            "rejected",
+        ]
+        assert curation.by_threshold.tolist() == [False, False, True, False, False]
+        assert curation.tags(3) == {"place"} and curation.note(1) == "dim"
+
+    def test_what_was_decided_by_hand_since_stays(self, decided):
+        curation = Curation(np.arange(CELLS))
+        curation.decide([0], "accepted")
+        assert recall(decided, RECORDING).onto(curation) == 2
+        assert curation.status_of(0) == "accepted"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--to", choices=KINDS, required=True, metavar="KIND",
                        help=f"{', '.join(KINDS)}")  # fmt: skip
     group.add_argument("--journal", metavar="FILE",
-                       help="where the decisions are (default: journal of the recording)"
+                       help="where the decisions are (default: the usual journal of the "
+                       "recording, or the one written to last)"
                        )  # fmt: skip
     group.add_argument("--table", metavar="FILE",
                        help="take decisions from a table that was written here instead, also onto "
@@ -111,7 +113,7 @@ def _decisions(
     arguments: argparse.Namespace, recording: Recording, extractor: np.ndarray
 ) -> tuple[np.ndarray, pd.DataFrame, list[str]]:
     """Which cells are accepted, the table of decisions, and what to say about them."""
-    from napari_xcebra.curation import journal_path, open_curation, summary_of
+    from napari_xcebra.curation import open_curation
     from napari_xcebra.io.decisions import recall
 
     if arguments.table:
@@ -120,14 +122,30 @@ def _decisions(
         found = recall(arguments.table, recording)
         table = found.decisions(np.asarray(recording.cell_ids))
         return found.accepted(extractor), table, [found.summary()]
-    journal = Path(arguments.journal or journal_path(recording, arguments.path))
-    if summary_of(journal) is None:
-        raise InputError(
-            f"{journal} holds no decisions: curate the recording first, or name another journal "
-            "with --journal."
-        )
+    journal, note = _journal(arguments, recording)
     curation = open_curation(recording, arguments.path, journal=journal, read_only=True)
-    return curation.accepted(extractor), curation.table(), list(curation.notes)
+    return curation.accepted(extractor), curation.table(), [note, *curation.notes]
+
+
+def _journal(arguments: argparse.Namespace, recording: Recording) -> tuple[Path, str]:
+    """The journal that was named, the usual one, or that written to last; and a sentence on it."""
+    from napari_xcebra.curation import journal_path, journals_of, summary_of
+
+    usual = journal_path(recording, arguments.path)
+    named = [Path(arguments.journal)] if arguments.journal else None
+    files = named or journals_of(recording, arguments.path)
+    found = [summary for file in files if (summary := summary_of(file)) is not None]
+    if not found:
+        raise InputError(
+            f"{arguments.journal or usual} holds no decisions: curate the recording first, or name "
+            "another journal with --journal."
+        )
+    taken = max(found, key=lambda s: (s.path == usual, datetime.fromisoformat(s.last)))
+    note = f"Decisions of {taken.path}: {taken.sentence}."
+    others = [str(summary.path) for summary in found if summary is not taken]
+    if others:
+        note += f" --journal takes others there are: {', '.join(others)}."
+    return taken.path, note
 
 
 def _scores(path: str | None) -> pd.DataFrame | None:

@@ -31,7 +31,7 @@ def facts_of(session: Session, cell: int | None) -> CellFacts | None:
     return CellFacts(
         title=title,
         scores=_scores(shown_map(session), cell, session.shown),
-        extractor=_extractor(recording, cell),
+        extractor=_extractor(recording, cell, accepted=bool(curations.extractor(opened)[cell])),
         status=status,
         by="by threshold" if by_threshold else "",
         tags=curation.tags(cell),
@@ -57,8 +57,8 @@ def _scores(painted: ScoreMap | None, cell: int, shown: Shown) -> str:
     return " · ".join(words).replace("-", "−")
 
 
-def _extractor(recording: Recording, cell: int) -> str:
-    said = "a cell" if np.asarray(recording.accepted)[cell] else "not a cell"
+def _extractor(recording: Recording, cell: int, *, accepted: bool) -> str:
+    said = "a cell" if accepted else "not a cell"
     probability = recording.cells.get("probability")
     if probability is None or not np.isfinite(float(probability[cell])):
         return f"Extractor: {said}"

@@ -24,6 +24,7 @@ from napari_xcebra.curation import (
     summary_of,
 )
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.decisions import extractor_accepted
 from napari_xcebra.widgets.decision_painter import DecisionLayers
 from napari_xcebra.widgets.kept import keep, kept_text
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
@@ -59,6 +60,9 @@ class Curations(OfSession):
         super().__init__(session)
         self._open: WeakKeyDictionary[Opened, Curation] = WeakKeyDictionary()
         self._unused: WeakKeyDictionary[Opened, Curation] = WeakKeyDictionary()
+        self._extractor: WeakKeyDictionary[Opened, tuple[np.ndarray, np.ndarray]] = (
+            WeakKeyDictionary()
+        )
         self._found: WeakKeyDictionary[Opened, list[Summary]] = WeakKeyDictionary()
         self._in_use = ""
         self._wanted: Path | None = None
@@ -114,7 +118,15 @@ class Curations(OfSession):
 
     def accepted(self, opened: Opened) -> np.ndarray:
         """(cells,) bool: decisions where there are any, else what the extractor says."""
-        return self.of(opened).accepted(np.asarray(opened.recording.accepted))
+        return self.of(opened).accepted(self.extractor(opened))
+
+    def extractor(self, opened: Opened) -> np.ndarray:
+        """(cells,) bool: what the extractor says, also if the file has our decisions by now."""
+        present = np.asarray(opened.recording.accepted)
+        known = self._extractor.get(opened)
+        if known is None or not np.array_equal(known[0], present):
+            known = self._extractor[opened] = (present, _said_by_extractor(opened))
+        return known[1]
 
     def status(self, opened: Opened) -> np.ndarray:
         """(cells,) int8 as of `Curation.status`; while scores are hidden, by hand alone.
@@ -153,7 +165,7 @@ class Curations(OfSession):
 
     def _look_for(self, opened: Opened) -> list[Summary]:
         try:
-            files = journals_of(opened.recording, _path(opened))
+            files = journals_of(opened.recording, opened.path)
             return [summary for file in files if (summary := summary_of(file)) is not None]
         except (InputError, OSError) as error:
             self.said.emit(f"Earlier decisions cannot be read. {error}", "problem", "")
@@ -167,7 +179,7 @@ class Curations(OfSession):
         return self._opening(
             lambda opened: open_curation(
                 opened.recording,
-                _path(opened),
+                opened.path,
                 curator=self.curator,
                 journal=journal,
                 read_only=read_only,
@@ -183,10 +195,10 @@ class Curations(OfSession):
 
         def begin(opened: Opened) -> Curation:
             number = 2
-            while journal_path(opened.recording, _path(opened), name=str(number)).exists():
+            while journal_path(opened.recording, opened.path, name=str(number)).exists():
                 number += 1
             return open_curation(
-                opened.recording, _path(opened), curator=self.curator, name=str(number)
+                opened.recording, opened.path, curator=self.curator, name=str(number)
             )
 
         return self._opening(begin)
@@ -195,7 +207,7 @@ class Curations(OfSession):
         """Open a journal under the curator's own name, while another window has the usual one."""
         return self._opening(
             lambda opened: open_curation(
-                opened.recording, _path(opened), curator=self.curator, name=self.curator
+                opened.recording, opened.path, curator=self.curator, name=self.curator
             )
         )
 
@@ -277,8 +289,11 @@ curations_of = one_per_session(Curations)
 """The decisions of a session."""
 
 
-def _path(opened: Opened) -> Path | None:
-    return opened.opening.path if opened.opening else None
+def _said_by_extractor(opened: Opened) -> np.ndarray:
+    try:
+        return extractor_accepted(opened.recording, opened.path)
+    except OSError:  # the files are out of reach by now
+        return np.asarray(opened.recording.accepted)
 
 
 def _user() -> str:

@@ -8,6 +8,7 @@ from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QVBoxLayou
 from napari_xcebra.widgets.curations import Curations
 from napari_xcebra.widgets.notice import Notice
 from napari_xcebra.widgets.panel import small_button
+from napari_xcebra.widgets.recalling import earlier_table, take_over
 from napari_xcebra.widgets.shown_choice import choice_box, fill
 
 
@@ -32,7 +33,13 @@ class JournalLine(QWidget):
         self.own = small_button(
             "Keep my own", "Decide here as well; kept in a second file, under your name."
         )
+        self.recall = small_button(
+            "Put them onto these cells",
+            "Cells of both extractions are known again by their place; what you decide by hand "
+            "comes first.",
+        )
         self._lay_out()
+        self.recall.clicked.connect(lambda _=False: self._recall())
         self.name.editingFinished.connect(lambda: self.named.emit(self.name.text()))
         self.name.returnPressed.connect(self.name.clearFocus)
         self.go_on.clicked.connect(lambda _=False: curations.go_on(self.journals.currentData()))
@@ -46,7 +53,7 @@ class JournalLine(QWidget):
         top.addWidget(self.name, 1)
         top.addWidget(self.place)
         buttons = QHBoxLayout()
-        for button in (self.go_on, self.anew, self.look, self.own):
+        for button in (self.go_on, self.anew, self.look, self.own, self.recall):
             buttons.addWidget(button)
         buttons.addStretch(1)
         layout = QVBoxLayout(self)
@@ -61,6 +68,7 @@ class JournalLine(QWidget):
         """Show where decisions are kept, or what there is to choose."""
         curations = self._curations
         offers, in_use = curations.offers, curations.in_use
+        table = earlier_table(curations)
         if not self.name.hasFocus():
             self.name.setText(curations.curator)
         self._show_place()
@@ -70,8 +78,11 @@ class JournalLine(QWidget):
             self.offer.say(f"Decided earlier: {offers[0].sentence}.", "plain")
         elif offers:
             self.offer.say(f"This recording was curated {len(offers)} times:", "plain")
+        elif table is not None:
+            self.offer.say(f"Decisions of an earlier extraction are in {table.name}.")
         else:
             self.offer.clear()
+        self.recall.setVisible(not in_use and table is not None)
         fill(
             self.journals,
             [(f"{summary.path.name}: {summary.sentence}", summary.path) for summary in offers],
@@ -82,6 +93,11 @@ class JournalLine(QWidget):
             button.setVisible(bool(offers) and not in_use)
         for button in (self.look, self.own):
             button.setVisible(bool(in_use))
+
+    def _recall(self) -> None:
+        table = earlier_table(self._curations)
+        if table is not None:
+            take_over(self._curations, table)
 
     def _show_place(self) -> None:
         curation = self._curations.current

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions import Written, accepted_labels, plan_restore
 from napari_xcebra.widgets.background import in_background
 from napari_xcebra.widgets.curations import OFFERED, curations_of
 from napari_xcebra.widgets.layers import footprints_of
+from napari_xcebra.widgets.recalling import earlier_table, take_over
 from napari_xcebra.widgets.retraining import retraining_of
 from napari_xcebra.widgets.save_decisions import (
     SaveDecisions,
     ToWrite,
     in_a_sentence,
-    restore_all,
 )
 from napari_xcebra.widgets.score_map import shown_map
 
@@ -37,7 +38,7 @@ class OnwardsRow(QWidget):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
-        self._written: list[Written] = []
+        self._written: Written | None = None
         self.dialog: SaveDecisions | None = None
         self.save = QPushButton("Save decisions")
         self.save.setToolTip("To files of suite2p, CaImAn, NWB, a table or ImageJ; or to a layer.")
@@ -66,6 +67,9 @@ class OnwardsRow(QWidget):
              self.open_dialog),
             ("New Labels layer of the accepted cells",
              "An ordinary layer, to measure with other plugins or to save.", self.add_layer),
+            ("Take decisions from a table …",
+             "As it was written here, also onto cells that suite2p found anew: they are known "
+             "again by their place.", self.recall),
             ("Restore the original files …",
              "Put back what was there before decisions were written here, also long ago.",
              self.restore_earlier),
@@ -104,15 +108,25 @@ class OnwardsRow(QWidget):
         self.dialog.open()
         return self.dialog
 
+    def recall(self, path: str | Path | None = None) -> None:
+        """Take decisions over from a table that was written here."""
+        curations = curations_of(self._session)
+        if path is None:
+            start = str(earlier_table(curations) or "")
+            path, _ = QFileDialog.getOpenFileName(self, "Take decisions from", start, "*.csv")
+        if path:
+            take_over(curations, Path(path))
+
     def restore(self) -> None:
         """Put back what was written last."""
         written = self._written
-        in_background(lambda: restore_all(written), self._restored, self._failed, self)
+        if written is not None:
+            in_background(lambda: written.restore().files, self._restored, self._failed, self)
 
     def restore_earlier(self) -> None:
         """Put back what was written here in an earlier session."""
         opened = self._session.current
-        path = opened.opening.path if opened and opened.opening else None
+        path = opened.path if opened else None
         if path is None:
             self.said.emit("This recording did not come from files.", "warning", "")
             return
@@ -125,7 +139,7 @@ class OnwardsRow(QWidget):
         curations = curations_of(self._session)
         return ToWrite(
             opened.recording,
-            opened.opening.path if opened.opening else None,
+            opened.path,
             curations.accepted(opened),
             curations.of(opened).table(),
             self._scores(),
@@ -143,13 +157,13 @@ class OnwardsRow(QWidget):
         ]
         return pd.concat(tables, ignore_index=True)
 
-    def _keep_written(self, written: Sequence[Written]) -> None:
-        self._written = list(written)
-        self.undo.setVisible(any(each.files for each in written))
+    def _keep_written(self, written: Written) -> None:
+        self._written = written
+        self.undo.setVisible(bool(written.files))
         self.said.emit(in_a_sentence(written), "good", "")
 
     def _restored(self, files: Sequence[object]) -> None:
-        self._written = []
+        self._written = None
         self.undo.hide()
         count = len(files)
         self.said.emit(f"{count} file{'s' * (count != 1)} as before.", "good", "")

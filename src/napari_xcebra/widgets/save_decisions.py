@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_xcebra.io.decisions import Plan, Written, plan_output, possible_outputs
+from napari_xcebra.io.decisions import Plan, Written, plan_output, plan_together, possible_outputs
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.background import in_background
 from napari_xcebra.widgets.notice import Notice
@@ -68,7 +67,7 @@ class SaveDecisions(QDialog):
     """Outputs to choose, a preview of what they write where, and a button that writes it."""
 
     written = Signal(object)
-    """List of what was written, each of which can be restored."""
+    """What was `Written`, which can be restored."""
 
     def __init__(self, what: ToWrite, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -90,7 +89,7 @@ class SaveDecisions(QDialog):
         self.notice = Notice()
         self.write_button = QPushButton("Write")
         self.write_button.setToolTip(
-            "Write what the preview says, each output whole or not at all."
+            "Write what the preview says: all of it, or nothing if something goes wrong."
         )
         self.close_button = QPushButton("Cancel")
         self.close_button.setToolTip("Write nothing.")
@@ -178,10 +177,10 @@ class SaveDecisions(QDialog):
         """Write what the preview shows."""
         plans = self._plans
         self.write_button.setEnabled(False)
-        in_background(lambda: [plan.write() for plan in plans], self._done, self._failed, self)
+        in_background(lambda: plan_together(plans).write(), self._done, self._failed, self)
 
-    def _done(self, written: Sequence[Written]) -> None:
-        self.written.emit(list(written))
+    def _done(self, written: Written) -> None:
+        self.written.emit(written)
         self.accept()
 
     def _failed(self, sentence: str, details: str) -> None:
@@ -194,15 +193,9 @@ class SaveDecisions(QDialog):
             self.write_to(Path(folder))
 
 
-def restore_all(written: Sequence[Written]) -> list[Path]:
-    """Put everything back as it was, what was written last first; the files concerned."""
-    restored = [each.restore() for each in reversed(written)]
-    return [path for each in restored for path in each.files]
-
-
-def in_a_sentence(written: Sequence[Written]) -> str:
+def in_a_sentence(written: Written) -> str:
     """What was written where."""
-    files = [path for each in written for path in each.files]
+    files = written.files
     if not files:
         return "Nothing had to be written: the files say so already."
     shown = ", ".join(path.name for path in files[:4]) + (" …" if len(files) > 4 else "")

@@ -17,9 +17,10 @@ from napari_xcebra.io.decisions.outputs import (
     plan_output,
     possible_outputs,
 )
-from napari_xcebra.io.decisions.plan import FileChange, Plan, Written
+from napari_xcebra.io.decisions.plan import FileChange, Plan, Written, plan_together
 from napari_xcebra.io.decisions.recalling import Recalled, recall
 from napari_xcebra.io.decisions.restoring import plan_restore, restore
+from napari_xcebra.io.decisions.suite2p import table_beside
 
 __all__ = [
     "OUTPUT_KINDS",
@@ -33,7 +34,9 @@ __all__ = [
     "extractor_accepted",
     "plan_output",
     "plan_restore",
+    "plan_together",
     "possible_outputs",
     "recall",
     "restore",
+    "table_beside",
 ]

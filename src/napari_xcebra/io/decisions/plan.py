@@ -118,6 +118,26 @@ class Plan:
         return Written(self.kind, tuple(change.path for change in self.files))
 
 
+def plan_together(plans: Sequence[Plan]) -> Plan:
+    """Several outputs as one plan, which writes the files of all of them or none.
+
+    Raises
+    ------
+    InputError
+        If two of them write the same file.
+    """
+    files = [change for plan in plans for change in plan.files]
+    paths = [change.path for change in files]
+    twice = next((path for path in paths if paths.count(path) > 1), None)
+    if twice is not None:
+        raise InputError(f"Two outputs write {twice}: choose one of them.")
+    if len(plans) == 1:
+        return plans[0]
+    warnings = tuple(warning for plan in plans for warning in plan.warnings)
+    kinds = " and ".join(plan.kind for plan in plans)
+    return Plan(kinds, tuple(files), " ".join(plan.summary for plan in plans), warnings)
+
+
 @dataclass(frozen=True)
 class Written:
     """What was written; `restore` puts the originals back."""

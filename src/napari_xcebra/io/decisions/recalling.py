@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,9 @@ from scipy.spatial import cKDTree
 from napari_xcebra.curation.order import centroids_of
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
+
+if TYPE_CHECKING:
+    from napari_xcebra.curation.decisions import Curation
 
 FARTHEST = 3.0
 """Pixels between the centres of one cell in two runs, at most."""
@@ -56,6 +60,45 @@ class Recalled:
         rows = self.table.iloc[self.row[self.known]].drop(columns="cell").reset_index(drop=True)
         rows.insert(0, "cell", np.asarray(cell_ids)[self.known])
         return rows
+
+    def onto(self, curation: Curation) -> int:
+        """Take the decisions over, with tags and notes, where nobody has decided by hand yet.
+
+        What a threshold decided is again by threshold, and gives way to another.
+
+        Returns
+        -------
+        int
+            Cells on which the table decides.
+        """
+        rows = self.decisions(curation.cell_ids)
+        rows = rows[~curation.by_hand[self.known]]
+        accepted = np.where(rows["accepted"], "accepted", "rejected")
+        status = rows["status"].to_numpy() if "status" in rows else accepted
+        by_hand = rows["by"].to_numpy() != "threshold" if "by" in rows else np.ones(len(rows), bool)
+        cells = np.flatnonzero(np.isin(curation.cell_ids, rows["cell"]))
+        above = np.zeros(curation.n_cells, bool)
+        above[cells[~by_hand & (status == "accepted")]] = True
+        if above.any():
+            curation.decide_above(above)
+        for decision in ("accepted", "rejected"):
+            meant = cells[by_hand & (status == decision)]
+            if len(meant):
+                curation.decide(meant, decision)
+        self._tell_words(curation, cells, rows)
+        return int(np.isin(status, ("accepted", "rejected")).sum())
+
+    def _tell_words(self, curation: Curation, cells: np.ndarray, rows: pd.DataFrame) -> None:
+        """Give cells the tags and notes of their rows."""
+        tagged: dict[str, list[int]] = {}
+        for cell, tags in zip(cells, rows.get("tags", ()), strict=False):
+            for tag in filter(None, str(tags).split(";")):
+                tagged.setdefault(tag, []).append(cell)
+        for tag, meant in tagged.items():
+            curation.tag(meant, tag, on=True)
+        for cell, note in zip(cells, rows.get("note", ()), strict=False):
+            if str(note):
+                curation.write_note(int(cell), str(note))
 
     def summary(self) -> str:
         """A sentence: how many cells were found again, and how."""

@@ -84,6 +84,12 @@ def written_near(path: Path) -> list[Path]:
     return [place / name for place in folders for name in (ISCELL, SIDECAR)]
 
 
+def table_beside(path: Path) -> Path | None:
+    """Table of decisions that was written beside suite2p's files; None if there is none."""
+    tables = (file for file in written_near(path) if file.name == SIDECAR)
+    return next((file for file in tables if file.is_file()), None)
+
+
 def check_backup(backup: Path, path: Path) -> None:
     """Raise unless a backup of iscell.npy has as many ROIs as the folder has now."""
     traces = path.parent / "F.npy"
