@@ -47,14 +47,17 @@ class Inputs:
 
     def columns(self, recording: Recording) -> np.ndarray:
         """Columns of the recording's traces that hold these cells: (cells in use,) int64."""
-        position = {int(cell): i for i, cell in enumerate(np.asarray(recording.cell_ids))}
-        missing = [int(cell) for cell in self.cell_ids if int(cell) not in position]
-        if missing:
+        ids = np.asarray(recording.cell_ids)
+        order = np.argsort(ids)
+        place = np.searchsorted(ids, self.cell_ids, sorter=order)
+        columns = order[np.minimum(place, len(ids) - 1)]
+        missing = self.cell_ids[ids[columns] != self.cell_ids]
+        if len(missing):
             raise InputError(
                 f"The recording lacks {len(missing)} of the {len(self.cell_ids)} cells this fit "
                 f"was trained on (first: {missing[0]}): it belongs to another recording."
             )
-        return np.array([position[int(cell)] for cell in self.cell_ids])
+        return columns
 
     def of(self, recording: Recording) -> np.ndarray:
         """Inputs at every frame: (frames, cells in use) float32."""
