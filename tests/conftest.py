@@ -24,3 +24,9 @@ def one_thread():
 def logs_of_tests(tmp_path_factory):
     """Logs go to a folder of the tests, here and in child processes."""
     os.environ["NAPARI_XCEBRA_LOGS"] = str(tmp_path_factory.mktemp("logs"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def scores_kept_by_tests(tmp_path_factory):
+    """Scores over time are kept in a folder of the tests, here and in child processes."""
+    os.environ["NAPARI_XCEBRA_CACHE"] = str(tmp_path_factory.mktemp("scores"))

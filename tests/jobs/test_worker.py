@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import odd_tasks
@@ -128,6 +129,15 @@ def test_scores_over_time_are_those_of_the_attribution(worker, recording, traine
     job = worker.submit(OverTimeTask(trained, recording, "time", frames, smooth=1.5))
     expected = attribute(trained, recording).over_time("time", frames, smooth=1.5)
     np.testing.assert_allclose(outcome(job).result, expected, rtol=1e-3)
+
+
+def test_scores_over_time_are_computed_once(worker, recording, trained):
+    folder = Path(os.environ["NAPARI_XCEBRA_CACHE"])
+    task = OverTimeTask(trained, recording, "z2", slice(700, 760), "neuron-gradient")
+    before = len(list(folder.glob("*.npy")))
+    first, again = (outcome(worker.submit(task)).result for _ in range(2))
+    assert len(list(folder.glob("*.npy"))) == before + 1
+    np.testing.assert_array_equal(first, again)
 
 
 def test_scores_over_time_of_the_latents_average_to_those_of_the_factor(worker, recording, trained):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -42,19 +43,22 @@ class OverTimeTask:
 
     @none_if_stopped
     def run(self, report: Report) -> np.ndarray:
-        """Attribute frame by frame; None if stopped."""
+        """Attribute frame by frame, unless it was done before; None if stopped."""
         from napari_xcebra.attribution.by_frame import scores_by_frame
+        from napari_xcebra.attribution.kept_scores import kept_scores, key_of
+        from napari_xcebra.attribution.stream import resolve_frames
 
-        return scores_by_frame(
-            self.fit,
-            self.recording,
-            self.latents,
-            self.method,
-            self.frames,
+        asked = resolve_frames(self.recording, self.frames)
+        frames = np.arange(self.recording.n_frames) if asked is None else np.unique(asked)
+        of = (self.fit, self.recording, self.latents, self.method, frames)
+        compute = partial(
+            scores_by_frame,
+            *of,
             smooth=self.smooth,
             on_progress=FrameCount(report),
             stop=report.stop,
         )
+        return kept_scores().get(key_of(*of, self.smooth), compute)
 
     @property
     def latents(self) -> slice:
