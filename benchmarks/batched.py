@@ -5,17 +5,17 @@ together under `torch.vmap`, or by batched products written out (`torch.baddbmm`
 batch size, losses and penalty as a run of its own. A step of the shipped training is the opponent;
 the same plain step for one seed tells what batching itself gives. Processor time, one thread.
 
-    python benchmarks/batched.py [--steps 40] [--sizes 40x128 100x512 400x512] [--pool]
+    python benchmarks/batched.py [--steps 4] [--sizes 40x128 100x512] [--pool 1 2]
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from report import header, row
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ from napari_xcebra.simulate import box
 from napari_xcebra.sweeps import Sweep
 from napari_xcebra.sweeps.member import lean, run_member
 
-SIZES = ("40x128", "100x512", "400x512")
+SIZES = ("40x128", "40x512", "100x512", "400x512")
 """Cells and batch size."""
 PENALTY = 64
 LATENTS = 3
@@ -81,40 +81,58 @@ def written_out(weights: list[Tensor], biases: list[Tensor], x: Tensor, v: Tenso
     return contrasted(20 * torch.tanh(h / 20)) + 0.05 * pulled.square().sum((2, 3)).mean(1)
 
 
-def timed(step: Callable[[], object], steps: int) -> float:
-    """Median processor time of a step, in ms, over five stretches."""
-    for _ in range(5):
-        step()
-    taken = []
-    for _ in range(5):
-        began = time.process_time()
-        for _ in range(steps // 5):
-            step()
-        taken.append((time.process_time() - began) / (steps // 5) * 1e3)
-    return statistics.median(taken)
+def timed(steps: dict[str, Callable[[], object]], each: int) -> dict[str, float]:
+    """Processor time of a step of each, in ms: the fastest of ten stretches, taken in turn.
+
+    What else runs on the machine only ever adds to it.
+    """
+    taken: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(11):
+        for name, step in steps.items():
+            began = time.process_time()
+            for _ in range(each):
+                step()
+            taken[name].append((time.process_time() - began) / each * 1e3)
+    return {name: min(found[1:]) for name, found in taken.items()}
 
 
-def shipped(cells: int, batch: int, steps: int) -> float:
+def training(cells: int, batch: int, seed: int) -> Training:
     made = box(frames=5000, cells=(cells // 2, cells - cells // 2))
     settings = FitSettings(
         steps=100_000, batch_size=batch, lambda_=0.05, settle=0, ramp=0, smoothing=0, warm_up=0,
-        penalty_batch=PENALTY, penalty="exact",
+        penalty_batch=PENALTY, penalty="exact", seed=seed,
     )  # fmt: skip
-    training = Training(made.recording, made.factors, settings)
-    assert training.parts[-1].stop == LATENTS
-    training.step = 1  # λ is there from the second step on
+    made_ready = Training(made.recording, made.factors, settings)
+    assert made_ready.parts[-1].stop == LATENTS
+    made_ready.step = 1  # λ is there from the second step on
+    return made_ready
+
+
+def shipped(cells: int, batch: int) -> Callable[[], object]:
+    one = training(cells, batch, 0)
 
     def step() -> None:
-        training._train_step()
-        training.step += 1
+        one._train_step()
+        one.step += 1
 
-    return timed(step, steps)
+    return step
 
 
-def by_vmap(cells: int, batch: int, seeds: int, steps: int) -> float:
+def drawn(trainings: list[Training]) -> Tensor:
+    """The batches of all seeds, drawn and gathered as a run of its own does it."""
+    found = []
+    for each in trainings:
+        batch = each._batch()
+        groups = [batch.reference, *batch.label.values(), batch.time]
+        found.append(each.data[np.concatenate(groups)])
+        each.step += 1
+    return torch.stack(found)
+
+
+def by_vmap(cells: int, batch: int, seeds: int) -> Callable[[], object]:
     encoders = [Step(make_encoder(cells, LATENTS, bound=20.0)) for _ in range(seeds)]
     parameters, buffers = torch.func.stack_module_state(encoders)
-    x, v = inputs(seeds, cells, batch)
+    trainings, v = [training(cells, batch, seed) for seed in range(seeds)], directions(seeds)
     optimizer = torch.optim.Adam(list(parameters.values()), lr=0.003, fused=True)
 
     def loss(p: dict[str, Tensor], b: dict[str, Tensor], x: Tensor, v: Tensor) -> Tensor:
@@ -124,37 +142,36 @@ def by_vmap(cells: int, batch: int, seeds: int, steps: int) -> float:
 
     def step() -> None:
         optimizer.zero_grad()
-        together(parameters, buffers, x, v).sum().backward()
+        together(parameters, buffers, drawn(trainings), v).sum().backward()
         optimizer.step()
 
-    return timed(step, steps)
+    return step
 
 
-def by_products(cells: int, batch: int, seeds: int, steps: int) -> float:
+def by_products(cells: int, batch: int, seeds: int) -> Callable[[], object]:
     encoders = [make_encoder(cells, LATENTS, bound=20.0) for _ in range(seeds)]
-    layers = [[layer for layer in e.layers] for e in encoders if isinstance(e, FrameEncoder)]
+    layers = [list(e.layers) for e in encoders if isinstance(e, FrameEncoder)]
     weights = [nn.Parameter(torch.stack([layer.weight for layer in own]).detach())
                for own in zip(*layers, strict=True)]  # fmt: skip
     biases = [nn.Parameter(torch.stack([layer.bias for layer in own]).detach())
               for own in zip(*layers, strict=True)]  # fmt: skip
-    x, v = inputs(seeds, cells, batch)
+    trainings, v = [training(cells, batch, seed) for seed in range(seeds)], directions(seeds)
     optimizer = torch.optim.Adam([*weights, *biases], lr=0.003, fused=True)
 
     def step() -> None:
         optimizer.zero_grad()
-        written_out(weights, biases, x, v).sum().backward()
+        written_out(weights, biases, drawn(trainings), v).sum().backward()
         optimizer.step()
 
-    return timed(step, steps)
+    return step
 
 
-def inputs(seeds: int, cells: int, batch: int) -> tuple[Tensor, Tensor]:
-    x = torch.randn(seeds, GROUPS * batch, cells)
-    return x, torch.eye(LATENTS).expand(seeds, PENALTY, LATENTS, LATENTS)
+def directions(seeds: int) -> Tensor:
+    return torch.eye(LATENTS).expand(seeds, PENALTY, LATENTS, LATENTS)
 
 
-def pool_speed_up(processes: tuple[int, ...] = (1, 2)) -> None:
-    """Wall-clock time of eight runs through the pool, once its processes are up."""
+def pool_speed_up(processes: list[int]) -> None:
+    """Time of eight runs through the pool, once its processes are up."""
     made = box(frames=10_000)
     sweep = Sweep(
         {"box": made.recording},
@@ -167,33 +184,43 @@ def pool_speed_up(processes: tuple[int, ...] = (1, 2)) -> None:
         with ProcessPool(count) as pool:
             short = Sweep({"box": made.recording}, made.factors, FitSettings(steps=2)).members[0]
             list(pool.map(run_member, [recording] * count, [short] * count))
-            began = time.perf_counter()
-            list(pool.map(run_member, [recording] * 8, sweep.members))
+            began, ours = time.perf_counter(), time.process_time()
+            found = list(pool.map(run_member, [recording] * 8, sweep.members))
+            ours = time.process_time() - ours
             taken[count] = time.perf_counter() - began
+            runs = sum(each.seconds for each in found)
+            print(f"{count}: {taken[count]:.1f} s, runs {runs:.1f} s, this process {ours:.2f} s")
     print("\n" + row("processes", "8 runs (s)", "speed-up"))
     print(row("---", "---", "---"))
     for count, seconds in taken.items():
-        print(row(str(count), f"{seconds:.1f}", f"{taken[processes[0]] / seconds:.2f}"), flush=True)
+        print(row(count, f"{seconds:.1f}", f"{taken[processes[0]] / seconds:.2f}"), flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--sizes", nargs="*", default=SIZES, help="cells x batch size")
-    parser.add_argument("--pool", action="store_true", help="measure the pool as well")
+    parser.add_argument("--pool", nargs="*", type=int, default=[], help="numbers of processes")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print(header("Many runs"))
     print(row("cells", "batch", "seeds", "shipped", "plain, vmap", "plain, products", "gain"))
     print(row(*["---"] * 7))
     for cells, batch in (map(int, size.split("x")) for size in arguments.sizes):
-        alone = shipped(cells, batch, arguments.steps)
         for seeds in (1, 4, 8):
-            steps = max(10, arguments.steps // seeds)
-            each = [f(cells, batch, seeds, steps) / seeds for f in (by_vmap, by_products)]
+            ms = timed(
+                {
+                    "shipped": shipped(cells, batch),
+                    "vmap": by_vmap(cells, batch, seeds),
+                    "products": by_products(cells, batch, seeds),
+                },
+                arguments.steps,
+            )
+            alone, vmap, products = ms["shipped"], ms["vmap"] / seeds, ms["products"] / seeds
+            gain = alone / min(vmap, products)
             print(row(
-                str(cells), str(batch), str(seeds), f"{alone:.2f}",
-                *(f"{ms:.2f}" for ms in each), f"{alone / min(each):.2f}",
+                cells, batch, seeds, f"{alone:.2f}", f"{vmap:.2f}", f"{products:.2f}",
+                f"{gain:.2f}",
             ), flush=True)  # fmt: skip
     if arguments.pool:
-        pool_speed_up()
+        pool_speed_up(arguments.pool)

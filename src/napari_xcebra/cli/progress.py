@@ -95,12 +95,13 @@ def sweep_bar(
 ) -> Iterator[Callable[[SweepProgress], None]]:
     """Progress bar of a sweep, in runs; those under way count by what they did."""
     with _bar(arguments, members, "run") as bar:
-        bar.bar_format = "{desc}{percentage:3.0f}%|{bar}|{postfix}"
+        bar.bar_format = "{percentage:3.0f}%|{bar}| {desc}"
 
         def show(at: SweepProgress) -> None:
             left = "" if isnan(at.seconds_left) else f", {in_words(at.seconds_left)} left"
             failed = f", {at.failed} failed" if at.failed else ""
-            bar.set_postfix_str(f"{at.finished} of {at.total} runs{failed}{left}", refresh=False)
+            words = f"{at.finished} of {at.total} runs{failed}{left}"
+            bar.set_description_str(words, refresh=False)
             bar.n = at.share * members
             bar.refresh()
 

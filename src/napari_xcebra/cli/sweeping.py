@@ -47,6 +47,7 @@ def sweep(arguments: argparse.Namespace) -> None:
         )
     if failed := int((found["status"] == "failed").sum()):
         why = found.loc[found["status"] == "failed", "failure"].iloc[0]
+        why = why.replace("`", "")  # settings are keys of the file here, and not flags
         raise InputError(
             f"{failed} of {len(found)} runs failed, the first because: {why} The others are kept; "
             f"the same command tries these again. Details are in {out}/members/…/failed.json."

@@ -37,6 +37,7 @@ import pandas as pd
 from napari_xcebra.attribution.method_notes import METHODS
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.knobs import worded
 from napari_xcebra.learn.parts import Factor
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.opening import Opening
@@ -46,6 +47,10 @@ from napari_xcebra.sweeps.plan import Sweep
 _TOP = ("method", "shifts", "recordings", "factors", "settings")
 _OPENING = ("name", "path", "behavior", "footprints", "kinds", "truth")
 _FACTOR = ("variables", "latents", "similarity", "temperature")
+_KEYS = {about.name: f"settings.{about.name.rstrip('_')}" for about in fields(FitSettings)} | {
+    about.name: about.name for about in fields(OpenSettings)
+}
+"""What the file calls what a sentence of the library names."""
 
 
 def read_sweep(path: str | os.PathLike[str]) -> Sweep:
@@ -68,7 +73,7 @@ def read_sweep(path: str | os.PathLike[str]) -> Sweep:
             truth=truth,
         )
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{path}: {worded(str(error), _KEYS)}") from error
 
 
 def _parsed(path: Path) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class SweepProgress:
     finished, failed : int
         Those found on disk included.
     share : float
-        Of the work, from 0 to 1; members under way count by the steps they did.
+        Of the training steps of all members, from 0 to 1; failed ones count as done.
     seconds_left : float
         At the pace so far; NaN while that is not known.
     last : Member or None
@@ -108,9 +108,11 @@ class _Sweeping:
     ) -> None:
         self._sweep, self._kept, self._executor = sweep, kept, executor
         self._tell_progress = on_progress
-        self._finished = sum(kept.status(each.id) == "finished" for each in sweep.members)
-        self._failed = 0
-        self._ended_before, self._began = self._finished, time.monotonic()
+        there = [each for each in sweep.members if kept.status(each.id) == "finished"]
+        self._finished, self._failed = len(there), 0
+        self._total = sum(each.settings.steps for each in sweep.members)
+        self._ended = self._before = sum(each.settings.steps for each in there)
+        self._began = time.monotonic()
         self._written = self._began
         self._last: Member | None = None
 
@@ -163,6 +165,7 @@ class _Sweeping:
             self._kept.keep(member, result, self._sweep.truth.get(member.recording))
             self._finished += 1
         self._last = member
+        self._ended += member.settings.steps
         if time.monotonic() - self._written > SUMMARY_EVERY:
             self._kept.write_summary()
             self._written = time.monotonic()
@@ -171,10 +174,14 @@ class _Sweeping:
         if self._tell_progress is None:
             return
         # what follows training counts as a twentieth of a member
-        under_way = sum(0.95 * getattr(future, "progress", 0.0) for future in futures)
-        total, done = len(self._sweep.members), self._finished + self._failed + under_way
-        here, elapsed = done - self._ended_before, time.monotonic() - self._began
-        left = elapsed / here * (total - done) if here > 0 else NAN
+        under_way = sum(
+            0.95 * getattr(future, "progress", 0.0) * member.settings.steps
+            for future, member in futures.items()
+        )
+        done, elapsed = self._ended + under_way, time.monotonic() - self._began
+        here = done - self._before
+        left = elapsed / here * (self._total - done) if here > 0 else NAN
+        members, share = len(self._sweep.members), done / self._total
         self._tell_progress(
-            SweepProgress(total, self._finished, self._failed, done / total, left, self._last)
+            SweepProgress(members, self._finished, self._failed, share, left, self._last)
         )
