@@ -36,6 +36,8 @@ LONG, SHORT = 9000, 2400
 """Frames: 15 and 4 minutes."""
 STEPS = (50, 200, 600)
 FACTORS = ("place", "direction", "speed")
+Keep = Callable[[str, Callable[[], Any]], Any]
+"""Measures what is not measured yet, by name."""
 
 
 def imaged(frames: int, seed: int, day: int = 0, remapped: float = 0.0) -> Simulation:
@@ -92,7 +94,7 @@ def first_recording(seed: int) -> tuple[Fit, Simulation]:
     return fit(simulation.recording, simulation.factors, FitSettings(seed=seed)), simulation
 
 
-def carried(seed: int, frames: int, day: int, remapped: float) -> dict[str, Any]:
+def carried(seed: int, frames: int, day: int, remapped: float, keep: Keep) -> dict[str, Any]:
     """One first recording, and everything that can be done with a second one."""
     base, before = first_recording(seed)
     second = imaged(frames, seed if day else seed + 100, day, remapped)
@@ -108,11 +110,12 @@ def carried(seed: int, frames: int, day: int, remapped: float) -> dict[str, Any]
         runs[f"afresh, {steps}"] = lambda n=steps: fit(
             recording, factors, FitSettings(seed=seed, steps=n)
         )
-    found = {"first recording": measured(base, before, (base, before)) | {"seconds": 0.0}}
-    for name, run in runs.items():
+
+    def measure(run: Callable[[], Fit]) -> dict[str, Any]:
         trained, seconds = timed(run)
-        found[name] = measured(trained, second, (base, before)) | {"seconds": seconds}
-    return found
+        return measured(trained, second, (base, before)) | {"seconds": seconds}
+
+    return {name: keep(name, lambda r=run: measure(r)) for name, run in runs.items()}
 
 
 def _unadapted(base: Fit, recording: Any) -> Fit:
@@ -131,7 +134,7 @@ def _unadapted(base: Fit, recording: Any) -> Fit:
     return replace(unadapted, goodness=goodness)
 
 
-def together(seed: int, frames: int) -> dict[str, Any]:
+def together(seed: int, frames: int, keep: Keep) -> dict[str, Any]:
     """Three animals, one by one and together."""
     animals = {f"animal {i}": imaged(frames, 3 * seed + i) for i in range(3)}
     recordings = {name: each.recording for name, each in animals.items()}
@@ -146,19 +149,20 @@ def together(seed: int, frames: int) -> dict[str, Any]:
         runs[f"together, own {own}, {times * steps} steps"] = lambda o=own, n=times: (
             fit_sessions(recordings, factors, FitSettings(seed=seed, steps=n * steps), own=o).fits
         )
-    found = {}
-    for name, run in runs.items():
+
+    def measure(run: Callable[[], Mapping[str, Fit]]) -> dict[str, Any]:
         fits, seconds = timed(run)
         first = (fits["animal 0"], animals["animal 0"])
         each = [measured(fits[n], animals[n], first) for n in list(fits)]
         agreement = session_consistency(fits, recordings)
         means = {key: float(np.mean([e[key] for e in each])) for key in ("r2", "nats", "auroc")}
-        found[name] = means | {
+        return means | {
             "same_axes": float(np.mean([e["same_axes"] for e in each[1:]])),
             "consistency": float(np.mean([agreement.mean(f) for f in FACTORS])),
             "seconds": seconds,
         }
-    return found
+
+    return {name: keep(name, lambda r=run: measure(r)) for name, run in runs.items()}
 
 
 def table(title: str, results: list[dict[str, Any]], columns: list[str]) -> str:
@@ -185,30 +189,32 @@ def main() -> None:
     torch.set_num_threads(1)
     print(header("Several sessions"))
     columns = ["r2", "nats", "auroc", "same_axes", "seconds"]
-    cases: dict[str, tuple[str, Callable[[int], dict[str, Any]], list[str]]] = {}
+    cases: dict[str, tuple[str, Callable[[int, Keep], dict[str, Any]], list[str]]] = {}
     for frames, length in ((LONG, "15 min"), (SHORT, "4 min")):
         for remapped in (0.0, 0.3) if frames == LONG else (0.0,):
             cases[f"days: the same cells, {length}, {remapped:.0%} of them remapped"] = (
                 "days",
-                lambda seed, n=frames, r=remapped: carried(seed, n, 1, r),
+                lambda seed, keep, n=frames, r=remapped: carried(seed, n, 1, r, keep),
                 columns,
             )
         cases[f"animals: other cells, {length}"] = (
             "animals",
-            lambda seed, n=frames: carried(seed, n, 0, 0.0),
+            lambda seed, keep, n=frames: carried(seed, n, 0, 0.0, keep),
             columns,
         )
         cases[f"joint: three animals, {length} each"] = (
             "joint",
-            lambda seed, n=frames: together(seed, n),
+            lambda seed, keep, n=frames: together(seed, n, keep),
             [*columns[:4], "consistency", "seconds"],
         )
     chosen = {title: case for title, case in cases.items() if arguments.only in (None, case[0])}
     results: dict[str, list[dict[str, Any]]] = {title: [] for title in chosen}
     for seed in range(arguments.seeds):
         for title, (_, measure, _) in chosen.items():
-            name = f"{title}, {seed}"
-            results[title].append(kept(arguments.kept, name, lambda s=seed, m=measure: m(s)))
+            case = f"{title}, seed {seed}: "
+            results[title].append(
+                measure(seed, lambda name, run, c=case: kept(arguments.kept, c + name, run))
+            )
     for title, (_, _, shown) in chosen.items():
         print(table(title, results[title], shown))
 

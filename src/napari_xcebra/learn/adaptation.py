@@ -165,6 +165,7 @@ def _with_new_statistics(fit: Fit, recording: Recording, found: Mapping[int, int
         history=fit.history,
         steps=fit.steps,
         lambda_reason=fit.lambda_reason,
+        stop_reason=fit.stop_reason,
         notes=(note, *_own_notes(result)),
     )
 
