@@ -63,7 +63,6 @@ docs: install  ## build the docs to site/; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 results: system install  ## run what the docs show, and put what it prints under it
-	$(BIN)/python docs/tools/house.py
 	$(BIN)/python docs/make_results.py
 
 bench-quick: install  ## has anything become slower than the stored baseline? (under a minute)

@@ -1,8 +1,6 @@
-"""Draw the house: which folder makes what.
+"""Draw the house: which folder makes what. `{{ house }}` in a page becomes this picture.
 
-    python docs/tools/house.py      # writes docs/images/house.svg
-
-`ROOMS` has every module and folder of the package; a test compares it with the source.
+A module that no room names is put into the last one.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-SVG = Path(__file__).parents[1] / "images" / "house.svg"
+SOURCE = Path(__file__).parents[2] / "src" / "napari_xcebra"
 WIDTH, ROW = 860, 18
 
 
@@ -41,6 +39,7 @@ ROOMS = (
             "tuning",
             "fingerprint",
             "opening",
+            "matching",
         ),
         "values, checked once at the border",
     ),
@@ -56,9 +55,10 @@ ROOMS = (
     ),
     Room(
         "pictures and pages",
-        ("figures", "method_figure", "dimension_figure", "montage", "report"),
+        ("figures", "method_figure", "dimension_figure", "session_figure", "montage", "report"),
         "without a window",
     ),
+    Room("when something goes wrong", ("logs", "diagnostics", "privacy"), "told without data"),
     Room("without Python", ("cli",), "the same from a shell"),
     Room(
         "in napari", ("widgets", "readers", "sample_data"), "docks, painting, picking: the only Qt"
@@ -66,13 +66,12 @@ ROOMS = (
 )
 
 
-def main() -> None:
-    """Write the picture."""
-    SVG.write_text(drawn(), "utf-8")
-
-
 def drawn() -> str:
     """The picture as SVG."""
+    named = {name for room in (*STAGES, *ROOMS) for name in room.modules}
+    there = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    others = tuple(sorted(there - named - {"__init__", "__pycache__"}))
+    rooms = [*ROOMS, Room("and beside", others, "")] if others else ROOMS
     parts, step = [], (WIDTH - 20) / len(STAGES)
     for place, stage in enumerate(STAGES):
         left = 10 + place * step
@@ -83,13 +82,14 @@ def drawn() -> str:
         if place + 1 < len(STAGES):
             parts.append(_text(left + step - 24, 86, "▶", "arrow"))
     width = (WIDTH - 20) / 2
-    for place, room in enumerate(ROOMS):
+    for place, room in enumerate(rooms):
         left, top = 10 + (place % 2) * width, 166 + (place // 2) * 118
         parts.append(_box(left, top, width - 14, 106, "room"))
         parts.append(_text(left + 10, top + 24, room.title, "title"))
         folders = _wrapped(left + 10, top + 46, _folders(room.modules), 46, "code")
         parts += folders
         parts += _wrapped(left + 10, top + 46 + ROW * len(folders), room.about, 56)
+    height = 166 + 118 * -(-len(rooms) // 2) + 8
     style = (
         "text{font-family:system-ui,sans-serif;font-size:13px;fill:#333}"
         ".title{font-weight:600;font-size:15px;fill:#1a237e}.code{font-family:monospace;fill:#00695c}"
@@ -97,15 +97,14 @@ def drawn() -> str:
         ".stage{fill:#e8eaf6;stroke:#3949ab}.room{fill:#f5f5f5;stroke:#bbb}"
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} 526" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'aria-label="Which folder makes what"><style>{style}</style>'
-        f'<rect width="{WIDTH}" height="526" fill="white"/>{"".join(parts)}</svg>\n'
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>{"".join(parts)}</svg>\n'
     )
 
 
 def _folders(modules: tuple[str, ...]) -> str:
-    source = SVG.parents[2] / "src" / "napari_xcebra"
-    return " ".join(f"{name}/" if (source / name).is_dir() else f"{name}.py" for name in modules)
+    return " ".join(f"{name}/" if (SOURCE / name).is_dir() else f"{name}.py" for name in modules)
 
 
 def _box(left: float, top: float, width: float, height: float, kind: str) -> str:
@@ -126,7 +125,3 @@ def _wrapped(left: float, top: float, text: str, width: int, kind: str = "") -> 
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()
     return [_text(left, top + ROW * number, line, kind) for number, line in enumerate(lines)]
-
-
-if __name__ == "__main__":
-    main()

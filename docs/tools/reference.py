@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any, get_type_hints
 
+import house
+
 import napari_xcebra
 from napari_xcebra.cli.parser import make_parser
 from napari_xcebra.io.discovery import formats_in
@@ -142,4 +144,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "behavior_formats": lambda: formats("behavior"),
     "commands": commands,
     "public_names": public_names,
+    "house": lambda: f"<div>{house.drawn().strip()}</div>",
 }
