@@ -48,7 +48,7 @@ def test_what_is_tried_is_said_with_its_time(window):
     window.seeds.setValue(2)
     assert window.sentence.text() == "2 numbers of latents × 2 seeds: 4 trainings of 10 steps."
     assert window.start.text() == "Try (about 5 s)"
-    assert window.plot.isHidden() and window.use.isHidden()
+    assert window.reason.isHidden() and window.use.isHidden()
     window.of_factor.last.setValue(3)
     assert window.trial().factor_latents == (1, 2, 3)
     assert "12 trainings" in window.sentence.text()

@@ -32,7 +32,7 @@ class DimensionPlot(QWidget):
         layout.addWidget(self.plot)
 
     def show_dimensions(self, found: Dimensions | None) -> None:
-        """Draw what was found; nothing if nothing was."""
+        """Draw what was found; if nothing was, axes that show what is to come."""
         self._found = found
         self._draw()
 
@@ -46,7 +46,12 @@ class DimensionPlot(QWidget):
     def _draw(self) -> None:
         found, style = self._found, self._style
         self.plot.clear()
-        if found is None or style is None:
+        if style is None:
+            return
+        if found is None:
+            self.plot.setLabel("bottom", "time latents")
+            self.plot.setXRange(0.5, 4.5)
+            self.plot.setYRange(0, 1)
             return
         for number, (name, line) in enumerate(found.lines.items()):
             x, y = np.array([(found.place(d), d.mean) for d in line]).T

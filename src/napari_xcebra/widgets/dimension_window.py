@@ -133,6 +133,7 @@ class DimensionWindow(QDialog):
         self.seeds = QSpinBox()
         self.seeds.setRange(2, 10)
         self.seeds.setValue(3)
+        self.seeds.setMaximumWidth(130)
         self.seeds.setToolTip("Trainings at each number of latents, each with another seed.")
         self.sentence = QLabel()
         self.sentence.setWordWrap(True)
@@ -230,9 +231,9 @@ class DimensionWindow(QDialog):
         self.stop.setVisible(awaited and self.search.running)
         self.start.setVisible(not awaited)
         if awaited:
-            counted = self.search.running and self.computation.progress is not None
-            self.sentence.setText("" if counted else self.computation.waits_for.capitalize())
-            self.progress.show_progress(self.computation, running=self.search.running, counts=False)
+            running = self.search.running
+            words = self.progress.show_work(self.computation, running=running, doing="Training")
+            self.sentence.setText(words)
             return
         try:
             trial = self.trial()
@@ -275,12 +276,12 @@ class DimensionWindow(QDialog):
 
     def _show_found(self) -> None:
         found = self.search.found
-        for part in (self.plot, self.reason, self.use):
+        for part in (self.reason, self.use):
             part.setVisible(found is not None)
+        self.plot.show_dimensions(found[1] if found else None)
         if found is None:
             return
         trial, dimensions = found
-        self.plot.show_dimensions(dimensions)
         self.reason.say(dimensions.reason, "good")
         words = dimensions.suggested.words
         self.use.setText(f"Use {words}")

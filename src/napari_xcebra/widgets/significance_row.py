@@ -132,9 +132,8 @@ class SignificanceRow(QWidget):
 
     def _show_progress(self) -> None:
         running = self._testing.running
-        counted = running and self._computation.progress is not None
-        self.sentence.setText("Testing" if counted else self._computation.waits_for.capitalize())
-        self.progress.show_progress(self._computation, running=running, counts=False)
+        words = self.progress.show_work(self._computation, running=running, doing="Testing")
+        self.sentence.setText(words)
 
     def _show_result(self, painted: ScoreMap) -> None:
         shown, tested = self._session.shown, painted.attribution.significance

@@ -123,9 +123,8 @@ class StabilityRow(QWidget):
 
     def _show_progress(self) -> None:
         running = self._repeating.running
-        counted = running and self._computation.progress is not None
-        self.sentence.setText("Training" if counted else self._computation.waits_for.capitalize())
-        self.progress.show_progress(self._computation, running=running, counts=False)
+        words = self.progress.show_work(self._computation, running=running, doing="Training")
+        self.sentence.setText(words)
 
     def _offer(self, run: Run, *, repeated: bool) -> None:
         more = self.more.value()

@@ -24,6 +24,21 @@ class WorkBar(QProgressBar):
         super().__init__()
         self.setToolTip(tooltip)
 
+    def show_work(self, computation: Computation, *, running: bool, doing: str) -> str:
+        """Show how far something is that was asked for; in a word or two, what it does now.
+
+        Parameters
+        ----------
+        computation : Computation
+        running : bool
+            As of `show_progress`.
+        doing : str
+            What it does once it has begun.
+        """
+        self.show_progress(computation, running=running, counts=False)
+        begun = running and computation.progress is not None
+        return doing if begun else computation.waits_for.capitalize()
+
     def show_progress(self, computation: Computation, *, running: bool, counts: bool) -> None:
         """Show how far it is.
 
