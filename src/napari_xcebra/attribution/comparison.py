@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from napari_xcebra.attribution.method_notes import METHODS, frames_for, title_of_method
 from napari_xcebra.attribution.single_cell.registry import STATISTICS
@@ -208,8 +207,19 @@ def relative_ranks(scores: np.ndarray) -> np.ndarray:
     known = np.isfinite(scores)
     place = np.full(len(scores), np.nan)
     if known.any():
-        place[known] = (rankdata(scores[known]) - 1) / max(1, int(known.sum()) - 1)
+        place[known] = (average_ranks(scores[known]) - 1) / max(1, int(known.sum()) - 1)
     return place
+
+
+def average_ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 1 on, equal values sharing the mean of theirs; a window has not to import scipy.
+
+    >>> average_ranks(np.array([5.0, 1.0, 5.0]))
+    array([2.5, 1. , 2.5])
+    """
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: np.ndarray = (counts.cumsum() - (counts - 1) / 2)[place]
+    return ranks
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
@@ -221,7 +231,7 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
     both = np.isfinite(first) & np.isfinite(second)
     if both.sum() < 3:
         return float("nan")
-    return _pearson(rankdata(first[both]), rankdata(second[both]))
+    return _pearson(average_ranks(first[both]), average_ranks(second[both]))
 
 
 def _pearson(first: np.ndarray, second: np.ndarray) -> float:

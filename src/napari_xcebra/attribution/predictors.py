@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.interpolate import BSpline
-from scipy.signal import lfilter
+import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.learn.labels import Labels
 from napari_xcebra.learn.parts import TIME, Part
@@ -137,7 +136,9 @@ class Predictors:
         edges = np.r_[0, np.flatnonzero(np.diff(run)) + 1, len(run)]
         for start, stop in pairwise(edges):
             x = columns[start:stop]
-            shown[start:stop] = lfilter([1 - keep], [1, -keep], x, axis=0, zi=keep * x[:1])[0]
+            shown[start:stop] = scipy.signal.lfilter(
+                [1 - keep], [1, -keep], x, axis=0, zi=keep * x[:1]
+            )[0]
         return shown
 
 
@@ -145,7 +146,7 @@ def splines(values: np.ndarray, knots: np.ndarray) -> np.ndarray:
     """Cubic splines, constant beyond the outermost knots: (values, knots + 2) float64."""
     padded = np.r_[[knots[0]] * 3, knots, [knots[-1]] * 3]
     inside = np.clip(values, knots[0], knots[-1])
-    return BSpline.design_matrix(inside, padded, 3).toarray()
+    return scipy.interpolate.BSpline.design_matrix(inside, padded, 3).toarray()
 
 
 def _knots(values: np.ndarray, count: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
+import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.attribution.comparison import ranks_of
 from napari_xcebra.attribution.method_notes import consensus_of
@@ -93,7 +93,7 @@ class Stability:
     def rank(self, factor: str) -> np.ndarray:
         """Share of the cells that score lower, by each fit: (seeds, cells), from 0 to 1."""
         score = self.score(factor)
-        ranks = rankdata(score, axis=1, nan_policy="omit") - 1
+        ranks = scipy.stats.rankdata(score, axis=1, nan_policy="omit") - 1
         return ranks / np.maximum(np.nanmax(ranks, axis=1, keepdims=True), 1)
 
     def places(self, factor: str) -> np.ndarray:

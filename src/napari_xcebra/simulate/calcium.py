@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.signal import lfilter
+import scipy  # whose parts are imported when they are first used
 
 RISE, DECAY = 0.07, 0.6
 """Time constants of the indicator, in s; those of GCaMP6f in a soma."""
@@ -67,7 +67,7 @@ def calcium(spikes: np.ndarray, rise: float, decay: float, frame_rate: float) ->
     time = np.arange(1, 2 + int(np.ceil(5 * rise * frame_rate)) + int(decay * frame_rate))
     peak = (slow**time - fast**time).max()
     # The difference of two exponentials, as one recursion.
-    return lfilter([(slow - fast) / peak], [1, -slow - fast, slow * fast], spikes)
+    return scipy.signal.lfilter([(slow - fast) / peak], [1, -slow - fast, slow * fast], spikes)
 
 
 def saturated(calcium: np.ndarray) -> np.ndarray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # whose parts are imported when they are first used
 from scipy import sparse
-from scipy.interpolate import make_interp_spline
 
 from napari_xcebra.simulate.calcium import saturated
 from napari_xcebra.simulate.processes import ornstein_uhlenbeck, smoothed
@@ -195,4 +195,4 @@ def running_baseline(traces: np.ndarray, window: int) -> np.ndarray:
         return np.broadcast_to(levels[0], traces.shape)
     middles = np.array([block.mean() for block in blocks])
     frames = np.clip(np.arange(len(traces)), middles[0], middles[-1])
-    return make_interp_spline(middles, np.array(levels), k=1)(frames)
+    return scipy.interpolate.make_interp_spline(middles, np.array(levels), k=1)(frames)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.signal import lfilter
+import scipy  # whose parts are imported when they are first used
 
 
 def ornstein_uhlenbeck(
@@ -27,7 +27,7 @@ def ornstein_uhlenbeck(
     kept = np.exp(-1 / timescale)
     kicks = rng.standard_normal(frames if columns is None else (frames, columns))
     kicks[1:] *= np.sqrt(1 - kept**2)
-    return lfilter([1.0], [1.0, -kept], kicks, axis=0)
+    return scipy.signal.lfilter([1.0], [1.0, -kept], kicks, axis=0)
 
 
 def correlation_time(activity: np.ndarray) -> np.ndarray:
@@ -53,4 +53,4 @@ def smoothed(values: np.ndarray, timescale: float) -> np.ndarray:
     """Exponential moving average along the first axis; `timescale` in frames."""
     kept = np.exp(-1 / timescale)
     start = kept * values[:1]
-    return lfilter([1 - kept], [1.0, -kept], values, axis=0, zi=start)[0]
+    return scipy.signal.lfilter([1 - kept], [1.0, -kept], values, axis=0, zi=start)[0]
