@@ -70,6 +70,7 @@ bench-quick: install  ## has anything become slower than the stored baseline? (u
 
 screenshots: system install  ## drive the window through the whole journey and write docs/images/
 	$(DISPLAY_RUN) $(BIN)/python docs/screenshots.py
+	$(BIN)/python docs/report_picture.py
 
 wheel-check: $(WHEEL_CHECKS)  ## install what would be released into fresh environments, and use it there
 

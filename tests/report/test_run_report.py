@@ -195,7 +195,7 @@ def test_the_best_cells_come_first_and_the_file_has_all(page):
     root = lxml_html.fromstring(page)
     section = root.xpath("//h3[starts-with(., 'place')]")[0].getparent()
     header = [th.text_content() for th in section.xpath(".//th")]
-    assert header == ["rank", "cell", "score", "z", "selected", "p", "q"]
+    assert header == ["rank", "cell", "score", "z", "p", "q"]
     attribution = material().attributions[METHOD]
     expected = 100 + np.argsort(-np.nan_to_num(attribution.score("place"), nan=-1))[:11]
     cells = [int(row.xpath("./td")[1].text_content()) for row in section.xpath(".//tbody/tr")]

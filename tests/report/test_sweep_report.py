@@ -85,6 +85,8 @@ def test_the_summary_keeps_shifted_labels_apart_from_what_was_recorded(page):
 
 def test_there_is_a_picture_for_everything_that_was_varied(page):
     captions = [c.text_content() for c in section(page, "What it depends on").iter("figcaption")]
+    assert "with labels as recorded" not in captions[0]
+    assert all("with labels as recorded" in caption for caption in captions[1:])
     assert [caption.partition(":")[0] for caption in captions] == [
         "By shift (s)",
         "By λ",

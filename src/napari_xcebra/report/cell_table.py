@@ -34,7 +34,8 @@ def table_of_best(run: Material, factor: str, *, explain: bool) -> Table:
     assert first is not None
     table = whole_table(run, factor)
     best = best_cells(first, factor, MOST_ROWS)
-    names = [str(name) for name in table if name != "at_chance"]
+    # what is the same in nearly every row of the best stands in the file alone
+    names = [str(name) for name in table if name not in ("at_chance", "selected")]
     columns = tuple(replace(_column(name), listed=explain) for name in names)
     rows = tuple(tuple(_entry(name, table[name].iloc[cell]) for name in names) for cell in best)
     scored = int(np.isfinite(first.score(factor)).sum())
@@ -51,10 +52,11 @@ def whole_table(run: Material, factor: str) -> pd.DataFrame:
     table = first.table(factor)
     table.insert(0, "rank", _blank_zero(ranks_of(first.score(factor))))
     table = table.rename(columns={"p": "p of the cell", "q": "q"})
-    if factor in run.stability:
-        for name in ("stable", "rank_low", "rank_high"):
-            if name in run.stability[factor]:
-                table[name] = run.stability[factor][name].to_numpy()
+    if {"stable", "rank_low", "rank_high"} <= set(run.stability.get(factor, ())):
+        over = run.stability[factor]
+        table["stable"] = over["stable"].to_numpy()
+        low, high = over["rank_low"].to_numpy(), over["rank_high"].to_numpy()
+        table["ranks"] = [f"{a:.2f} to {b:.2f}" for a, b in zip(low, high, strict=True)]
     for method in run.methods[1:]:
         other = run.attributions[method].score(factor)
         table[f"rank by {title_of_method(method)}"] = _blank_zero(ranks_of(other))
@@ -71,17 +73,14 @@ _HELP = {
     "rank": "1 for the highest score.",
     "score": "How much the cell carries the factor, by the method named above.",
     "z": "Score standardised over the cells.",
-    "selected": "z > 0.",
     "p of the cell": "Share of shifts in time that reach as much as this cell.",
     "q": f"p after Benjamini and Hochberg: among cells with q ≤ {Q:g} a tenth is expected by "
     "chance.",
     "stable": "Whether all seeds agree on the cell.",
-    "rank_low": "Lowest rank over the seeds, from 0 to 1 for the first.",
-    "rank_high": "Highest rank over the seeds.",
+    "ranks": "Lowest and highest rank over the seeds, from 0 to 1 for the first.",
 }
-_TITLES = {"p of the cell": "p", "rank_low": "rank from", "rank_high": "to"}
-_FORMS = {"rank": ".0f", "z": ".2f", "p of the cell": ".2g", "q": ".2g", "rank_low": ".2f",
-          "rank_high": ".2f"}  # fmt: skip
+_TITLES = {"p of the cell": "p"}
+_FORMS = {"rank": ".0f", "z": ".2f", "p of the cell": ".2g", "q": ".2g"}
 
 
 def _column(name: str) -> Column:
@@ -89,17 +88,20 @@ def _column(name: str) -> Column:
         about = STATISTICS[name]
         unit = f" ({about.unit})" if about.unit else ""
         return Column(about.title, f"{name.replace('_', ' ')}{unit}. {about.help}")
-    return Column(_TITLES.get(name, name), _HELP.get(name, ""), name not in ("selected", "stable"))
+    return Column(_TITLES.get(name, name), _HELP.get(name, ""), name != "stable")
 
 
 def _entry(name: str, value: object) -> Entry:
-    if name in ("selected", "stable"):
+    if name == "stable":
         return Entry("yes" if value else "no")
+    if isinstance(value, str):
+        return Entry(value)
     assert isinstance(value, int | float | np.number)
     if name == "cell":
         return Entry(str(value), float(value))
     whole = name.startswith("rank by")
-    shown = number(float(value), ".0f" if whole else _FORMS.get(name, "#.3g"))
+    usual = "#.2g" if name in STATISTICS else "#.3g"
+    shown = number(float(value), ".0f" if whole else _FORMS.get(name, usual))
     if name == "q" and float(value) <= Q:
         return Entry(shown.text, shown.order, "good")
     return shown

@@ -31,10 +31,7 @@ def cell_sections(run: Material) -> Section:
         return Section("Which cells?", (Paragraph(f"No cells were scored yet: {how}.", "warning"),))
     embedding = _embedding(run)
     factors = [factor for factor in run.fit.factors if factor in run.first.factors]
-    notes = tuple(
-        Paragraph(f"{title_of_method(method).capitalize()}: {_lower(note_on(method))}")
-        for method in run.methods
-    )
+    notes = tuple(Paragraph(_about(run.attributions[method])) for method in run.methods)
     listed = [factor for factor in factors if not run.first.at_chance(factor)]
     parts = tuple(_factor(run, f, embedding, explain=f in listed[:1]) for f in factors)
     return Section("Which cells?", notes, parts)
@@ -66,10 +63,11 @@ def _factor(
     return Section(title, tuple(blocks))
 
 
-def _lower(note: str) -> str:
-    """Without a capital, and without how long it takes."""
-    told = note.split(" Takes ")[0]
-    return told[:1].lower() + told[1:]
+def _about(attribution: Attribution) -> str:
+    """What a method does, without how long it takes, and what is to be known of its scores."""
+    told = note_on(attribution.method).split(" Takes ")[0]
+    title = title_of_method(attribution.method).capitalize()
+    return " ".join([f"{title}: {told[:1].lower()}{told[1:]}", *attribution.notes])
 
 
 def _maps(run: Material, factor: str) -> list[Block]:

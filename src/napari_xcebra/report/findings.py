@@ -11,7 +11,7 @@ from napari_xcebra.report.document import Block, Column, Entry, Paragraph, Secti
 from napari_xcebra.report.drawing import picture
 from napari_xcebra.report.evidence_figures import Q, goodness_beside_chance
 from napari_xcebra.report.material import Material
-from napari_xcebra.report.wording import counted, listed, number
+from napari_xcebra.report.wording import counted, listed, number, two
 
 
 def summary(run: Material) -> tuple[Block, ...]:
@@ -47,8 +47,6 @@ def warnings_of(run: Material) -> list[str]:
     notes = list(run.fit.notes)
     if not run.fit.complete and not any("Stopped" in note for note in notes):
         notes.insert(0, f"Stopped after {run.fit.steps} of {run.fit.settings.steps} steps.")
-    for attribution in run.attributions.values():
-        notes += attribution.notes
     return [*dict.fromkeys(notes), *run.missing]
 
 
@@ -84,8 +82,8 @@ def verdicts(run: Material) -> Section:
 
 
 def _verdict_row(one: Goodness) -> tuple[Entry, ...]:
-    band = f"{one.null_low:.2f} to {one.null_high:.2f}".replace("-", "−")
-    measured = f"{one.goodness:.2f} ± {one.error:.2f}".replace("-", "−")
+    band = f"{two(one.null_low)} to {two(one.null_high)}"
+    measured = f"{two(one.goodness)} ± {two(one.error)}"
     known = np.isfinite([one.null_low, one.null_high]).all()
     return (
         Entry(one.factor),

@@ -96,7 +96,7 @@ def _every_run(table: pd.DataFrame, varied: list[str], factors: list[str]) -> Se
         columns += [Column(factor, "Verdict on the factor.", numeric=False, listed=False)]
         columns += [Column("nats", "Goodness on held-out frames, above chance.", listed=False)]
         columns += [Column("R²", "On held-out frames.", listed=False)]
-    columns.append(Column("λ", "That the run ended with.", listed=False))
+    columns.append(Column("λ at the end", listed=False))
     rows = tuple(_run_row(row, varied, factors) for _, row in table.head(MOST_ROWS).iterrows())
     shown = (
         "All runs" if len(table) <= MOST_ROWS else f"The first {MOST_ROWS} of {len(table):,} runs"
@@ -141,20 +141,28 @@ def _float(value: Any) -> float:
 
 def _dependence(table: pd.DataFrame, varied: list[str], factors: list[str]) -> Section:
     """A picture for everything that was varied."""
+    title = "What it depends on"
     finished = table[table["status"] == "finished"] if len(table) else table
     if not len(finished) or not factors:
-        return Section("What it depends on")
-    pictures = tuple(
-        picture(
-            lambda name=name: against(finished, _in_summary(name), knob_name(name), factors),  # type: ignore[misc]
-            f"Goodness and R² of {', '.join(factors)} in {len(finished)} runs over "
-            f"{knob_name(name)}",
-            f"By {knob_name(name)}: a dot a run, and the mean at each value.",
-        )
-        for name in varied
-        if finished[_in_summary(name)].nunique() > 1
+        return Section(title)
+    recorded = finished[finished["shift_s"] == 0]
+    pictures = []
+    for name in varied:
+        # runs with shifted labels are controls: they are no part of any other mean
+        mixed = name == "shift" or not len(recorded)
+        runs = finished if mixed else recorded
+        if runs[_in_summary(name)].nunique() > 1:
+            of = "" if mixed or len(recorded) == len(finished) else ", with labels as recorded"
+            pictures.append(_picture_of(runs, name, factors, of))
+    return Section(title, tuple(pictures))
+
+
+def _picture_of(runs: pd.DataFrame, name: str, factors: list[str], of: str) -> Picture:
+    return picture(
+        lambda: against(runs, _in_summary(name), knob_name(name), factors),
+        f"Goodness and R² of {', '.join(factors)} in {len(runs)} runs over {knob_name(name)}",
+        f"By {knob_name(name)}: a dot a run{of}, and the mean at each value.",
     )
-    return Section("What it depends on", pictures)
 
 
 def _seeds(folder: SweepFolder, members: Iterable[Member]) -> list[Section]:

@@ -22,6 +22,15 @@ def number(value: float, form: str = "#.3g") -> Entry:
     return Entry(f"{value:{form}}".rstrip(".").replace("-", "−"), float(value))
 
 
+def two(value: float) -> str:
+    """Two decimals, without a negative zero.
+
+    >>> two(-0.001), two(-1.5)
+    ('0.00', '−1.50')
+    """
+    return f"{round(value, 2) + 0:.2f}".replace("-", "−")
+
+
 def counted(count: int, thing: str) -> str:
     """A number of things.
 

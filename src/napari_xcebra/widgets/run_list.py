@@ -24,6 +24,7 @@ from napari_xcebra.opening import Opening
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.widgets.background import in_background
 from napari_xcebra.widgets.lifetime import follow
+from napari_xcebra.widgets.panel import SMALL
 from napari_xcebra.widgets.reporting import HELP, ask_for_report
 from napari_xcebra.widgets.session import Session
 
@@ -68,6 +69,7 @@ class RunList(QWidget):
         self._compare.setMenu(self._others)
         buttons = QHBoxLayout()
         for button in (self._compare, self._report, self._save, self._load, self._delete):
+            button.setStyleSheet(SMALL)  # side by side they are not to make the dock wider
             buttons.addWidget(button)
         self._carry = QPushButton("Carry a run over")
         self._carry.setToolTip(
