@@ -38,6 +38,7 @@ ROOMS = (
             "footprints",
             "tuning",
             "fingerprint",
+            "matching",
             "opening",
             "matching",
         ),
@@ -45,8 +46,13 @@ ROOMS = (
     ),
     Room(
         "what is kept",
-        ("runs", "sessions", "exports", "files", "errors", "knobs"),
+        ("runs", "sessions", "exports", "files", "knobs"),
         "runs, sessions, files written whole or not at all",
+    ),
+    Room(
+        "what went wrong",
+        ("errors", "logs", "diagnostics", "privacy"),
+        "in sentences, and in a log without data or folders",
     ),
     Room(
         "many at once",
