@@ -30,7 +30,7 @@ CHANGES: dict[str, dict[str, object]] = {
     "λ = 10": {"lambda_": 10.0},
     "no smoothing": {"smoothing": 0.0},
     "smoothing 0.5 s": {"smoothing": 0.5},
-    "2 time latents": {"time_latents": 2},
+    "1 time latent": {"time_latents": 1},
     "4 time latents": {"time_latents": 4},
     "behaviour only": {"mode": "behavior"},
     "label steps over 1 frame": {"label_offset": 1, "time_offset": 1},

@@ -35,7 +35,7 @@ def simulated(kind: str, latents: int, seed: int) -> tuple[Simulation, dict[str,
     """One recording, and the settings that all λ share."""
     if kind == "field":
         simulation = field(cells=100, frames=10_000, seed=seed)
-        return simulation, {"steps": 400, "batch_size": 256, "seed": seed}
+        return simulation, {"time_latents": 1, "steps": 400, "batch_size": 256, "seed": seed}
     simulation = box(d1=latents - 2, d2=2, observed="z2", frames=20_000, seed=seed)
     return simulation, {
         "time_latents": latents - 2,
@@ -117,7 +117,7 @@ def print_box(done: dict[tuple[Any, ...], dict[str, Any]]) -> None:
           "auROC of J⁺ in %, mean over seeds.\n")  # fmt: skip
     print(row("λ", *(f"d = {d}" for d in latents), "all [95 % interval]", "least", "chosen"))
     print(row(*["---"] * (len(latents) + 4)))
-    for lambda_ in LAMBDAS["box"]:
+    for lambda_ in (one for one in LAMBDAS["box"] if one in scores):
         each = [scores[lambda_][d] for d in latents]
         values = [value for several in each for value in several]
         print(row(lambda_, *(f"{100 * np.mean(v):.1f}" for v in each), *_summary(values),
@@ -135,6 +135,8 @@ def print_field(done: dict[tuple[Any, ...], dict[str, Any]]) -> None:
     print(row(*["---"] * (len(factors) + 4)))
     for lambda_ in LAMBDAS["field"]:
         ours = [one for key, one in done.items() if key[3] == lambda_]
+        if not ours:
+            continue
         cells = []
         for factor in factors:
             inverse, plain = ([100 * one[m][factor] for one in ours] for m in ("J+", "J"))

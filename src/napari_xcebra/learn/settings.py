@@ -40,7 +40,7 @@ class FitSettings:
         advanced=False,
     )
     time_latents: int = knob(
-        1, "latents for what was not observed (hybrid and time)", low=1, high=64, advanced=False
+        2, "latents for what was not observed (hybrid and time)", low=1, high=64, advanced=False
     )
     steps: int = knob(600, "training steps", low=1, high=1_000_000, advanced=False)
     stop_when_settled: bool = knob(
