@@ -31,7 +31,6 @@ def dock(viewer, qtbot):
 @pytest.fixture
 def scored(dock, session):
     """The dock with made-up scores by one seed."""
-    assert session.worker.ready
     session.show(scored_recording())
     session.add_run(scored_run())
     return dock

@@ -28,9 +28,10 @@ from napari_xcebra.widgets.per_session import OfSession, one_per_session
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
-    from napari_xcebra.jobs import Event
+    from napari_xcebra.jobs import Event, Worker
     from napari_xcebra.learn import Fit
     from napari_xcebra.runs import Run
+    from napari_xcebra.widgets.processes import Which
     from napari_xcebra.widgets.session import Opened, Session
 
 SEVERAL = 5.0
@@ -50,15 +51,21 @@ class Work:
         Called with what came of it.
     say : callable, optional
         Told what goes wrong, in place of those who listen to the computation.
-    grace : float
-        Seconds that it has to stop by itself, and to hand over what is finished.
+    long : bool
+        Several trainings: in the process that nothing else waits for, with the time to hand over
+        those that are finished when it is stopped.
     """
 
     title: str
     task: Task
     keep: Callable[[Any], object]
     say: Callable[[str, str, str], object] | None = None
-    grace: float = GRACE
+    long: bool = False
+
+    @property
+    def process(self) -> Which:
+        """Where it is computed."""
+        return "second_worker" if self.long else "worker"
 
 
 class Computation(OfSession):
@@ -97,7 +104,7 @@ class Computation(OfSession):
         """What it waits for before it can tell how far it is, in a word or two."""
         if self.started:
             return "starting"
-        ready = self.session.worker.ready
+        ready = self.current is None or self.session.ready(self.current.process)
         return "waiting for its turn" if ready else "starting the background process"
 
     @property
@@ -126,13 +133,14 @@ class Computation(OfSession):
         """Stop, and forget what is waiting; what came before is kept."""
         self._waiting.clear()
         if self._job is not None and self.current is not None:
-            self._job.cancel(self.current.grace)
+            self._job.cancel(SEVERAL if self.current.long else GRACE)
 
     def _begin(self) -> None:
         if self._waiting:
             self.current = work = self._waiting.pop(0)
             self.title, self.started, self.progress = work.title, False, None
-            self._job = self.session.worker.submit(work.task)
+            process: Worker = getattr(self.session, work.process)
+            self._job = process.submit(work.task)
             listen(self._job.events(), lambda event: self._on(event, work), session=self.session)
         self.changed.emit()
 

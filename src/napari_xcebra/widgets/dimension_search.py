@@ -13,7 +13,7 @@ from psygnal import Signal
 from napari_xcebra.jobs import DimensionTask
 from napari_xcebra.learn.duration import seconds_to_fit
 from napari_xcebra.learn.suggestions import latents_for
-from napari_xcebra.widgets.computation import SEVERAL, Work, computation_of
+from napari_xcebra.widgets.computation import Work, computation_of
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class DimensionSearch(OfSession):
             self._found = (opened, trial, found)
             self.changed.emit()
 
-        self._work = Work("the number of latents", trial.task, keep, grace=SEVERAL)
+        self._work = Work("the number of latents", trial.task, keep, long=True)
         computation_of(self.session).ask([self._work])
 
 

@@ -256,7 +256,7 @@ class DimensionWindow(QDialog):
         timed = [run.fit for run in opened.runs if run.fit.seconds > 0] if opened else []
         seconds = trial.seconds(timed[-1] if timed else None)
         self.start.setEnabled(True)
-        self.start.setText(f"Try{takes(seconds, ready=self.session.worker_ready)}")
+        self.start.setText(f"Try{takes(seconds)}")
         self.start.setToolTip("Train in the background; the window can be closed meanwhile.")
 
     def _suit(self, trial: Trial) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from napari_xcebra.attribution.method_notes import frames_for, method_behind, title_of_method
 from napari_xcebra.jobs import StabilityTask
 from napari_xcebra.learn.duration import seconds_to_fit
-from napari_xcebra.widgets.computation import SEVERAL, Work, computation_of
+from napari_xcebra.widgets.computation import Work, computation_of
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _repeat(session: Session, opened: Opened, run: Run, method: str, more: int) 
         method,
         frames_for(method),
     )
-    return Work(f"{title_of_method(method)} with {more} more seeds", task, keep, grace=SEVERAL)
+    return Work(f"{title_of_method(method)} with {more} more seeds", task, keep, long=True)
 
 
 def _with_cells_of(fit: Fit, recording: Recording) -> Recording:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +33,7 @@ from napari_xcebra.widgets.layers import (
     token_of,
 )
 from napari_xcebra.widgets.preferences import follow_preferences, preferred_colormap
+from napari_xcebra.widgets.processes import Processes
 from napari_xcebra.widgets.shown import Shown
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from napari.layers import Layer
 
     from napari_xcebra.attribution import Attribution
-    from napari_xcebra.jobs import Worker
     from napari_xcebra.opening import Opening
     from napari_xcebra.widgets.in_view import OneInView
     from napari_xcebra.widgets.live_run import LiveRun
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 _SESSIONS: WeakKeyDictionary[napari.Viewer, Session] = WeakKeyDictionary()
 
 
-class Session:
+class Session(Processes):
     """State of one viewer.
 
     Signals
@@ -84,7 +83,6 @@ class Session:
         self._live: LiveRun | None = None
         self._selection = np.zeros(0, np.int64)
         self._frame = 0
-        self.closed = False
         self.picking: Picking | None = None
         self.in_view: OneInView | None = None
         for layer in viewer.layers:
@@ -98,38 +96,6 @@ class Session:
         viewer = self._viewer()
         assert viewer is not None, "the viewer of this session was closed"
         return viewer
-
-    @cached_property
-    def worker(self) -> Worker:
-        """The process that trains and attributes; started when first asked for."""
-        from napari_xcebra.jobs import Worker
-
-        worker = Worker()
-        worker.start()
-        return worker
-
-    def warm_up(self) -> None:
-        """Start that process ahead of its first task: it takes seconds to import torch."""
-        _ = self.worker
-
-    @property
-    def worker_ready(self) -> bool:
-        """Whether that process has started, so that work begins at once."""
-        return "worker" in self.__dict__ and self.worker.ready
-
-    @cached_property
-    def second_worker(self) -> Worker:
-        """The process for what takes long, and which nothing else is to wait for."""
-        from napari_xcebra.jobs import Worker
-
-        return Worker()
-
-    def close(self) -> None:
-        """End the background processes; what they still say is not heard any more."""
-        self.closed = True
-        for name in ("worker", "second_worker"):
-            if name in self.__dict__:
-                self.__dict__.pop(name).close()
 
     # ------------------------------------------------------------ recordings
 

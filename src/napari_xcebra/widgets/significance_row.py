@@ -128,7 +128,7 @@ class SignificanceRow(QWidget):
         else:
             self.sentence.setText(QUESTION)
             seconds = self._testing.seconds(opened, run)
-            self.test.setText(f"Test{takes(seconds, ready=self._session.worker_ready)}")
+            self.test.setText(f"Test{takes(seconds, ready=self._session.ready())}")
 
     def _show_progress(self) -> None:
         running = self._testing.running

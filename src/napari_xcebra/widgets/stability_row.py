@@ -128,8 +128,8 @@ class StabilityRow(QWidget):
 
     def _offer(self, run: Run, *, repeated: bool) -> None:
         more = self.more.value()
-        seconds, ready = seconds_to_repeat(run, more), self._session.worker_ready
-        self.repeat.setText("More" if repeated else f"Repeat{takes(seconds, ready=ready)}")
+        seconds = seconds_to_repeat(run, more)
+        self.repeat.setText("More" if repeated else f"Repeat{takes(seconds)}")
         self.repeat.setToolTip(HELP.format(more=more, time=about(seconds)))
         self.sentence.setText(QUESTION)
         self.sentence.setToolTip(self.repeat.toolTip())
