@@ -103,10 +103,11 @@ def carried(seed: int, frames: int, day: int, remapped: float, keep: Keep) -> di
     if day:
         runs["as it is, 0"] = lambda: _unadapted(base, recording)
         runs["own statistics, 0"] = lambda: adapt(base, recording, "statistics")
-    for steps in STEPS:
+    for steps in STEPS[:-1]:
         runs[f"input layer, {steps}"] = lambda n=steps: adapt(
             base, recording, "input-layer", steps=n
         )
+    for steps in STEPS:
         runs[f"afresh, {steps}"] = lambda n=steps: fit(
             recording, factors, FitSettings(seed=seed, steps=n)
         )

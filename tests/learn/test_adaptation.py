@@ -9,7 +9,7 @@ from quick_settings import quick
 from napari_xcebra.attribution import attribute
 from napari_xcebra.learn import Fit, fit
 from napari_xcebra.learn.adaptation import adapt
-from napari_xcebra.recording import InputError
+from napari_xcebra.recording import InputError, Variable
 from napari_xcebra.simulate import arena, drifted
 
 FACTORS = {"direction": ["direction"]}
@@ -118,6 +118,18 @@ def test_progress_is_reported_and_a_stop_obeyed(trained, next_day):
                     stop=lambda: len(seen) == 2)  # fmt: skip
     assert [p.step for p in seen] == [10, 20]
     assert carried.steps == 20
+
+
+def test_a_supervised_fit_needs_the_same_values(first_day, next_day):
+    def with_choice(recording, values):
+        choice = np.arange(recording.n_frames) // 20 % values
+        return recording.with_behavior(Variable("choice", choice, "discrete"))
+
+    settings = quick(steps=2, mode="supervised")
+    trained = fit(with_choice(first_day, 3), {"choice": ["choice"]}, settings)
+    with pytest.raises(InputError, match="has 2 coordinates or values in this recording and 3"):
+        adapt(trained, with_choice(next_day, 2))
+    assert "nothing was trained" in adapt(trained, with_choice(next_day, 3)).notes[0]
 
 
 def test_a_recording_without_the_variable_is_refused(trained, next_day):

@@ -120,6 +120,8 @@ class CarriedTraining(Training):
         timed = [part.offset for part in fit.parts if part.name == TIME]
         offset = timed[0] if timed else time_offset(recording, offsets, settings)
         plan = Plan(factor_labels(recording, factors), offsets, offset, fit.parts)
+        if settings.mode == "supervised":
+            _check_targets(plan)
         super().__init__(recording, factors, settings, plan)
 
     def _make_encoder(self) -> Encoder:
@@ -137,6 +139,17 @@ class CarriedTraining(Training):
             weights[name] = weights[name][:, positions]
         encoder.load_state_dict(weights, strict=False)
         return encoder
+
+
+def _check_targets(plan: Plan) -> None:
+    """A regression has an output for each value, so there must be as many as in the fit."""
+    for part in plan.parts:
+        there, needed = plan.labels[part.name].targets().shape[1], part.stop - part.start
+        if there != needed:
+            raise InputError(
+                f"Factor {part.name!r} has {there} coordinates or values in this recording and "
+                f"{needed} in the one of the fit: a supervised fit cannot be carried over."
+            )
 
 
 def input_layer(encoder: Encoder) -> nn.Linear | nn.Conv1d:
