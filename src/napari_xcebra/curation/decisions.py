@@ -22,17 +22,17 @@ from napari_xcebra.curation.changes import (
     UNDECIDED,
     Cells,
     Change,
-    Entry,
     Status,
-    is_step,
 )
+from napari_xcebra.curation.history import History
 from napari_xcebra.curation.lines import now
 from napari_xcebra.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from napari_xcebra.curation.journal import Journal
+    from napari_xcebra.curation.history import History
+from napari_xcebra.curation.journal import Journal
 
 
 class Curation:
@@ -72,11 +72,9 @@ class Curation:
         self._cells = Cells(cell_ids)
         self.journal = journal
         self.curator = curator or (journal.curator if journal else "")
-        self._done: list[Change] = []
-        self._undone: list[Change] = []
-        self._last_step = 0
+        self._history = History(self._cells)
         for entry in journal.entries if journal else ():
-            self._replay(entry)
+            self._history.replay(entry)
 
     # ------------------------------------------------------------ what was decided
 
@@ -246,26 +244,28 @@ class Curation:
     @property
     def can_undo(self) -> bool:
         """Whether there is a step to undo, also of an earlier session."""
-        return bool(self._done)
+        return self._history.last is not None
 
     @property
     def can_redo(self) -> bool:
         """Whether a step was undone, and none taken since."""
-        return bool(self._undone)
+        return self._history.undone is not None
 
     def undo(self) -> Change | None:
         """Undo the last step; returns it, or None if there is none."""
-        if not self._done:
+        last = self._history.last
+        if last is None:
             return None
-        self._write({"do": "undo", "of": self._done[-1].step})
-        return self._tell(self._back())
+        self._write({"do": "undo", "of": last.step})
+        return self._tell(self._history.back())
 
     def redo(self) -> Change | None:
         """Do the step again that was undone last; returns it, or None if there is none."""
-        if not self._undone:
+        undone = self._history.undone
+        if undone is None:
             return None
-        self._write({"do": "redo", "of": self._undone[-1].step})
-        return self._tell(self._forth())
+        self._write({"do": "redo", "of": undone.step})
+        return self._tell(self._history.forth())
 
     @property
     def unknown_ids(self) -> frozenset[int]:
@@ -291,15 +291,15 @@ class Curation:
     # ------------------------------------------------------------ entries
 
     def _do(self, action: dict[str, Any]) -> Change | None:
-        step = self._last_step + 1
-        after = self._done[-1].step if self._done else 0
-        entry = self._stamped({**action, "step": step, "after": after})
+        last = self._history.last
+        steps = {"step": self._history.next_step, "after": last.step if last else 0}
+        entry = self._stamped({**action, **steps})
         change = self._cells.change(entry)
         if not len(change.cells):
             return None
         if self.journal is not None:
             self.journal.append(entry)
-        self._commit(change)
+        self._history.take(change)
         return self._tell(change)
 
     def _write(self, action: dict[str, Any]) -> None:
@@ -308,51 +308,6 @@ class Curation:
 
     def _stamped(self, action: dict[str, Any]) -> dict[str, Any]:
         return {**action, "curator": self.curator, "time": now()}
-
-    def _replay(self, entry: Entry) -> None:
-        """Carry out an entry; says itself which step it follows, in case lines before are lost."""
-        if entry["do"] == "undo":
-            self._leave(entry["of"])
-        elif entry["do"] == "redo":
-            self._reach(entry["of"])
-        elif is_step(entry):
-            after = entry["after"]
-            while self._done and self._done[-1].step > after:
-                self._back()
-            self._reach(after)
-            self._commit(self._cells.change(entry))
-
-    def _leave(self, step: int) -> None:
-        """Undo a step, and those after it."""
-        if any(change.step == step for change in reversed(self._done)):
-            while self._back().step != step:
-                pass
-
-    def _reach(self, step: int) -> None:
-        """Do a step again that was undone, and those before it."""
-        if any(change.step == step for change in reversed(self._undone)):
-            while self._forth().step != step:
-                pass
-
-    def _back(self) -> Change:
-        change = self._done.pop()
-        self._undone.append(change)
-        self._cells.put(change.cells, change.before)
-        return change
-
-    def _forth(self) -> Change:
-        change = self._undone.pop()
-        self._put(change)
-        return change
-
-    def _commit(self, change: Change) -> None:
-        self._undone.clear()
-        self._last_step = max(self._last_step, change.step)
-        self._put(change)
-
-    def _put(self, change: Change) -> None:
-        self._done.append(change)
-        self._cells.put(change.cells, change.after)
 
     def _tell(self, change: Change) -> Change:
         self.changed.emit(change.cells)
