@@ -37,7 +37,7 @@ def window(make_napari_viewer, recording, qtbot, tmp_path):
     session.close()
 
 
-def test_a_sweep_runs_and_its_members_open_as_runs(window, qtbot):
+def test_a_sweep_runs_and_its_members_open_as_runs(window, qtbot, monkeypatch):
     window.form.seed.setText("3-4")
     assert window.start_button.text() == "Start 2 runs"
     qtbot.mouseClick(window.start_button, Qt.MouseButton.LeftButton)
@@ -58,6 +58,12 @@ def test_a_sweep_runs_and_its_members_open_as_runs(window, qtbot):
     assert run.fit.settings.seed == 4
     assert window.session.shown.run == "seed 4"
     assert window.session.scores.shape == (16,)
+    pages = []
+    monkeypatch.setattr("napari_xcebra.widgets.sweep_window.show_page", pages.append)
+    qtbot.mouseClick(window.report_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: bool(pages), timeout=TIMEOUT)
+    assert pages == [window.place.folder.path / "report.html"]
+    assert "seed" in pages[0].read_text("utf-8")
 
 
 def test_a_sweep_can_be_stopped(window, qtbot):

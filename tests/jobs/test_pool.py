@@ -122,3 +122,7 @@ def test_processes_fit_cores_and_memory(recording, monkeypatch):
     assert room_for([recording], device="cpu") == 3
     memory.available = 0
     assert room_for([recording], device="cpu") == 1
+    memory.available = 100 * 2**30
+    monkeypatch.setattr("napari_xcebra.jobs.capacity._free_on_gpu", lambda: 4 * 2**30)
+    assert room_for([recording]) == 5
+    assert room_for([recording], device="cpu") == 8

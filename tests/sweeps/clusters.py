@@ -1,12 +1,12 @@
 """Real Dask clusters for tests: a scheduler and workers, each a process of its own."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import psutil
 from distributed import Client
 
 
@@ -26,11 +26,19 @@ class RealCluster:
         self.scheduler = self._launched(
             "dask_scheduler", "--port", str(self.port), "--host", "127.0.0.1", "--no-dashboard"
         )
-        self.workers = [
-            self._launched("dask_worker", self.address, "--nthreads", "1", "--no-nanny",
-                           "--no-dashboard", "--local-directory", str(self._folder))
-            for _ in range(self._count)
-        ]  # fmt: skip
+        self.workers = [self._worker() for _ in range(self._count)]
+
+    def _worker(self) -> subprocess.Popen:
+        return self._launched("dask_worker", self.address, "--nthreads", "1", "--no-nanny",
+                              "--no-dashboard", "--local-directory", str(self._folder))  # fmt: skip
+
+    def mend(self) -> None:
+        """Put others in the place of those that a test killed."""
+        if self.scheduler.poll() is not None:
+            self.kill()
+            self.start()
+        self.workers = [w if w.poll() is None else self._worker() for w in self.workers]
+        self.wait()
 
     def wait(self) -> None:
         with Client(self.address, timeout=60, set_as_default=False) as client:
@@ -56,15 +64,6 @@ class RealCluster:
 
 
 def free_port() -> int:
-    import socket
-
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True

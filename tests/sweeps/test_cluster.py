@@ -35,13 +35,17 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory):
+def shared(tmp_path_factory):
     made = RealCluster(tmp_path_factory.mktemp("dask"), workers=3)
-    try:
-        made.wait()
-        yield made
-    finally:
-        made.kill()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def real(shared):
+    """A cluster with three workers, whatever other tests did to it."""
+    shared.mend()
+    return shared
 
 
 @pytest.fixture
@@ -215,7 +219,6 @@ def test_a_scheduler_that_is_lost_and_found_costs_nothing_that_was_finished(
 def test_a_scheduler_that_stays_lost_is_told_and_the_rest_goes_on_elsewhere(
     real, two_seeds, light, tmp_path
 ):
-    """The last test that uses the cluster: nothing is left of it."""
     sweep = many(two_seeds, 6)
     end = Stop(1, real.kill)
     with Cluster(real.address, patience=0.5) as cluster:

@@ -1,6 +1,6 @@
 """An executor on a Dask cluster that outlives the loss of its workers and of its scheduler.
 
-Recordings are scattered to all workers once. A call whose worker dies is given to another one by
+Recordings are sent to every worker once. A call whose worker dies is given to another one by
 Dask itself; one whose scheduler is gone is handed in again when a scheduler answers at the same
 address. Workers hand their results back, so they need not share a disk with this process.
 """
@@ -28,6 +28,8 @@ from napari_xcebra.recording import Recording
 if TYPE_CHECKING:
     import distributed
 
+    from napari_xcebra.jobs.parcels import Parcel
+
 PATIENCE = 600.0
 """Seconds to wait for a scheduler that was lost."""
 ATTEMPTS = 5
@@ -40,6 +42,10 @@ ANSWER = 15.0
 """Seconds that the scheduler has to answer."""
 PORT = 8786
 """Where Dask's scheduler listens unless told otherwise."""
+
+
+_CONNECTION = (OSError, RuntimeError, TimeoutError, asyncio.CancelledError, CancelledError)
+"""What a lost connection is raised as."""
 
 
 def connect(address: str, timeout: float = 10.0) -> distributed.Client:
@@ -110,7 +116,7 @@ class Cluster(Executor):
         # the thread's own
         self._waiting: deque[_Item] = deque()
         self._under_way: dict[int, _Item] = {}
-        self._scattered: dict[int, tuple[Recording, Any]] = {}
+        self._parcels: dict[int, tuple[Recording, Parcel]] = {}
         self._counted = 0.0
         self._thread = threading.Thread(target=self._serve, name="napari-xcebra", daemon=True)
         self._thread.start()
@@ -200,25 +206,31 @@ class Cluster(Executor):
             return
         item.attempts += 1
         self._under_way[item.number] = item
-        item.there = self._client.submit(
-            _on_worker,
-            item.function,
-            [self._sent(each) for each in item.arguments],
-            dict(item.named),
-            item.number,
-            self._topic,
-            pure=False,
-        )
+        try:
+            item.there = self._client.submit(
+                _on_worker,
+                item.function,
+                [self._sent(each) for each in item.arguments],
+                dict(item.named),
+                item.number,
+                self._topic,
+                pure=False,
+            )
+        except _CONNECTION:
+            raise
+        except Exception as error:  # workers cannot read it, or it cannot be sent
+            self._end(item, _as_failure(error))
 
     def _sent(self, value: Any) -> Any:
-        """What stands for a value in a call: a recording is scattered, once."""
+        """What stands for a value in a call: a recording is sent to all workers, once."""
         if not isinstance(value, Recording):
             return value
-        if id(value) not in self._scattered:
-            there = self._client.scatter(value, broadcast=True, hash=False)
+        from napari_xcebra.jobs.parcels import Parcel
+
+        if id(value) not in self._parcels:
             # the recording is kept as well, so that its id serves no other meanwhile
-            self._scattered[id(value)] = value, there
-        return self._scattered[id(value)][1]
+            self._parcels[id(value)] = value, Parcel(self._client, value)
+        return self._parcels[id(value)][1]
 
     def _look_at(self, item: _Item) -> None:
         status = item.there.status
@@ -242,7 +254,7 @@ class Cluster(Executor):
             item.there = None
             self._waiting.appendleft(item)
         self._under_way.clear()
-        self._scattered.clear()
+        self._parcels.clear()
         self._counted = self.workers = 0
         self._disconnect()
         deadline = time.monotonic() + self.patience
@@ -267,6 +279,9 @@ class Cluster(Executor):
         self._waiting.clear()
 
     def _disconnect(self) -> None:
+        with contextlib.suppress(Exception):
+            for _, parcel in self._parcels.values():
+                parcel.withdrawn(self._client)
         with contextlib.suppress(Exception):
             self._client.close(timeout=2)
 
@@ -311,7 +326,10 @@ def _on_worker(
     topic: str,
 ) -> Outcome:
     """Run a call, and tell the topic how far it is."""
-    return Call(function, tuple(arguments), named).outcome(_WorkerReport(number, topic))
+    from napari_xcebra.jobs.parcels import opened
+
+    call = Call(function, tuple(opened(each) for each in arguments), named)
+    return call.outcome(_WorkerReport(number, topic))
 
 
 class _WorkerReport:

@@ -76,3 +76,19 @@ class SweepTask:
         finally:
             executor.shutdown(cancel_futures=True)
         return self.folder
+
+
+@dataclass(frozen=True, eq=False)
+class SweepReportTask:
+    """Write one page about a sweep into its folder; the result is its path."""
+
+    doing: ClassVar[str] = "Writing the report"
+    sparing: ClassVar[str] = "close other programs"
+
+    folder: Path
+
+    def run(self, report: Report) -> Path:
+        """Write it, whole or not at all."""
+        from napari_xcebra.report.writing import report_on, write_report
+
+        return write_report(report_on(self.folder), self.folder / "report.html")

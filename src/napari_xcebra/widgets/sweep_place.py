@@ -44,7 +44,7 @@ class SweepPlace(QGroupBox):
         self.processes = QSpinBox()
         self.processes.setRange(1, max(1, cores()))
         self.processes.setValue(max(1, cores()))
-        self.processes.setToolTip("Runs at a time; more than memory allows are not begun.")
+        self.processes.setToolTip("Runs at a time; each takes a core, and memory of its own.")
         self.address = QLineEdit(kept_text(ADDRESS))
         self.address.setPlaceholderText("tcp://scheduler:8786")
         self.address.setToolTip(

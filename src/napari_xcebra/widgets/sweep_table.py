@@ -7,12 +7,14 @@ from typing import Any
 
 import pandas as pd
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtGui import QColor
+from qtpy.QtGui import QColor, QPainter, QPixmap
 from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
 
 from napari_xcebra.sweeps.plan import knob_name
 from napari_xcebra.widgets.notice import EDGES
 
+MARK = 10
+"""Pixels across a mark."""
 _KNOBS = {"lambda": "lambda_", "shift_s": "shift"}
 _LAST = {
     "lambda found": ("λ found", "λ that the run ended with, given or found."),
@@ -117,9 +119,23 @@ def _item(text: str, color: str) -> QTableWidgetItem:
     item = QTableWidgetItem(text)
     item.setToolTip(text)
     if color:
-        item.setForeground(QColor(color))
+        # a mark of that colour, since the text is to be read on any theme
+        item.setData(Qt.ItemDataRole.DecorationRole, _mark(color))
     item.setTextAlignment(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
     return item
+
+
+def _mark(color: str) -> QPixmap:
+    """A dot."""
+    picture = QPixmap(MARK, MARK)
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(QColor(color))
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.drawEllipse(1, 1, MARK - 2, MARK - 2)
+    painter.end()
+    return picture
 
 
 def _text(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -17,9 +18,12 @@ from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.runs import Run
 from napari_xcebra.sweeps import Sweep, SweepFolder
 from napari_xcebra.sweeps.estimate import in_words
+from napari_xcebra.sweeps.task import SweepReportTask
 from napari_xcebra.widgets.background import in_background
+from napari_xcebra.widgets.latest_job import LatestJob, Request
 from napari_xcebra.widgets.lifetime import follow
 from napari_xcebra.widgets.notice import Notice, Tone
+from napari_xcebra.widgets.reporting import show_page
 from napari_xcebra.widgets.run_list import best_factor
 from napari_xcebra.widgets.session import Session
 from napari_xcebra.widgets.sweep_form import SweepForm
@@ -92,6 +96,10 @@ class SweepWindow(QDialog):
         self.table = SweepTable()
         self.open_button = QPushButton("Open run")
         self.open_button.setToolTip("Add the selected run to those of the recording, and show it.")
+        self.report_button = QPushButton("Report")
+        self.report_button.setToolTip("One page about the sweep, opened in the browser.")
+        self._jobs = jobs = LatestJob(lambda task: session.worker.submit(task), lambda: None)
+        self.destroyed.connect(lambda *_: jobs.close())
         self._lay_out()
         self._connect()
 
@@ -103,6 +111,7 @@ class SweepWindow(QDialog):
         row.addWidget(self.start_button)
         row.addWidget(self.cancel_button)
         row.addWidget(self.progress, 1)
+        row.addWidget(self.report_button)
         row.addWidget(self.open_button)
         layout = QVBoxLayout(self)
         layout.addWidget(self.heading)
@@ -115,6 +124,7 @@ class SweepWindow(QDialog):
         self.start_button.clicked.connect(lambda _=False: self.start())
         self.cancel_button.clicked.connect(lambda _=False: self.sweeper.cancel())
         self.open_button.clicked.connect(lambda _=False: self.open_run(self.table.selected))
+        self.report_button.clicked.connect(lambda _=False: self.report())
         self.table.opened.connect(self.open_run)
         self.table.itemSelectionChanged.connect(self._mark_ready)
         self.form.changed.connect(self._mark_ready)
@@ -172,7 +182,20 @@ class SweepWindow(QDialog):
                 )
             self._say(f"{added.name} is now among the runs of {opened.name}.", "good", "")
 
-        in_background(loaded, show, lambda said, more: self._say(said, "problem", more), self)
+        in_background(loaded, show, self._say_problem, self)
+
+    def report(self) -> None:
+        """Write a page about the sweep into its folder, and open it in the browser."""
+        folder = self.place.folder.path
+        if folder is None:
+            return
+
+        def written(page: Path) -> None:
+            self._say(f"Wrote {page}.", "good", "")
+            show_page(page)
+
+        self._say("Writing the report …", "plain", "")
+        self._jobs.ask(Request(SweepReportTask(folder), written, self._say_problem))
 
     def _sweep(self) -> Sweep:
         opened = self.session.current
@@ -249,6 +272,7 @@ class SweepWindow(QDialog):
         self.start_button.setText("Start" if reason else self._offer())
         self.cancel_button.setEnabled(self.sweeper.busy and not self.sweeper.stopping)
         self.open_button.setEnabled(bool(self.table.selected))
+        self.report_button.setEnabled(self.table.rowCount() > 0)
 
     def _why_not(self) -> str:
         if self.sweeper.busy:
@@ -272,6 +296,9 @@ class SweepWindow(QDialog):
             raise InputError("Tick at least one factor in the Train dock.")
         lists = [*self.form.grid.values(), *self.form.latents.values(), self.form.seconds]
         return math.prod(len(set(each)) for each in lists)
+
+    def _say_problem(self, sentence: str, details: str) -> None:
+        self._say(sentence, "problem", details)
 
     def _say(self, sentence: str, tone: Tone, details: str) -> None:
         self.notice.say(sentence, tone, details)
