@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import hashlib
 import io
 import itertools
 import re
@@ -122,6 +123,13 @@ def test_the_page_asks_nothing_of_the_network(page):
     assert "@import" not in style
     assert "url(" not in style
     assert "default-src 'none'" in root.xpath("//meta[@http-equiv]/@content")[0]
+
+
+def test_the_browser_runs_our_script_and_no_other(page):
+    root = lxml_html.fromstring(page)
+    digest = hashlib.sha256(root.xpath("string(//script)").encode()).digest()
+    policy = root.xpath("//meta[@http-equiv]/@content")[0]
+    assert f"script-src 'sha256-{base64.b64encode(digest).decode()}'" in policy
 
 
 def test_every_picture_says_in_words_what_it_shows(page):
