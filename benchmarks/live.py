@@ -33,7 +33,7 @@ from napari_xcebra.widgets.workspace import full_name, open_workspace
 
 TARGET = 10.0
 """Seconds to the first map."""
-FEW = 100
+FEW = 300
 """Steps of the training whose processor time is compared."""
 
 

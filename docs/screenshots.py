@@ -82,7 +82,9 @@ def main() -> None:
     if given.check:
         train.form.value = replace(train.form.value, steps=60)
     train.train()
-    journey.wait(lambda: train.progress.value() > 0.4 * train.form.value.steps)
+    # the map so far is painted behind the curves
+    far = 0.4 * train.form.value.steps
+    journey.wait(lambda: train.progress.value() > far and session.painted_live)
     journey.picture("3-training")
     journey.wait(lambda: session.shown.run and not train.busy)
     journey.picture("4-verdict")

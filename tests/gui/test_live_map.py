@@ -142,7 +142,9 @@ def test_a_real_run_is_painted_as_it_learns(viewer, session, qtbot):
     qtbot.waitUntil(lambda: session.painted_live is not None, timeout=60_000)
     layer = painter_of(session).layer
     assert layer.visible
+    qtbot.waitUntil(lambda: "Provisional" in dock.notice.text, timeout=60_000)
     qtbot.waitUntil(lambda: not dock.busy, timeout=60_000)
+    assert "nats" in dock.notice.text
     assert score_layers(session) == [layer]
     assert "training" not in layer.name
     assert session.attribution.n_frames > live_maps.FRAMES

@@ -66,7 +66,9 @@ class LiveMap:
             self._next = np.inf
             return None
         now = time.perf_counter()
-        self._next = now + max(EVERY, (now - began) / SHARE)
+        # the first map takes twice as long as those to come
+        cost = (now - began) / (1 if self._next else 2)
+        self._next = now + max(EVERY, cost / SHARE)
         return found
 
     def map(self, training: Training) -> Attribution:

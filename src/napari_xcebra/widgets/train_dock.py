@@ -64,6 +64,7 @@ class TrainDock(QWidget):
         painter_of(self.session)
         self.trainer = trainer_of(self.session)
         self._drawn = 0
+        self._provisional = ""
         self.recording_name = QLabel()
         self.recording_name.setWordWrap(True)
         self.choice = Fold(CHOICE, "What to train, and how.", unfolded=True)
@@ -107,8 +108,8 @@ class TrainDock(QWidget):
         self.together.changed.connect(self._mark_ready)
         for signal, method in (
             (self.session.recording_changed, self._show_recording),
-            (self.session.shown_changed, self._show_run),
-            (self.session.live_changed, self._show_run),
+            (self.session.shown_changed, self._show_live),
+            (self.session.live_changed, self._show_live),
             (self.trainer.changed, self._show_training),
             (self.trainer.said, self._say),
             (self.session.viewer.events.theme, self._show_theme),
@@ -264,6 +265,16 @@ class TrainDock(QWidget):
     def _show_device(self) -> None:
         if not self.form.problem():
             self.device.show_device(self.form.value.device, self.form.value.threads)
+
+    def _show_live(self) -> None:
+        """That the map is provisional, until there is a verdict."""
+        live, before = self.session.painted_live, self._provisional
+        self._provisional = live.sentence if live is not None else ""
+        if self._provisional:
+            self.notice.say(self._provisional, "warning")
+        elif before:
+            self.notice.clear()
+        self._show_run()
 
     def _show_run(self) -> None:
         """Curves and verdict of the run that is painted."""
