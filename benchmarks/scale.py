@@ -393,7 +393,7 @@ class Results:
         colours = dict(zip(cells, ("#0072b2", "#009e73", "#e69f00", "#d55e00"), strict=False))
         styles = {"ours": "o-", "tree": "s--", "reference": "x:"}
         figure, panels = plt.subplots(
-            1, len(windows), figsize=(5.4 * len(windows), 4.4), sharey=True, squeeze=False
+            1, len(windows), figsize=(11, 4.6), sharey=True, squeeze=False, layout="constrained"
         )
         for panel, window in zip(panels[0], windows, strict=True):
             for who, style in styles.items():
@@ -413,8 +413,7 @@ class Results:
             plt.Line2D([], [], color="0.3", linestyle=s[1:], marker=s[0]) for s in styles.values()
         ]
         texts = [f"{count:,} cells" for count in colours] + list(NAMES.values())
-        figure.legend(lines + marks, texts, loc="outside lower center", ncols=4, frameon=False)
-        figure.subplots_adjust(bottom=0.27)
+        figure.legend(lines + marks, texts, loc="outside lower center", ncols=3, frameon=False)
         figure.savefig(path, dpi=110)
         plt.close(figure)
 
