@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
 SECONDS = 1000
 FACTORS = {"place": ["position"], "speed": ["speed"]}
-SETTINGS = FitSettings(steps=60, batch_size=128, penalty_batch=16, smoothing=0)
+SETTINGS = FitSettings(steps=60, batch_size=128, penalty_batch=16, smoothing=0, time_latents=1)
 
 
 @pytest.fixture(scope="module")
