@@ -94,6 +94,16 @@ def test_weights_and_moments_go_back_to_what_they_were_at_the_lambda_that_was_bo
     assert not same(states[over], states[borne])  # and the run goes on, on all frames
 
 
+def test_steps_that_were_undone_are_done_again(whole_run):
+    """Else a run that went back would end half trained, with the rate of a finished one."""
+    training, lambdas, *_ = whole_run
+    borne, over = steps_of(training.search)
+    assert training.repeated == over - borne
+    assert len(lambdas) == training.step == SETTINGS.steps + over - borne
+    last = SETTINGS.learning_rate * SETTINGS.decay
+    assert training._learning_rate() == pytest.approx(last)
+
+
 def test_only_the_snapshots_that_may_still_be_chosen_are_kept(whole_run):
     training, *_, kept = whole_run
     _, over = steps_of(training.search)

@@ -146,6 +146,7 @@ def snapshot(training: Training, source: str) -> Fit:
         versions=_versions(),
         lambda_reason="" if training.search is None else training.search.reason,
         stop_reason=_stop_reason(training),
+        repeated=training.repeated,
     )
 
 
@@ -170,7 +171,7 @@ def _stop_reason(training: Training) -> str:
 def _notes(training: Training) -> tuple[str, ...]:
     notes: list[str] = []
     if training.step < training.steps:
-        notes.append(f"Stopped after {training.step} of {training.settings.steps} steps.")
+        notes.append(f"Stopped after {training.step} of {training.steps} steps.")
     if training.settings.lambda_ == "auto" and training.search is None:
         notes.append(
             f"The recording is too short to set frames aside, by which λ is found: {UNSEARCHED:g} "

@@ -88,11 +88,12 @@ class LambdaSearch:
         self.frames, self.pairs = _compact(drawn)
         self.looks: dict[str, list[float]] = {n: [] for n in ("step", "lambda", *self.watched)}
         self.snapshots: dict[int, State] = {}
+        self._known: tuple[int, int | None] = 0, None
 
     def lambda_at(self, step: int) -> float:
         """λ at a step of the search, or what was chosen once it is over."""
-        if self.over:
-            return self.chosen
+        if self.end is not None:
+            return self.looks["lambda"][self.end]
         share = (step - self.first) / max(self.last - self.first, 1)
         if share <= 0:
             return 0.0
@@ -107,8 +108,8 @@ class LambdaSearch:
         for name, value in row.items():
             self.looks[name].append(value)
         self.snapshots[len(self.looks["step"]) - 1] = state_of(training)
-        if self.over:
-            put_state(training, self.snapshots[self.chosen_look])
+        if self.end is not None:
+            put_state(training, self.snapshots[self.end])
             self.snapshots = {}
         else:
             self._forget()
@@ -155,7 +156,19 @@ class LambdaSearch:
 
     @property
     def over(self) -> bool:
-        """Whether λ is chosen: the loss of a factor is beyond doubt, or the steps are used up."""
+        """Whether λ is chosen."""
+        return self.end is not None
+
+    @property
+    def end(self) -> int | None:
+        """Look that was gone back to; None while the search goes on."""
+        looks = len(self.looks["step"])
+        if self._known[0] != looks:  # it is asked for several times a step
+            self._known = looks, self.chosen_look if self._decided() else None
+        return self._known[1]
+
+    def _decided(self) -> bool:
+        """Whether the loss of a factor is beyond doubt, or the steps are used up."""
         looked = self.looks["step"]
         if not looked or looked[-1] >= self.last:
             return bool(looked)
@@ -183,6 +196,12 @@ class LambdaSearch:
     def chosen(self) -> float:
         """Highest λ that all factors bore."""
         return self.looks["lambda"][self.chosen_look]
+
+    @property
+    def undone(self) -> int:
+        """Steps that going back made vain; 0 while the search goes on."""
+        steps = self.looks["step"]
+        return 0 if self.end is None else int(steps[-1] - steps[self.end])
 
     @property
     def reason(self) -> str:

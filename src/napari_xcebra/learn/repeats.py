@@ -55,9 +55,9 @@ def fit_each(
     total, before = sum(each.settings.steps for each in repeats), 0
     for each in repeats:
 
-        def advance(progress: Progress, before: int = before) -> None:
+        def advance(progress: Progress, before: int = before, each: Repeat = each) -> None:
             if on_progress is not None:
-                on_progress(before + progress.step, total)
+                on_progress(before + min(progress.step, each.settings.steps), total)
             if stop is not None and stop():
                 # one that is not finished is of no use here, and not measured
                 raise Stopped

@@ -64,6 +64,8 @@ class Fit:
         Why λ is what it is, if it was found by the run.
     stop_reason : str
         Why it did not do all steps, if it stopped by itself.
+    repeated : int
+        Steps of the search for λ that were undone when it ended, and done again.
     seconds : float
         About how long training took where it was trained; NaN if that is not known.
     """
@@ -81,6 +83,7 @@ class Fit:
     notes: tuple[str, ...] = ()
     lambda_reason: str = ""
     stop_reason: str = ""
+    repeated: int = 0
     seconds: float = field(default=float("nan"), compare=False)
 
     @property
@@ -91,7 +94,7 @@ class Fit:
     @property
     def complete(self) -> bool:
         """Whether training came to its end: all steps, or until nothing changed any more."""
-        return self.steps >= self.settings.steps or bool(self.stop_reason)
+        return self.steps >= self.settings.steps + self.repeated or bool(self.stop_reason)
 
     @property
     def lambda_(self) -> float:
@@ -187,6 +190,7 @@ class Fit:
             "notes": list(self.notes),
             "lambda_reason": self.lambda_reason,
             "stop_reason": self.stop_reason,
+            "repeated": self.repeated,
             "seconds": None if math.isnan(self.seconds) else round(self.seconds, 1),
         }
 
@@ -217,6 +221,7 @@ class Fit:
                 notes=tuple(about["notes"]),
                 lambda_reason=about.get("lambda_reason", ""),
                 stop_reason=about.get("stop_reason", ""),
+                repeated=about.get("repeated", 0),
                 seconds=float(about.get("seconds") or "nan"),
             )
         except (OSError, SafetensorError, KeyError, TypeError, AttributeError) as error:

@@ -94,7 +94,7 @@ class Settled:
         del self.maps[: -APART - 1], self.losses[: -2 * APART]
         same = len(self.losses) == 2 * APART and self._unchanged(training)
         self.in_a_row = self.in_a_row + 1 if same else 0
-        if self.in_a_row >= IN_A_ROW and training.step + LAST < training.settings.steps:
+        if self.in_a_row >= IN_A_ROW and training.step + LAST < training.steps:
             self.at = training.step
 
     def _unchanged(self, training: Training) -> bool:

@@ -169,8 +169,13 @@ class Training:
 
     @property
     def steps(self) -> int:
-        """Steps to do: those that were asked for, or fewer once nothing changes any more."""
-        return (self.settled and self.settled.last) or self.settings.steps
+        """Steps to do: as many as were asked for and count, or fewer once nothing changes."""
+        return (self.settled and self.settled.last) or self.settings.steps + self.repeated
+
+    @property
+    def repeated(self) -> int:
+        """Steps of the search for λ that were undone when it ended, and are done again."""
+        return self.search.undone if self.search is not None else 0
 
     def sampler_of(self, frames: Frames) -> Sampler:
         """Draws batches from these frames."""
@@ -250,13 +255,16 @@ class Training:
 
     def _learning_rate(self) -> float:
         if self.settled is not None and self.settled.at:
-            before, end = self._cosine(self.settled.at), self._cosine(self.settings.steps)
+            before, end = (
+                self._cosine(self.settled.at),
+                self._cosine(self.settings.steps + self.repeated),
+            )
             return self.settled.learning_rate(self.step, before, end)
         return self._cosine(self.step)
 
     def _cosine(self, step: int) -> float:
         """Learning rate at a step of a training that does all of them."""
-        low, share = self.settings.decay, step / self.settings.steps
+        low, share = self.settings.decay, (step - self.repeated) / self.settings.steps
         return self.settings.learning_rate * (low + (1 - low) * 0.5 * (1 + np.cos(np.pi * share)))
 
     def _train_step(self) -> Tensor:

@@ -91,7 +91,7 @@ class FitTask:
 
         def look(training: Training) -> None:
             if (found := live.look(training)) is not None:
-                report(Sketched(found, training.step, training.settings.steps))
+                report(Sketched(found, training.step, training.steps))
 
         return look
 

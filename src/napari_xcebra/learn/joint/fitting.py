@@ -62,6 +62,6 @@ def fit_sessions(
         others = ", ".join(other for other in training.sessions if other != name)
         fits[name] = replace(found, notes=(f"Trained together with {others}.", *found.notes))
     result = JointFit(fits, own)
-    if kept is not None and result.steps == training.settings.steps:
+    if kept is not None and result.steps == training.steps:
         kept.remove()
     return result
