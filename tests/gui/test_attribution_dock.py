@@ -336,10 +336,12 @@ def test_computing_can_be_stopped_and_what_is_done_is_kept(painted, qtbot, sessi
     qtbot.waitUntil(lambda: computation.title == "feature ablation", timeout=90 * SECONDS)
     painted.compute.stop.click()
     qtbot.waitUntil(lambda: not computation.busy, timeout=90 * SECONDS)
-    assert "nothing was kept of feature ablation" in painted.notice.text
-    assert not painted.compute.start.isHidden()
-    assert session.attribution is None
     assert "neuron-gradient" in session.shown_run.attributions
+    # it may be done before the stop is heard
+    done = session.attribution is not None
+    kept = "what was finished is kept" if done else "nothing was kept"
+    assert f"{kept} of feature ablation" in painted.notice.text
+    assert not painted.compute.start.isHidden()
 
 
 def test_every_export_writes_a_file_and_says_where(painted, session, tmp_path, qtbot):
