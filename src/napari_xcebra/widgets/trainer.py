@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.session import Opened, Session
 
 
+BREATH = 20
+"""Milliseconds for what waits, between two turns of the window; into 0 nothing would get."""
+
+
 @dataclass(frozen=True, eq=False)
 class Asked:
     """What a run was asked for; `others` are trained together with it, and get runs as well."""
@@ -193,7 +197,7 @@ class Trainer(OfSession):
         self._score(opened, run.fit, self._methods)
         if self._live is None:
             # napari takes a turn of the window to insert it; the map is still being made
-            QTimer.singleShot(0, lambda: self._prepare(opened, run))
+            QTimer.singleShot(BREATH, lambda: self._prepare(opened, run))
 
     def _prepare(self, opened: Opened, run: Run) -> None:
         if self._open and self.session.current is opened:
@@ -217,7 +221,7 @@ class Trainer(OfSession):
             factor = next(iter(asked.factors), live.attribution.factors[0])
             painter_of(session).prepare(live, factor, live.attribution.method)
             # a turn of the window for the new layer, another one for all that shows the map
-            QTimer.singleShot(0, lambda: self._show_live(live, factor))
+            QTimer.singleShot(BREATH, lambda: self._show_live(live, factor))
 
     def _show_live(self, live: LiveRun, factor: str) -> None:
         if not self._open or self._live is None or self.session.live is not self._live:
