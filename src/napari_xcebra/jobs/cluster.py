@@ -149,13 +149,7 @@ class Cluster(Executor):
             while self._anything_left():
                 try:
                     self._advance()
-                except (
-                    OSError,
-                    RuntimeError,
-                    TimeoutError,
-                    asyncio.CancelledError,
-                    CancelledError,
-                ):
+                except _CONNECTION:
                     self._find_again()  # the connection is lost, in whatever shape that comes
                 self._wake.wait(LOOK if self._under_way or self._waiting else 1.0)
                 self._wake.clear()
