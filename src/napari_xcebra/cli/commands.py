@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,10 +14,10 @@ from napari_xcebra.cli.flags import (
     FLAGS,
     factors_from,
     frames_from,
-    kinds_from,
-    opening_from,
     settings_from,
 )
+from napari_xcebra.cli.given import FIT, loaded_fit, opening_of, output_folder, recording_from
+from napari_xcebra.cli.saying import Interrupted, say, say_written
 from napari_xcebra.knobs import worded
 from napari_xcebra.recording import InputError, Recording
 
@@ -26,13 +25,8 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.learn import Fit
     from napari_xcebra.learn.parts import Factors
-    from napari_xcebra.opening import Opening
 
-FIT, CHECKPOINT = "fit", "checkpoint.safetensors"
-
-
-class Interrupted(Exception):
-    """The user pressed Ctrl-C; says what was kept."""
+CHECKPOINT = "checkpoint.safetensors"
 
 
 def info(arguments: argparse.Namespace) -> None:
@@ -124,62 +118,6 @@ def demo(arguments: argparse.Namespace) -> None:
         "  napari-xcebra run PATH --behavior FILE --factor NAME=VARIABLES --out DIR",
         f"and with this one: napari-xcebra run {out / 'recording.npz'} {factors} --out again",
     )
-
-
-def curation(arguments: argparse.Namespace) -> None:
-    """Show what was decided on the cells of a recording."""
-    from napari_xcebra.cli.curation_report import curation_tables
-
-    print("\n\n".join(curation_tables(journal) for journal in _journals(Path(arguments.path))))
-
-
-def agreement(arguments: argparse.Namespace) -> None:
-    """Compare the decisions of two curators."""
-    from napari_xcebra.cli.curation_report import agreement_tables
-
-    print(agreement_tables(Path(arguments.first), Path(arguments.second)))
-
-
-def _journals(path: Path) -> list[Path]:
-    """The journal itself, or all of a recording."""
-    from napari_xcebra.curation import journals_beside, journals_of
-    from napari_xcebra.io import open_recording
-
-    if path.suffix == ".jsonl" and path.is_file():
-        return [path]
-    # opening the recording takes time, and only serves to look in the data directory
-    found = journals_beside(path) or journals_of(open_recording(path), path)
-    if not found:
-        raise InputError(f"Nothing was decided on the cells of {path} yet.")
-    return found
-
-
-def recording_from(arguments: argparse.Namespace) -> Recording:
-    """The recording that was named, opened as the flags say."""
-    return opening_of(arguments).open()
-
-
-def opening_of(arguments: argparse.Namespace) -> Opening:
-    """How the recording is to be opened."""
-    from napari_xcebra.opening import Opening
-
-    return Opening(
-        Path(arguments.path),
-        tuple(Path(path) for path in arguments.behavior or ()),
-        Path(arguments.footprints) if arguments.footprints else None,
-        kinds_from(arguments.kind),
-        opening_from(arguments),
-    )
-
-
-def loaded_fit(arguments: argparse.Namespace) -> Fit:
-    """Fit in a folder; `run` and `fit` write DIR/fit, and DIR itself will do."""
-    from napari_xcebra.learn import Fit
-
-    folder = Path(arguments.fit)
-    if not (folder / "fit.json").exists() and (folder / FIT / "fit.json").exists():
-        folder = folder / FIT
-    return Fit.load(folder)
 
 
 def _trained(
@@ -306,53 +244,3 @@ def _scored_by_all(
             )
         except AttributionStopped as stopped:
             raise Interrupted(f"{stopped} Nothing was written.") from stopped
-
-
-def output_folder(arguments: argparse.Namespace) -> Path:
-    """Folder to write to; found wanting now rather than after an hour of training."""
-    out = Path(arguments.out)
-    nearest = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
-    if not nearest.is_dir():
-        raise InputError(f"--out {out} cannot be a folder: {nearest} is a file.")
-    if not os.access(nearest, os.W_OK):
-        raise InputError(f"--out {out} cannot be written: {nearest} is read-only.")
-    return out
-
-
-def say(arguments: argparse.Namespace, *lines: str) -> None:
-    """Print these lines, unless nothing is to be said."""
-    if not arguments.quiet:
-        for line in lines:
-            print(worded(line, FLAGS))
-
-
-WHAT = {
-    "recording.npz": "the recording",
-    "fit": "the trained encoder, its settings and goodness",
-    "learning.png": "loss, penalty and λ over the steps",
-    "painted.png": "cells coloured by their score, a panel a factor",
-    "attribution.csv": "score, z and selection of every cell for every factor",
-    "attribution.npz": "the same for programs, per latent",
-    "stability.csv": "spread of score and rank of every cell over seeds, and what is stable",
-    "dimension.csv": "consistency between seeds for every number of latents",
-    "dimension.png": "the same as a picture",
-    "joint": "the encoders of all sessions, in one embedding",
-    "consistency.csv": "R² between the embeddings of each two sessions, beside chance",
-    "consistency.png": "the same as a picture, a matrix a factor",
-    "matched.csv": "score, z and rank of every matched cell in every session",
-    "matched.png": "correlation of the scores between sessions, and the rank of every cell",
-    "quality.csv": "error of decoding every variable from the embedding, beside chance",
-    "methods.png": "rank correlations of all methods, and the rank of every cell by each",
-    "methods.csv": "score and rank of every cell by every method and statistic",
-    "summary.csv": "a row a run: what was varied, goodness, p, R² and verdict of every factor",
-    "members": "a folder a run: fit, scores, what it took",
-    "sweep.json": "what was asked for",
-    "statistics.csv": "single-cell statistics with their signs",
-}
-
-
-def say_written(arguments: argparse.Namespace, written: list[Path]) -> None:
-    """Print what was written, and what it holds."""
-    width = max(len(str(path)) for path in written)
-    lines = [f"  {str(path).ljust(width)}  {WHAT[path.name]}" for path in written]
-    say(arguments, "", "Written:", *lines)

@@ -1,4 +1,4 @@
-"""Decisions on cells, written without a window and put back again."""
+"""Decisions on cells: looked at, compared, written without a window and put back again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from napari_xcebra.cli.commands import recording_from
 from napari_xcebra.cli.flags import add_recording_flags
+from napari_xcebra.cli.given import recording_from
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:
@@ -20,6 +20,34 @@ if TYPE_CHECKING:
 
 # `io.decisions.OUTPUT_KINDS` would bring h5py and pandas with it; a test holds the two together.
 KINDS = ("suite2p", "caiman", "nwb", "csv", "imagej")
+
+
+def curation(arguments: argparse.Namespace) -> None:
+    """Show what was decided on the cells of a recording."""
+    from napari_xcebra.cli.curation_report import curation_tables
+
+    print("\n\n".join(curation_tables(journal) for journal in _journals(Path(arguments.path))))
+
+
+def agreement(arguments: argparse.Namespace) -> None:
+    """Compare the decisions of two curators."""
+    from napari_xcebra.cli.curation_report import agreement_tables
+
+    print(agreement_tables(Path(arguments.first), Path(arguments.second)))
+
+
+def _journals(path: Path) -> list[Path]:
+    """The journal itself, or all of a recording."""
+    from napari_xcebra.curation import journals_beside, journals_of
+    from napari_xcebra.io import open_recording
+
+    if path.suffix == ".jsonl" and path.is_file():
+        return [path]
+    # opening the recording takes time, and only serves to look in the data directory
+    found = journals_beside(path) or journals_of(open_recording(path), path)
+    if not found:
+        raise InputError(f"Nothing was decided on the cells of {path} yet.")
+    return found
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ from napari_xcebra.cli.flags import (
     add_recording_flags,
     add_settings_flags,
 )
+from napari_xcebra.cli.saying import Interrupted
 from napari_xcebra.knobs import worded
 from napari_xcebra.logs import LOGGER, start_logging, stop_logging
 from napari_xcebra.recording import InputError
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     LOGGER.info("command: %s", typed[0])
     try:
         arguments.command(arguments)
-    except commands.Interrupted as stopped:
+    except Interrupted as stopped:
         print(stopped, file=sys.stderr)
         return INTERRUPTED
     except KeyboardInterrupt:
@@ -178,13 +179,13 @@ def make_parser() -> argparse.ArgumentParser:
             "print versions, device and the last error, for a report of it")  # fmt: skip
 
     curation = command(
-        "curation", commands.curation, "PATH", "show what was decided on the cells of a recording"
+        "curation", decisions.curation, "PATH", "show what was decided on the cells of a recording"
     )
     curation.add_argument("path", metavar="PATH",
                           help="the recording, or the .jsonl file of the decisions")  # fmt: skip
     agreement = command(
         "agreement",
-        commands.agreement,
+        decisions.agreement,
         "FILE_A FILE_B",
         "compare the decisions of two curators: Cohen's κ and the table",
     )

@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from napari_xcebra.cli.commands import (
-    loaded_fit,
-    output_folder,
-    recording_from,
-    say,
-    say_written,
-)
 from napari_xcebra.cli.flags import add_output_flags, add_recording_flags
+from napari_xcebra.cli.given import loaded_fit, output_folder, recording_from
 from napari_xcebra.cli.report import table
+from napari_xcebra.cli.saying import say, say_written
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.quality import Decoded, EmbeddingQuality

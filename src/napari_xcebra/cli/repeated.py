@@ -7,13 +7,6 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from napari_xcebra.cli.commands import (
-    Interrupted,
-    output_folder,
-    recording_from,
-    say,
-    say_written,
-)
 from napari_xcebra.cli.flags import (
     FACTORS_HELP,
     add_output_flags,
@@ -23,6 +16,8 @@ from napari_xcebra.cli.flags import (
     frames_from,
     settings_from,
 )
+from napari_xcebra.cli.given import output_folder, recording_from
+from napari_xcebra.cli.saying import Interrupted, say, say_written
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:

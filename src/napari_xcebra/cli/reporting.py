@@ -6,8 +6,8 @@ import argparse
 import webbrowser
 from pathlib import Path
 
-from napari_xcebra.cli.commands import output_folder, recording_from
 from napari_xcebra.cli.flags import add_recording_flags
+from napari_xcebra.cli.given import output_folder, recording_from
 
 DEFAULT = "report.html"
 

@@ -10,19 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from napari_xcebra.cli.commands import (
-    CHECKPOINT,
-    FIT,
-    Interrupted,
-    loaded_fit,
-    opening_of,
-    output_folder,
-    recording_from,
-    say,
-    say_written,
-    scored,
-    write_attribution,
-)
+from napari_xcebra.cli.commands import CHECKPOINT, scored, write_attribution
 from napari_xcebra.cli.flags import (
     FACTORS_HELP,
     add_attribution_flags,
@@ -33,7 +21,9 @@ from napari_xcebra.cli.flags import (
     frames_from,
     settings_from,
 )
+from napari_xcebra.cli.given import FIT, loaded_fit, opening_of, output_folder, recording_from
 from napari_xcebra.cli.report import goodness_words, table
+from napari_xcebra.cli.saying import Interrupted, say, say_written
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:

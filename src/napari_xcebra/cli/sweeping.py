@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
-from napari_xcebra.cli.commands import Interrupted, output_folder, say, say_written
 from napari_xcebra.cli.flags import add_output_flags
+from napari_xcebra.cli.given import output_folder
 from napari_xcebra.cli.repeated import add_processes_flag, processes_for
 from napari_xcebra.cli.report import table
+from napari_xcebra.cli.saying import Interrupted, say, say_written
 from napari_xcebra.recording import InputError
 
 if TYPE_CHECKING:
