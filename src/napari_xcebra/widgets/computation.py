@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from psygnal import Signal
-
 from napari_xcebra.attribution.method_notes import frames_for, title_of_method
 from napari_xcebra.jobs import (
     Advanced,
@@ -23,8 +21,9 @@ from napari_xcebra.jobs import (
     Task,
 )
 from napari_xcebra.jobs.job import GRACE
+from napari_xcebra.widgets.at_work import AtWork
 from napari_xcebra.widgets.background import listen
-from napari_xcebra.widgets.per_session import OfSession, one_per_session
+from napari_xcebra.widgets.per_session import one_per_session
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
@@ -68,7 +67,7 @@ class Work:
         return "second_worker" if self.long else "worker"
 
 
-class Computation(OfSession):
+class Computation(AtWork):
     """Computes one thing at a time, and keeps each as soon as it is there.
 
     Parameters
@@ -76,24 +75,13 @@ class Computation(OfSession):
     session : Session
     """
 
-    changed = Signal()
-    """It began, advanced or ended."""
-    said = Signal(str, str, str)
-    """A sentence for a notice, its tone, and details."""
-
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._waiting: list[Work] = []
-        self._job: Job | None = None
         self.current: Work | None = None
         self.title = ""
         self.started = False
         self.progress: Advanced | None = None
-
-    @property
-    def busy(self) -> bool:
-        """Whether it is under way, or waits for its turn."""
-        return self._job is not None
 
     def awaits(self, work: Work | None) -> bool:
         """Whether this is under way, or waits for its turn."""

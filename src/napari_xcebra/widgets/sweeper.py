@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psygnal import Signal
-
 from napari_xcebra.jobs import Advanced, Cancelled, Failed, Finished, Job
 from napari_xcebra.sweeps.task import Place, SweepTask
+from napari_xcebra.widgets.at_work import AtWork
 from napari_xcebra.widgets.background import listen
-from napari_xcebra.widgets.per_session import OfSession, one_per_session
+from napari_xcebra.widgets.per_session import one_per_session
 
 if TYPE_CHECKING:
     from napari_xcebra.jobs import Event
@@ -21,7 +20,7 @@ GRACE = 10.0
 """Seconds in which a sweep that is stopped writes what it has."""
 
 
-class Sweeper(OfSession):
+class Sweeper(AtWork):
     """Runs one sweep at a time, in a process of its own: training and maps need not wait.
 
     Parameters
@@ -29,23 +28,12 @@ class Sweeper(OfSession):
     session : Session
     """
 
-    changed = Signal()
-    """It began, advanced or ended."""
-    said = Signal(str, str, str)
-    """A sentence for a notice, its tone, and details."""
-
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._job: Job | None = None
         self.stopping = False
         self.progress: Advanced | None = None
         self.folder: Path | None = None
         """Where the last sweep was written."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether a sweep runs."""
-        return self._job is not None
 
     def start(self, sweep: Sweep, folder: Path, place: Place) -> Job | None:
         """Run a sweep; None if one is under way."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from psygnal import Signal
 from qtpy.QtCore import QTimer
 
 from napari_xcebra.attribution.method_notes import FIRST
@@ -24,9 +23,10 @@ from napari_xcebra.jobs import (
 )
 from napari_xcebra.learn.joint.result import JointFit
 from napari_xcebra.runs import Run, now
+from napari_xcebra.widgets.at_work import AtWork
 from napari_xcebra.widgets.background import listen
 from napari_xcebra.widgets.live_run import LiveRun
-from napari_xcebra.widgets.per_session import OfSession, one_per_session
+from napari_xcebra.widgets.per_session import one_per_session
 from napari_xcebra.widgets.run_list import best_factor
 from napari_xcebra.widgets.score_painter import painter_of
 
@@ -55,7 +55,7 @@ class Asked:
     others: tuple[Opened, ...] = ()
 
 
-class Trainer(OfSession):
+class Trainer(AtWork):
     """Trains one run at a time, scores the cells with it, and shows it.
 
     Parameters
@@ -63,14 +63,8 @@ class Trainer(OfSession):
     session : Session
     """
 
-    changed = Signal()
-    """It began, advanced or ended."""
-    said = Signal(str, str, str)
-    """A sentence for a notice, its tone, and details."""
-
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._job: Job | None = None
         self._progress: Advanced | None = None
         self._live: LiveRun | None = None
         self._waiting: list[tuple[Opened, Fit]] = []
@@ -78,11 +72,6 @@ class Trainer(OfSession):
         self.doing = ""
         self.course: list[Advanced] = []
         """Reports of the training so far, for the curves of a dock that opens later."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether something runs."""
-        return self._job is not None
 
     @property
     def progress(self) -> Advanced | None:
