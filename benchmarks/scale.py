@@ -321,8 +321,8 @@ def in_child(place: Place, folder: Path, timeout: float) -> dict[str, Any]:
 def does_not_fit(place: Place) -> str:
     """Why a place cannot be tried on this machine; empty if it can."""
     disk = shutil.disk_usage(tempfile.gettempdir()).free
-    if 2.2 * place.bytes_of_traces > disk:
-        return f"traces of {place.bytes_of_traces / 2**30:.0f} GB do not fit on the disk twice"
+    if 1.1 * place.bytes_of_traces > disk:
+        return f"traces of {place.bytes_of_traces / 2**30:.0f} GB do not fit on the disk"
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     brute = 16 * place.frames * BATCH if place.who == "reference" else 0
     if place.who != "ours" and 2 * place.bytes_of_traces + brute > 0.9 * memory:

@@ -31,6 +31,11 @@ class LazyTraces:
     ndim = 2
 
     @property
+    def lie_by_frame(self) -> bool:
+        """Whether a frame's cells lie beside each other, so that single frames are read quickly."""
+        return False
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Frames and cells."""
         raise NotImplementedError
@@ -131,6 +136,11 @@ class NpyTraces(LazyTraces):
             ) from error
         return mapped.T if self.cells_first else mapped
 
+    @property
+    def lie_by_frame(self) -> bool:
+        """Whether the file has a frame after the other."""
+        return bool(self._mapped.flags.c_contiguous)
+
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "cells_first": self.cells_first}
 
@@ -154,6 +164,11 @@ class JoinedTraces(LazyTraces):
     def shape(self) -> tuple[int, int]:
         """Frames and cells."""
         return min(part.shape[0] for part in self.parts), sum(p.shape[1] for p in self.parts)
+
+    @property
+    def lie_by_frame(self) -> bool:
+        """Whether those of all parts do."""
+        return all(lie_by_frame(part) for part in self.parts)
 
     def block(self, frames: slice, cells: slice) -> np.ndarray:
         """(frames, cells) float32."""
@@ -183,6 +198,11 @@ class CorrectedTraces(LazyTraces):
         """Frames and cells."""
         return self.fluorescence.shape
 
+    @property
+    def lie_by_frame(self) -> bool:
+        """Whether both do."""
+        return lie_by_frame(self.fluorescence) and lie_by_frame(self.neuropil)
+
     def block(self, frames: slice, cells: slice) -> np.ndarray:
         """(frames, cells) float32."""
         neuropil = read_block(self.neuropil, frames, cells)
@@ -208,6 +228,13 @@ class CorrectedTraces(LazyTraces):
     def _constant(self) -> np.ndarray:
         """(cells,) int8, 1 for constant cells, -1 where not known yet."""
         return np.full(self.shape[1], -1, np.int8)
+
+
+def lie_by_frame(traces: LazyTraces | np.ndarray) -> bool:
+    """Whether single frames of them are read quickly."""
+    if isinstance(traces, LazyTraces):
+        return traces.lie_by_frame
+    return bool(traces.flags.c_contiguous)
 
 
 def in_blocks(traces: LazyTraces | np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:

@@ -86,7 +86,7 @@ class Spy:
         self.data, self.read = data, set()
 
     def __getitem__(self, frames):
-        around = np.asarray(frames)[:, None] + self.data.lags.numpy()
+        around = np.asarray(frames)[:, None] + self.data.lags
         self.read |= set(around.ravel().tolist())
         return self.data[frames]
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
 
-from napari_xcebra.learn import FitSettings, Training, inputs
+from napari_xcebra.learn import FitSettings, Training, fit, inputs, room, smoothing
 from napari_xcebra.learn.inputs import inputs_for
+from napari_xcebra.learn.reading import ReadInputs
 from napari_xcebra.recording import InputError, Recording
 from napari_xcebra.traces import NpyTraces
 
@@ -35,16 +36,16 @@ def expected(traces, sigma):
 
 @pytest.fixture(params=[2**40, 4 * 50 * CELLS], ids=["all at once", "fifty frames at a time"])
 def block_bytes(request, monkeypatch):
-    monkeypatch.setattr(inputs, "BLOCK_BYTES", request.param)
+    monkeypatch.setattr(smoothing, "BLOCK_BYTES", request.param)
 
 
 # 0.1 s: by products with a band of weights; 3 s: too wide for it
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 3.0])
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 3.0])
 @pytest.mark.usefixtures("block_bytes")
-def test_traces_are_smoothed_within_their_trial_and_standardised(traces, smoothing):
+def test_traces_are_smoothed_within_their_trial_and_standardised(traces, seconds):
     recording = recording_of(traces)
-    made, found = inputs_for(recording, TRAINING, FitSettings(smoothing=smoothing))
-    np.testing.assert_allclose(found, expected(traces, smoothing * RATE), atol=2e-4)
+    made, found = inputs_for(recording, TRAINING, FitSettings(smoothing=seconds))
+    np.testing.assert_allclose(found, expected(traces, seconds * RATE), atol=2e-4)
     assert found.flags.c_contiguous
     np.testing.assert_allclose(made.of(recording), found, atol=1e-6)
 
@@ -79,12 +80,94 @@ def test_recordings_of_constant_cells_are_refused(traces):
         inputs_for(recording_of(np.ones_like(traces)), TRAINING, FitSettings())
 
 
-def test_inputs_too_large_for_the_memory_lie_in_a_file(simulation, monkeypatch):
+@pytest.fixture
+def little_memory(monkeypatch):
+    monkeypatch.setattr(room, "_spare_memory", lambda: 0)
+
+
+@pytest.fixture
+def little_room(monkeypatch, little_memory):
+    monkeypatch.setattr(room, "_spare_disk", lambda: 0)
+
+
+def test_inputs_too_large_for_the_memory_lie_in_a_file(simulation, request):
     settings = FitSettings(steps=3, batch_size=64)
     usual = Training(simulation.recording, simulation.factors, settings)
-    monkeypatch.setattr(inputs, "_spare_memory", lambda: 0)
+    request.getfixturevalue("little_memory")
     short = Training(simulation.recording, simulation.factors, settings)
     list(usual.run())
     list(short.run())
-    assert isinstance(inputs.room_for(2, 3), np.memmap)
+    assert isinstance(room.room_for(2, 3), np.memmap)
     np.testing.assert_equal(usual.history, short.history)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 3.0])
+@pytest.mark.parametrize("accepted", [[1, 1, 1, 1, 1, 1], [0, 1, 1, 0, 1, 0]], ids=["all", "some"])
+def test_without_room_for_a_copy_frames_are_read_and_are_the_same(
+    traces, tmp_path, request, seconds, accepted
+):
+    np.save(tmp_path / "traces.npy", traces)
+    file = NpyTraces(tmp_path / "traces.npy", cells_first=False)
+    recording = recording_of(file, accepted=np.array(accepted, bool))
+    settings = FitSettings(smoothing=seconds)
+    usual, kept = inputs_for(recording, TRAINING, settings)
+    request.getfixturevalue("little_room")
+    made, read = inputs_for(recording, TRAINING, settings)
+    assert isinstance(kept, np.ndarray)
+    assert isinstance(read, ReadInputs)
+    assert isinstance(made.on(recording), ReadInputs)
+    np.testing.assert_equal(vars(made), vars(usual))
+    # at the ends of trials, next to each other, twice, and anywhere
+    frames = np.array([304, 0, 299, 300, 699, 305, 412, 411, 412, 150])
+    np.testing.assert_allclose(read[frames], kept[frames], atol=1e-5)
+    assert read.shape == kept.shape
+
+
+@pytest.mark.parametrize("window", [1, 5])
+def test_a_fit_that_reads_its_inputs_is_the_one_that_keeps_them(simulation, request, window):
+    settings = FitSettings(steps=6, batch_size=64, window=window, lambda_=0.1)
+    usual = fit(simulation.recording, simulation.factors, settings)
+    request.getfixturevalue("little_room")
+    short = fit(simulation.recording, simulation.factors, settings)
+    for name, weights in usual.weights.items():
+        np.testing.assert_allclose(short.weights[name], weights, atol=1e-4)
+    found, wanted = (one.embed(simulation.recording) for one in (short, usual))
+    np.testing.assert_allclose(found, wanted, atol=1e-3)
+
+
+@pytest.mark.usefixtures("little_room")
+def test_mean_and_scale_of_traces_that_are_only_read_come_from_blocks_all_over(traces, monkeypatch):
+    monkeypatch.setattr(smoothing, "BLOCK_BYTES", 4 * 10 * CELLS)
+    monkeypatch.setattr(inputs, "SAMPLED_BYTES", traces.nbytes // 2)
+    read = []
+    usual = smoothing.smoothed
+    monkeypatch.setattr(
+        inputs,
+        "smoothed",
+        lambda *given: (read.append(here) or (here, some) for here, some in usual(*given)),
+    )
+    made, _ = inputs_for(recording_of(traces), TRAINING, FitSettings(smoothing=0.0))
+    frames = np.concatenate([np.arange(here.start, here.stop) for here in read])
+    assert len(frames) <= FRAMES // 2 + 10
+    assert np.diff(frames).max() <= 11
+    own = traces[np.intersect1d(frames, TRAINING)]
+    np.testing.assert_allclose(made.mean, own.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(made.scale, own.std(0), rtol=1e-4)
+
+
+@pytest.mark.usefixtures("little_room")
+def test_traces_that_must_be_copied_and_cannot_are_refused_with_a_way_out(traces, tmp_path):
+    np.save(tmp_path / "F.npy", np.ascontiguousarray(traces.T))
+    lazy = recording_of(NpyTraces(tmp_path / "F.npy", cells_first=True))
+    with pytest.raises(InputError, match=r"6 cells at 700 frames .* set TMPDIR"):
+        inputs_for(lazy, TRAINING, FitSettings())
+
+
+@pytest.mark.usefixtures("little_room")
+def test_a_gap_in_traces_that_are_only_read_is_named(traces, tmp_path):
+    traces[412, 3] = np.nan
+    np.save(tmp_path / "traces.npy", traces)
+    recording = recording_of(NpyTraces(tmp_path / "traces.npy", cells_first=False))
+    made = inputs.Inputs(np.arange(CELLS), np.zeros(CELLS), np.ones(CELLS), 0.0)
+    with pytest.raises(InputError, match="column 3 is NaN or infinite at frame 412"):
+        ReadInputs(recording, made)[np.array([20, 412])]

@@ -11,6 +11,7 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
+from napari_xcebra.learn.reading import ReadInputs
 from napari_xcebra.recording import InputError
 
 DIGESTED_BYTES = 64 * 2**20
@@ -22,37 +23,45 @@ class FrameData:
 
     Parameters
     ----------
-    inputs : (frames, cells) float32
+    inputs : (frames, cells) float32, or what makes them as they are asked for
     window : int
         1: a row a frame; else the frames around it as well, (cells, window) a frame.
     """
 
-    def __init__(self, inputs: np.ndarray, window: int, device: torch.device) -> None:
-        # a frame's cells beside each other, or gathering it touches as many lines of memory
-        self.rows = torch.as_tensor(np.ascontiguousarray(inputs), device=device)
-        self.window = window
-        self.lags = torch.arange(window, device=device) - window // 2
+    def __init__(self, inputs: np.ndarray | ReadInputs, window: int, device: torch.device) -> None:
+        self._rows: Tensor | ReadInputs
+        if isinstance(inputs, ReadInputs):
+            self._rows = inputs
+        else:
+            # a frame's cells beside each other, or gathering it touches as many lines of memory
+            self._rows = torch.as_tensor(np.ascontiguousarray(inputs), device=device)
+        self.window, self.device = window, device
+        self.lags = np.arange(window) - window // 2
 
     def __len__(self) -> int:
         """Frames of the recording."""
-        return len(self.rows)
+        return self._rows.shape[0]
 
     def digest(self) -> str:
         """Hash of the inputs, at evenly spaced frames if they are many, to tell them apart."""
-        frames, cells = self.rows.shape
+        frames, cells = self._rows.shape
         every = max(1, 4 * frames * cells // DIGESTED_BYTES)
-        rows = np.ascontiguousarray(self.rows[::every].cpu().numpy())
-        return hashlib.sha256(repr(self.rows.shape).encode() + rows.data).hexdigest()
+        rows = self._gathered(np.arange(0, frames, every)).cpu().numpy()
+        return hashlib.sha256(repr((frames, cells)).encode() + rows.data).hexdigest()
 
     def __getitem__(self, frames: np.ndarray) -> Tensor:
         """(frames, cells) or (frames, cells, window)."""
-        index = torch.as_tensor(frames, device=self.rows.device)
         if self.window == 1:
-            return self.rows.index_select(0, index)
+            return self._gathered(frames)
         # lag by lag in memory, which is how convolutions go through it
-        every = (self.lags[:, None] + index).flatten()
-        rows = self.rows.index_select(0, every).view(self.window, len(index), -1)
-        return rows.permute(1, 2, 0)
+        rows = self._gathered((self.lags[:, None] + frames).ravel())
+        return rows.view(self.window, len(frames), -1).permute(1, 2, 0)
+
+    def _gathered(self, frames: np.ndarray) -> Tensor:
+        """Inputs of these frames alone: (frames, cells)."""
+        if isinstance(self._rows, ReadInputs):
+            return torch.from_numpy(self._rows[frames]).to(self.device)
+        return self._rows.index_select(0, torch.as_tensor(frames, device=self.device))
 
 
 def embedded(

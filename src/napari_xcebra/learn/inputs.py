@@ -1,29 +1,19 @@
-"""What the encoder is fed: traces of the cells in use, smoothed and standardised.
-
-Traces are gone through once, some frames at a time, so that those of a recording on disk are never
-in memory as they are and as they are fed at once.
-"""
+"""What the encoder is fed: traces of the cells in use, smoothed and standardised."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
 
+from napari_xcebra.learn.reading import ReadInputs
+from napari_xcebra.learn.room import need_reading, room_for
 from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.smoothing import blocks, smoothed
 from napari_xcebra.recording import InputError, Recording
-from napari_xcebra.traces import LazyTraces
 
-BLOCK_BYTES = 32 * 2**20
-"""Traces that are smoothed at a time."""
-
-BAND = 128
-"""Frames that are smoothed by one product."""
+SAMPLED_BYTES = 4 * 2**30
+"""Traces that are enough for mean and scale, where all of them are only read as needed."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +58,20 @@ class Inputs:
             found[frames] /= self.scale
         return found
 
+    def on(self, recording: Recording) -> np.ndarray | ReadInputs:
+        """The same, or what makes them of the traces as they are asked for, if they are many."""
+        if need_reading(recording, len(self.cell_ids), self.smoothing):
+            return ReadInputs(recording, self)
+        return self.of(recording)
+
 
 def inputs_for(
     recording: Recording, frames: np.ndarray, settings: FitSettings
-) -> tuple[Inputs, np.ndarray]:
+) -> tuple[Inputs, np.ndarray | ReadInputs]:
     """Cells in use with their standardisation, and what it makes of the traces.
 
     Cells that are not accepted (unless asked for) or constant over these frames take no part.
+    Where inputs are not kept, mean and scale are those of evenly spaced blocks of the frames.
 
     Parameters
     ----------
@@ -95,13 +92,31 @@ def inputs_for(
     from napari_xcebra.learn.device import limited_threads
 
     smoothing = settings.smoothing * recording.rate
-    found = room_for(recording.n_frames, len(columns))
+    size = recording.n_frames, len(columns)
+    kept = None if need_reading(recording, len(columns), smoothing) else room_for(*size)
+    every = 1 if kept is not None else -(-4 * size[0] * size[1] // SAMPLED_BYTES)
     moments = _Moments(len(columns))
     with limited_threads(settings.threads):
-        for here, traces in smoothed(recording, columns, smoothing):
-            found[here] = traces
+        for here, traces in smoothed(recording, columns, smoothing, every):
+            if kept is not None:
+                kept[here] = traces
             first, last = np.searchsorted(frames, [here.start, here.stop])
             moments.add(traces[frames[first:last] - here.start])
+    inputs, moving = _standardisation(recording, columns, moments, smoothing)
+    if kept is None:
+        return inputs, ReadInputs(recording, inputs)
+    if not moving.all():
+        kept = np.compress(moving, kept, axis=1)
+    for here in blocks(slice(0, len(kept)), kept.shape[1]):
+        kept[here] -= inputs.mean
+        kept[here] /= inputs.scale
+    return inputs, kept
+
+
+def _standardisation(
+    recording: Recording, columns: np.ndarray, moments: _Moments, smoothing: float
+) -> tuple[Inputs, np.ndarray]:
+    """Of the cells that move, and which of these columns they are: (columns,) bool."""
     mean, scale = moments.mean, moments.deviation
     moving = scale > 1e-6 * np.maximum(np.abs(mean), 1e-30)
     if not moving.any():
@@ -115,12 +130,7 @@ def inputs_for(
         scale[moving].astype(np.float32),
         smoothing,
     )
-    if not moving.all():
-        found = np.compress(moving, found, axis=1)
-    for here in _blocks(slice(0, len(found)), found.shape[1]):
-        found[here] -= inputs.mean
-        found[here] /= inputs.scale
-    return inputs, found
+    return inputs, moving
 
 
 class _Moments:
@@ -151,98 +161,3 @@ class _Moments:
     def deviation(self) -> np.ndarray:
         count = max(self.count, 1)
         return np.sqrt(np.maximum(self.squares / count - np.square(self.sums / count), 0))
-
-
-def smoothed(
-    recording: Recording, columns: np.ndarray, deviation: float
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Traces of some cells, smoothed by a Gaussian within each run of frames in use.
-
-    Parameters
-    ----------
-    deviation : float
-        Of the Gaussian, in frames.
-
-    Yields
-    ------
-    slice, (frames, cells) float32
-        Some frames at a time, all of them in their order.
-    """
-    radius = int(4 * deviation + 0.5)
-    for span in _spans(recording):
-        for here in _blocks(span, len(columns), 4 * radius):
-            first, last = max(here.start - radius, span.start), min(here.stop + radius, span.stop)
-            traces = _read(recording, slice(first, last), columns)
-            if radius > 0:
-                # beyond its ends a run goes on as it begins and ends
-                before = np.repeat(traces[:1], first - (here.start - radius), axis=0)
-                behind = np.repeat(traces[-1:], here.stop + radius - last, axis=0)
-                traces = _gaussian(np.concatenate([before, traces, behind]), deviation, radius)
-            yield here, traces
-
-
-def _gaussian(traces: np.ndarray, deviation: float, radius: int) -> np.ndarray:
-    """Smoothed traces of the frames that have `radius` others on either side.
-
-    As products with a band of weights: a filter that goes from cell to cell takes twenty times as
-    long, most of it to find the values of a cell.
-    """
-    if 2 * radius > BAND:  # most of the products would be with zeros
-        return gaussian_filter1d(traces, deviation, axis=0, radius=radius)[radius:-radius]
-    kernel = np.exp(-0.5 * np.square(np.arange(-radius, radius + 1) / deviation))
-    kernel = (kernel / kernel.sum()).astype(np.float32)
-    band = np.zeros((BAND, BAND + 2 * radius), np.float32)
-    for row in range(BAND):
-        band[row, row : row + len(kernel)] = kernel
-    found = np.empty((len(traces) - 2 * radius, traces.shape[1]), np.float32)
-    for start in range(0, len(found), BAND):
-        rows = min(BAND, len(found) - start)
-        around = traces[start : start + rows + 2 * radius]
-        np.matmul(band[:rows, : len(around)], around, out=found[start : start + rows])
-    return found
-
-
-def room_for(frames: int, cells: int) -> np.ndarray:
-    """Memory for inputs, (frames, cells) float32; a file if there is too little, gone by itself.
-
-    What is gathered from the file stays in memory as long as there is room.
-    """
-    if 4 * frames * cells < _spare_memory() / 2:
-        return np.empty((frames, cells), np.float32)
-    with tempfile.TemporaryFile(prefix="napari-xcebra-") as file:
-        return np.memmap(file, np.float32, "w+", shape=(frames, cells))
-
-
-def _spare_memory() -> float:
-    """Bytes that can be had without taking any from other programs; infinite if it is not told."""
-    told = Path("/proc/meminfo")
-    if told.exists():
-        for line in told.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * float(line.split()[1])
-    return float("inf")
-
-
-def _read(recording: Recording, frames: slice, columns: np.ndarray) -> np.ndarray:
-    """(frames, cells) float32."""
-    traces = recording.traces
-    if np.array_equal(columns, np.arange(recording.n_cells)):
-        return np.asarray(traces[frames])
-    if isinstance(traces, LazyTraces):
-        return traces[frames, columns]
-    return np.take(traces[frames], columns, axis=1)
-
-
-def _blocks(span: slice, cells: int, least: int = 1) -> Iterator[slice]:
-    """Frames of a span, so many at a time as fit into a block, but no fewer than `least`."""
-    step = max(BLOCK_BYTES // (4 * max(cells, 1)), least, 1)
-    for start in range(span.start, span.stop, step):
-        yield slice(start, min(start + step, span.stop))
-
-
-def _spans(recording: Recording) -> Iterator[slice]:
-    excluded = np.asarray(recording.excluded)
-    changes = np.flatnonzero(excluded[1:] != excluded[:-1]) + 1
-    edges = np.unique(np.r_[np.asarray(recording.starts), changes, recording.n_frames])
-    for start, stop in pairwise(edges):
-        yield slice(int(start), int(stop))

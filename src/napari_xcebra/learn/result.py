@@ -131,7 +131,7 @@ class Fit:
         from napari_xcebra.learn.device import FrameData, choose_device
 
         chosen = choose_device(device or self.settings.device)
-        return FrameData(self.inputs.of(recording), self.settings.window, chosen)
+        return FrameData(self.inputs.on(recording), self.settings.window, chosen)
 
     def embed(self, recording: Recording) -> np.ndarray:
         """Embedding of every frame, NaN where its window leaves the trial: (frames, latents)."""

@@ -58,7 +58,7 @@ class JointData:
     def places_of(self, frames: np.ndarray) -> list[Tensor]:
         """Where the frames of each session stand among these: (n,) int64 each."""
         session = np.searchsorted(self.first, frames, side="right") - 1
-        device = self.sessions[0].rows.device
+        device = self.sessions[0].device
         numbers = range(len(self.sessions))
         return [torch.as_tensor(np.flatnonzero(session == s), device=device) for s in numbers]
 
