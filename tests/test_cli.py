@@ -246,6 +246,7 @@ def test_a_left_checkpoint_is_neither_overwritten_nor_taken_up_silently(
         ("attribute {out} {file} --method guess --out {out}", "invalid choice"),
         ("demo --cells -3 --out {out}", "cells is -3"),
         ("dem", "invalid choice"),
+        ("info {empty}", "is empty"),
     ],
 )
 def test_bad_input_gets_one_sentence_and_leaves_nothing(
@@ -253,7 +254,9 @@ def test_bad_input_gets_one_sentence_and_leaves_nothing(
 ):
     out = tmp_path / "out"
     before = recording_file.read_bytes()
-    words = [word.format(file=recording_file, out=out) for word in command.split()]
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    words = [word.format(file=recording_file, out=out, empty=empty) for word in command.split()]
     try:
         code = main(words)
     except SystemExit as exit:  # argparse ends the program itself
@@ -390,3 +393,10 @@ time_offset = [5, 5000] # longer than the recording
 
     assert main([*command, "--dry-run"]) == 0
     assert "1 of 2 runs to go" in capsys.readouterr().out
+
+
+def test_typing_nothing_shows_what_can_be_typed(capsys):
+    with pytest.raises(SystemExit) as left:
+        main([])
+    assert left.value.code == 0
+    assert "demo" in capsys.readouterr().out

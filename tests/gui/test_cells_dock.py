@@ -96,6 +96,13 @@ def titles(dock):
 # ------------------------------------------------------------ what to do first
 
 
+def test_showing_the_controls_opens_no_list_of_entries(dock, session, small_field):
+    session.show(small_field)
+    QApplication.processEvents()
+    open_windows = [w for w in QApplication.topLevelWidgets() if w.isVisible()]
+    assert open_windows == [session.viewer.window._qt_window]
+
+
 def test_an_empty_dock_says_what_to_do(dock, session, small_field, settled):
     settled()
     assert "Open a recording" in dock.traces.message

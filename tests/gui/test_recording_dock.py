@@ -72,12 +72,12 @@ def drop(widget, *paths):
 
 
 def test_at_first_it_says_what_to_do_and_why_open_is_off(dock):
-    assert "choose a recording" in dock.next_text.text()
+    assert "choose a recording" in dock.next.sentence.text()
     assert not dock.open_button.isEnabled()
     assert dock.open_button.toolTip() == "Choose a recording first."
     assert dock.fold.unfolded
     assert dock.found.isHidden()
-    assert dock.next_button.isHidden()
+    assert dock.next.button.isHidden()
 
 
 def test_opening_shows_layers_facts_variables_and_the_next_step(dock, qtbot, saved):
@@ -90,8 +90,8 @@ def test_opening_shows_layers_facts_variables_and_the_next_step(dock, qtbot, sav
     assert dock.found.table.rowCount() == 3
     assert "• Imaged as ΔF/F" in dock.found.notes.text()
     assert not dock.fold.unfolded
-    assert dock.next_text.text() == "Next: choose variables in Train."
-    assert not dock.next_button.isHidden()
+    assert dock.next.sentence.text() == "Next: choose variables in Train."
+    assert not dock.next.button.isHidden()
     qtbot.waitUntil(lambda: dock.found.table.item(0, KNOWN) is not None, timeout=10_000)
     assert dock.found.table.item(0, KNOWN).text() == "100 %"
     assert dock.found.table.item(1, RANGE).text() == "0.01 … 6.26 rad"
@@ -157,13 +157,29 @@ def test_a_path_that_is_not_there_is_told(dock, qtbot, tmp_path):
 def test_a_recording_without_behaviour_asks_for_it_and_takes_it_in_place(dock, qtbot, arrays):
     open_path(dock, qtbot, arrays / "traces.npz")
     first = dock.session.current
-    assert "add a behaviour file" in dock.next_text.text()
+    assert "add a behaviour file" in dock.next.sentence.text()
+    assert dock.fold.unfolded  # where it is added
     assert dock.open_button.text() == "Open again"
     open_path(dock, qtbot, arrays / "traces.npz", arrays / "behaviour.csv")
     assert dock.session.opened == [first]
     assert set(first.recording.behavior) == {"way", "speed_cm_s"}
-    assert "Train" in dock.next_text.text()
+    assert "Train" in dock.next.sentence.text()
+    assert not dock.fold.unfolded
     assert len([x for x in dock.session.viewer.layers if role_of(x) == "cells"]) == 1
+
+
+def test_behaviour_that_is_added_while_the_recording_is_read_stays_chosen(dock, qtbot, arrays):
+    dock.form.path.path = arrays / "traces.npz"
+    dock.open()
+    dock.form.behavior.add([arrays / "behaviour.csv"])
+    qtbot.waitUntil(lambda: not dock.is_busy, timeout=20_000)
+    assert dock.form.behavior.paths == (arrays / "behaviour.csv",)
+
+
+def test_a_table_that_is_dropped_alone_may_be_behaviour(dock, arrays):
+    dock.form.take([str(arrays / "behaviour.csv")])
+    assert dock.form.path.path == arrays / "behaviour.csv"
+    assert "If it is behaviour" in dock.notice.text
 
 
 def test_another_kind_of_traces_takes_the_place_of_the_first_with_its_own_contrast(

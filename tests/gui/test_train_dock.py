@@ -68,6 +68,7 @@ def test_a_run_is_trained_scored_and_shown(dock, qtbot):
     assert "nats" in dock.notice.text
     assert dock.runs.selected is run
     assert dock.device.text() == "Trains on CPU, 1 thread"
+    assert "see which cells" in dock.next.sentence.text()
     assert dock.choice.title == "What to train: position, direction, speed"
     assert not dock.choice.unfolded
     wait_idle(dock, qtbot)
@@ -121,7 +122,7 @@ def test_on_a_small_screen_runs_and_verdict_are_in_sight(small_screen, qtbot):
     dock = small_screen
     for widget in (dock.train_button, dock.cancel_button, dock.device, dock.runs, dock.notice):
         qtbot.waitUntil(lambda w=widget: in_sight(dock, w), timeout=10_000)
-    assert dock.notice.text.startswith("A note on the fit.\nplace is clearly in these cells")
+    assert dock.notice.text.startswith("• A note on the fit.\n• place is clearly in these cells")
     assert dock.progress.isHidden()
 
 
@@ -191,8 +192,13 @@ def test_the_button_says_why_it_cannot_be_pressed(dock):
     dock.factors.tick()
     assert not dock.train_button.isEnabled()
     assert dock.train_button.toolTip() == "Tick at least one factor."
+    # a tip on a button that does nothing is not found
+    assert not dock.why_not.isHidden()
+    assert dock.why_not.text() == "Tick at least one factor."
     dock.factors.tick("speed")
     assert dock.train_button.isEnabled()
+    assert dock.why_not.isHidden()
+    assert "press Train" in dock.next.sentence.text()
 
 
 def test_without_a_recording_it_says_what_to_do(make_napari_viewer):

@@ -334,7 +334,7 @@ def test_what_was_not_checked_is_said_with_how_to_do_it():
     run = replace(run, attributions={METHOD: replace(run.attributions[METHOD], significance=None)})
     said = " ".join(parsed(controls(run)).text_content().split())
     assert "not tested: Test in the Attribution dock, or --significance" in said
-    assert "trained once: run with --seeds 3" in said
+    assert "trained once: press Repeat (Attribution), or run --seeds 3" in said
 
 
 def test_a_fit_that_was_stopped_and_never_scored_is_reported_as_such():

@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     typed = list(sys.argv[1:] if argv is None else argv)
-    arguments = make_parser().parse_args(typed)
+    arguments = make_parser().parse_args(typed or ["--help"])
     arguments.typed = typed
     start_logging("command")
     LOGGER.info("command: %s", typed[0])

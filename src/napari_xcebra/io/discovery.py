@@ -33,5 +33,7 @@ def format_of(path: Path, package: str, what: str) -> Any:
     for module in formats_in(package):
         if module.sniff(path):
             return module
+    if path.is_dir() and not any(path.iterdir()):
+        raise InputError(f"The folder {path} is empty: choose one that holds a {what}.")
     looked_for = "; ".join(module.NAME for module in formats_in(package))
     raise InputError(f"{path} is no {what} in a format that is known. Looked for: {looked_for}.")

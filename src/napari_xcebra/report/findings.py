@@ -161,7 +161,8 @@ def _stability(run: Material) -> tuple[Entry, ...]:
     ]
     outcome = f"cells that all seeds agree on: {'; '.join(stable)}" if stable else ""
     return _row("other seeds", "Which scores stay when training is repeated?",
-                outcome or "trained once: run with --seeds 3", done=bool(stable))  # fmt: skip
+                outcome or "trained once: press Repeat (Attribution), or run --seeds 3",
+                done=bool(stable))  # fmt: skip
 
 
 def _methods(run: Material) -> tuple[Entry, ...]:
@@ -174,7 +175,8 @@ def _methods(run: Material) -> tuple[Entry, ...]:
             agreeing.append(f"{factor}: {np.nanmedian(rho[np.triu_indices(len(names), 1)]):.2f}")
     outcome = f"median rank correlation between methods: {'; '.join(agreeing)}" if agreeing else ""
     methods = ", ".join(title_of_method(method) for method in run.methods)
-    alone = f"{methods} alone: napari-xcebra compare" if methods else "no scores were computed"
+    more = "press Methods (Attribution), or compare"
+    alone = f"{methods} alone: {more}" if methods else "no scores were computed"
     return _row("other methods", "Do other ways of scoring cells agree?", outcome or alone,
                 done=bool(agreeing))  # fmt: skip
 
@@ -185,4 +187,5 @@ def _single_cells(run: Material) -> tuple[Entry, ...]:
     outcome = ", ".join(name.replace("_", " ") for name in names)
     return _row("single-cell statistics", "Do the measures that labs use agree?",
                 f"{outcome}: in the tables of cells" if outcome else
-                "not computed: napari-xcebra compare", done=bool(outcome))  # fmt: skip
+                "not computed: press Statistics (Attribution), or compare",
+                done=bool(outcome))  # fmt: skip

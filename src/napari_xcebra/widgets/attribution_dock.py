@@ -19,7 +19,7 @@ from napari_xcebra.widgets.empty_state import EmptyState
 from napari_xcebra.widgets.export_menu import ExportButton
 from napari_xcebra.widgets.lifetime import Presence, end_with_dock, follow
 from napari_xcebra.widgets.methods_window import MethodsButton
-from napari_xcebra.widgets.notice import Notice
+from napari_xcebra.widgets.notice import VERDICT_HELP, Notice, Tone
 from napari_xcebra.widgets.over_time_row import OverTimeRow
 from napari_xcebra.widgets.painting import colors_of
 from napari_xcebra.widgets.plot_style import style_of
@@ -97,23 +97,34 @@ class AttributionDock(QWidget):
         scores.addWidget(self.table, 1)
         for part in (self.over_time, self.side_by_side):
             scores.addWidget(part)
-        more = QHBoxLayout()
-        for button in (self.statistics_button, self.methods_button, self.export):
-            more.addWidget(button)
-        scores.addLayout(more)
         inside = QWidget()
         column = QVBoxLayout(inside)
         column.setContentsMargins(6, 6, 6, 6)
         for part in (self.empty, self.choice, self.verdict, self.compute):
             column.addWidget(part)
         column.addWidget(self._scores, 1)
-        column.addWidget(self.notice)
         column.addStretch(0)
         self._area = VerticalScroll(inside, WIDTH)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._area)
+        layout.setSpacing(0)
+        layout.addWidget(self._area, 1)
+        layout.addWidget(self._foot())
         spare_from_wheel(self)
+
+    def _foot(self) -> QWidget:
+        """Stays in sight however far the rest is scrolled: what can be done with the scores."""
+        self._more = QWidget()
+        more = QHBoxLayout(self._more)
+        more.setContentsMargins(0, 0, 0, 0)
+        for button in (self.statistics_button, self.methods_button, self.export):
+            more.addWidget(button)
+        foot = QWidget()
+        column = QVBoxLayout(foot)
+        column.setContentsMargins(6, 4, 6, 4)
+        column.addWidget(self.notice)
+        column.addWidget(self._more)
+        return foot
 
     def _connect_parts(self) -> None:
         self.empty.asked.connect(lambda name: open_dock(self.session.viewer, name))
@@ -175,6 +186,7 @@ class AttributionDock(QWidget):
             self._change(run=name, factor=factor if same else best_factor(run), latent=None)
 
     def _choose_factor(self, choice: FactorChoice) -> None:
+        self.notice.clear()
         self._change(factor=choice[0], latent=choice[1])
 
     def _compute(self) -> None:
@@ -202,6 +214,9 @@ class AttributionDock(QWidget):
         if beside is not None:
             # once the plot has its place
             QTimer.singleShot(0, self._reveal_comparison)
+
+    def _reveal_computation(self) -> None:
+        self._area.ensureWidgetVisible(self.compute)
 
     def _reveal_comparison(self) -> None:
         self._area.ensureWidgetVisible(self.side_by_side)
@@ -236,6 +251,7 @@ class AttributionDock(QWidget):
         self._show_verdict()
         self._show_computation()
         self._scores.setVisible(painted is not None)
+        self._more.setVisible(painted is not None)
         if painted is None:
             self._map = None
             return
@@ -285,7 +301,8 @@ class AttributionDock(QWidget):
         elif goodness is None:
             self.verdict.clear()
         elif goodness.verdict != self.verdict.text:
-            self.verdict.say(goodness.verdict, "good" if goodness.above_chance else "warning")
+            tone: Tone = "good" if goodness.above_chance else "warning"
+            self.verdict.say(goodness.verdict, tone, help=VERDICT_HELP)
 
     def _show_computation(self) -> None:
         run, shown = self.session.shown_run, self.session.shown
@@ -293,7 +310,11 @@ class AttributionDock(QWidget):
         missing = run is not None and live is None and chosen_map(self.session) is None
         # a test, or another seed, is shown where it was asked for
         elsewhere = self.testing.running or self.repeating.running
+        begins = self.computation.busy and not elsewhere and self.compute.isHidden()
         self.compute.setVisible(missing or (self.computation.busy and not elsewhere))
+        if begins:
+            # asked for at the foot of the dock; once it has its place
+            QTimer.singleShot(0, self._reveal_computation)
         self.significance.show_shown()
         self.stability.show_shown()
         if run is not None:

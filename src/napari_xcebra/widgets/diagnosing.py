@@ -32,4 +32,4 @@ def copy_of_window(viewer: napari.Viewer) -> None:
 
     run = session_of(viewer).shown_run
     copy_diagnostics(settings=run.fit.settings if run is not None else None)
-    show_info(f"Copied. More is in the log, which can be attached: {log_folder()}")
+    show_info(f"Copied: paste it into your report.\nThe log can be attached: {log_folder()}")

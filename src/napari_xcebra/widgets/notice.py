@@ -21,6 +21,15 @@ EDGES: dict[Tone, str] = {
 }
 
 
+VERDICT_HELP = (
+    "Above chance: how much better pairs of moments with similar values are recognised than with "
+    "labels shifted in time, on stretches that were not trained on (nats: natural logarithm; 0 is "
+    "chance). p: how often shifted labels do as well. R²: how well the variable is decoded from "
+    "the cells; 1 is perfect. λ: how strongly the model was kept simple."
+)
+"""What the numbers in a verdict mean."""
+
+
 class Notice(QFrame):
     """Hidden until something is said."""
 
@@ -54,9 +63,10 @@ class Notice(QFrame):
         layout.addWidget(self._copy, 0, Qt.AlignmentFlag.AlignLeft)
         self.clear()
 
-    def say(self, sentence: str, tone: Tone = "plain", details: str = "") -> None:
-        """Show a sentence; `details` open on a click."""
+    def say(self, sentence: str, tone: Tone = "plain", details: str = "", help: str = "") -> None:
+        """Show a sentence; `details` open on a click, `help` is its tooltip."""
         self._text.setText(in_dock(sentence))
+        self._text.setToolTip(help)
         self._details.setPlainText(details)
         self._more.setChecked(False)
         self._copy.setText("Copy diagnostics")

@@ -24,12 +24,16 @@ AT_LEAST = {
     "gap": "automatic",
 }
 """What the lowest value of a setting stands for."""
+TABLES = (".csv", ".tsv", ".txt", ".parquet")
+"""Files that hold traces as often as behaviour."""
 
 
 class OpenForm(QWidget):
     """Fields of an `Opening`."""
 
     changed = Signal()
+    table_taken = Signal(str)
+    """Name of a table that was dropped and taken as the recording, for want of another."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,11 +106,20 @@ class OpenForm(QWidget):
             return in_dock(str(error))
         return ""
 
+    def goes_beyond(self, opening: Opening) -> bool:
+        """Whether this is chosen, and more behaviour with it."""
+        more = set(self.behavior.paths) > set(opening.behavior)
+        return self.path.path == opening.path and more
+
     def take(self, paths: Sequence[str]) -> None:
         """Put dropped paths where they belong: a recording above, behaviour below it."""
         for path in map(Path, paths):
-            if path.is_dir() or recognised(path) or self.path.path is None:
+            if path.is_dir() or recognised(path):
                 self.path.path = path
+            elif self.path.path is None:
+                self.path.path = path
+                if path.suffix.lower() in TABLES:
+                    self.table_taken.emit(path.name)
             else:
                 self.behavior.add([path])
 

@@ -51,7 +51,9 @@ class Panel(QWidget):
 
     def offer_controls(self, offer: bool) -> None:
         """Show the row of controls, or leave its place empty while there is nothing to choose."""
-        for child in self._row.findChildren(QWidget):
+        # of its own children alone: those of a combobox are windows, its list of entries among them
+        directly = Qt.FindChildOption.FindDirectChildrenOnly
+        for child in self._row.findChildren(QWidget, options=directly):
             child.setVisible(offer)
 
     def say(self, sentence: str) -> None:

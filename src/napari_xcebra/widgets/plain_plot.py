@@ -21,6 +21,8 @@ def plain_plot(
     plot.setMenuEnabled(False)
     plot.hideButtons()
     plot.setMouseEnabled(x=False, y=False)
+    for side in ("left", "bottom", "top", "right"):
+        plot.getAxis(side).enableAutoSIPrefix(False)  # "(x0.001)" is no unit of a score
     return plot
 
 

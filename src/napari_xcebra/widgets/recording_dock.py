@@ -11,7 +11,6 @@ from qtpy.QtCore import QSize, Qt, QTimer
 from qtpy.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QLabel,
     QMenu,
     QMessageBox,
     QProgressBar,
@@ -31,13 +30,13 @@ from napari_xcebra.widgets.found_panel import FoundPanel
 from napari_xcebra.widgets.layers import lacks_layers
 from napari_xcebra.widgets.lifetime import end_with_dock, follow
 from napari_xcebra.widgets.loading import Loaded, is_from, put_into, read, simulate
+from napari_xcebra.widgets.next_step import NextStep
 from napari_xcebra.widgets.notice import Notice
 from napari_xcebra.widgets.open_form import OpenForm
 from napari_xcebra.widgets.path_fields import dropped_paths
 from napari_xcebra.widgets.recent import recent_paths, remember
 from napari_xcebra.widgets.session import Opened, session_of
 from napari_xcebra.widgets.wheel import spare_from_wheel
-from napari_xcebra.widgets.workspace import is_there, open_dock
 
 if TYPE_CHECKING:
     import napari
@@ -69,8 +68,7 @@ class RecordingDock(QWidget):
         self.busy.setToolTip("The files are being read; the window can be used meanwhile.")
         self.notice = Notice()
         self.found = FoundPanel()
-        self.next_text = QLabel()
-        self.next_button = QPushButton("Train ▸")
+        self.next = NextStep(self.session, "Train")
         self._lay_out()
         self._connect()
         self._show_recording()
@@ -130,7 +128,7 @@ class RecordingDock(QWidget):
     def _loaded(self, loaded: Loaded) -> None:
         self.notice.clear()
         put_into(self.session, loaded)
-        self.fold.unfolded = False
+        self._fold_form()
 
     def _failed(self, sentence: str, details: str) -> None:
         self.notice.say(sentence, "problem", details)
@@ -140,6 +138,12 @@ class RecordingDock(QWidget):
 
     def _scroll_to_notice(self) -> None:
         self.area.ensureWidgetVisible(self.notice)
+
+    def _say_taken(self, name: str) -> None:
+        self.notice.say(
+            f"{name} is taken as the traces of the cells. If it is behaviour, choose the recording "
+            "first, and add this file under Behaviour."
+        )
 
     # ------------------------------------------------------------ changing
 
@@ -194,13 +198,19 @@ class RecordingDock(QWidget):
         self._list_opened()
         if opened is not self._shown:
             self._shown = opened
-            self.fold.unfolded = opened is None
-            if opened and opened.opening:
+            self._fold_form()
+            # behaviour that was added while it was being read stays chosen
+            if opened and opened.opening and not self.form.goes_beyond(opened.opening):
                 self.form.opening = opened.opening
         self.found.show_recording(opened.recording if opened else None)
         self._mark_layers()
         self._say_next()
         self._mark_ready()
+
+    def _fold_form(self) -> None:
+        """Away once it is done with, which it is not as long as behaviour is missing."""
+        recording = self.session.recording
+        self.fold.unfolded = recording is None or not recording.behavior
 
     def _list_opened(self) -> None:
         self.opened_box.blockSignals(True)
@@ -246,9 +256,7 @@ class RecordingDock(QWidget):
             text = "Next: add a behaviour file above and press Open again."
         else:
             text = "Next: choose variables in Train."
-        self.next_text.setText(text)
-        self.next_button.setVisible(recording is not None and is_there("Train"))
-        self.next_button.setEnabled(recording is not None)
+        self.next.say(text, there=recording is not None)
 
     # ------------------------------------------------------------ putting together
 
@@ -257,9 +265,9 @@ class RecordingDock(QWidget):
         self.cancel_button.clicked.connect(self.cancel)
         self.close_button.clicked.connect(self.close_recording)
         self.layers_button.clicked.connect(self._add_layers)
-        self.next_button.clicked.connect(self._open_train)
         self.opened_box.activated.connect(self._turn_to)
         self.form.changed.connect(self._mark_ready)
+        self.form.table_taken.connect(self._say_taken)
         self.found.kind_chosen.connect(self.choose_kind)
         spare_from_wheel(self.opened_box)
         layers = self.session.viewer.layers.events
@@ -267,9 +275,6 @@ class RecordingDock(QWidget):
         follow(self, layers.inserted, self._mark_layers)
         follow(self, layers.removed, self._mark_layers)
         self.setAcceptDrops(True)
-
-    def _open_train(self) -> None:
-        open_dock(self.session.viewer, "Train")
 
     def _lay_out(self) -> None:
         self.top = QWidget()
@@ -301,16 +306,10 @@ class RecordingDock(QWidget):
         self.area.setWidgetResizable(True)
         self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.area.setWidget(inside)
-        last = QHBoxLayout()
-        last.setContentsMargins(9, 4, 9, 4)
-        self.next_text.setWordWrap(True)
-        self.next_button.setToolTip("Go on to the Train dock.")
-        last.addWidget(self.next_text, 1)
-        last.addWidget(self.next_button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.area)
-        layout.addLayout(last)
+        layout.addWidget(self.next)
         self.setMinimumWidth(340)
 
     def sizeHint(self) -> QSize:

@@ -33,7 +33,8 @@ from napari_xcebra.widgets.forms import SettingsForm
 from napari_xcebra.widgets.kept import keep, kept_text
 from napari_xcebra.widgets.learning_plot import LearningPlot
 from napari_xcebra.widgets.lifetime import end_with_dock, follow
-from napari_xcebra.widgets.notice import Notice, Tone
+from napari_xcebra.widgets.next_step import NextStep
+from napari_xcebra.widgets.notice import VERDICT_HELP, Notice, Tone
 from napari_xcebra.widgets.plot_style import style_of
 from napari_xcebra.widgets.preferences import preferred_settings
 from napari_xcebra.widgets.run_list import RunList, best_factor
@@ -50,6 +51,12 @@ if TYPE_CHECKING:
 
 
 CHOICE = "What to train"
+PHASES = {
+    "settling": "learning",
+    "raising λ": "learning, λ is raised",
+    "holding": "learning, λ is kept",
+}
+"""How the phases of training are called in the window."""
 LIVE = "train/live"
 """Under which it is kept whether maps are painted while a run learns."""
 
@@ -81,6 +88,8 @@ class TrainDock(QWidget):
         self.sweep_button = SweepButton(
             self.session, lambda: (self.factors.factors, self.form.value)
         )
+        self.why_not = QLabel()
+        self.why_not.setWordWrap(True)
         self.live = QCheckBox("Paint the map while it learns")
         self.live.setToolTip(
             "Show a provisional map every few seconds, over some of the frames; training takes a "
@@ -93,6 +102,7 @@ class TrainDock(QWidget):
         self.plot = LearningPlot()
         self.notice = Notice()
         self.runs = RunList(self.session)
+        self.next = NextStep(self.session, "Attribution")
         self._lay_out()
         self.live.toggled.connect(lambda live: keep(LIVE, "yes" if live else "no"))
         self.train_button.clicked.connect(lambda _=False: self.train())
@@ -139,6 +149,7 @@ class TrainDock(QWidget):
         buttons.addWidget(self.cancel_button)
         buttons.addWidget(self.sweep_button)
         column.addLayout(buttons)
+        column.addWidget(self.why_not)
         column.addWidget(self.progress)
         column.addWidget(self.device)
         column.addWidget(self.runs)
@@ -151,7 +162,9 @@ class TrainDock(QWidget):
         area.setWidget(inside)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
         layout.addWidget(area)
+        layout.addWidget(self.next)
         self.setMinimumWidth(340)
 
     # ------------------------------------------------------------ training
@@ -275,6 +288,7 @@ class TrainDock(QWidget):
         elif before:
             self.notice.clear()
         self._show_run()
+        self._mark_ready()
 
     def _show_run(self) -> None:
         """Curves and verdict of the run that is painted."""
@@ -303,15 +317,30 @@ class TrainDock(QWidget):
         lines = run.fit.summary().splitlines()
         if run.fit.notes:
             lines, tone = [*run.fit.notes, *lines], "warning"
-        self.notice.say("\n".join(lines), tone)  # type: ignore[arg-type]
+        self.notice.say("\n".join(f"• {line}" for line in lines), tone, help=VERDICT_HELP)  # type: ignore[arg-type]
 
     def _mark_ready(self) -> None:
         reason = self._why_not()
         self.train_button.setEnabled(not reason)
         self.train_button.setToolTip(reason or "Train an encoder on the ticked factors.")
+        # that a run is trained, or no recording open, is seen already
+        said = bool(reason) and not self.busy and self.session.current is not None
+        self.why_not.setText(reason)
+        self.why_not.setVisible(said)
         others = len(self.together.chosen)
         self.train_button.setText(f"Train {others + 1} together" if others else "Train")
         self.cancel_button.setEnabled(self.busy)
+        self._say_next(ready=not reason)
+
+    def _say_next(self, *, ready: bool) -> None:
+        painted = bool(self.session.runs) or self.session.live is not None
+        if painted:
+            sentence = "Next: see which cells, in Attribution."
+        elif self.busy:
+            sentence = "The cells are painted as soon as something is learned."
+        else:
+            sentence = "Next: tick what you ask about, and press Train." if ready else ""
+        self.next.say(sentence, there=painted)
 
     def _why_not(self) -> str:
         """Why training cannot begin; empty if it can."""
@@ -335,4 +364,5 @@ def _progress_words(at: Advanced | None) -> str:
     if at is None:
         return ""
     left = "" if np.isnan(at.seconds_left) else f" · {duration(at.seconds_left)} left"
-    return f"{at.phase or 'scoring the cells'} · {at.unit} {at.done} of {at.total}{left}"
+    doing = PHASES.get(at.phase, at.phase) or "scoring the cells"
+    return f"{doing} · {at.unit} {at.done} of {at.total}{left}"
