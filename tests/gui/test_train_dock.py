@@ -10,7 +10,7 @@ import pytest
 from qtpy.QtCore import Qt
 from scored import scored_recording, scored_run
 
-from napari_xcebra.recording import Recording
+from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.score_map import shown_map
 from napari_xcebra.widgets.score_painter import painter_of
@@ -199,6 +199,18 @@ def test_the_button_says_why_it_cannot_be_pressed(dock):
     assert dock.train_button.isEnabled()
     assert dock.why_not.isHidden()
     assert "press Train" in dock.next.sentence.text()
+
+
+def test_variables_that_cannot_be_asked_about_are_named(dock, recording):
+    assert dock.factors.left_out.isHidden()
+    lamp = Variable("lamp", np.ones(recording.n_frames), "discrete")
+    dock.session.change_recording(recording.with_behavior(lamp))
+    assert dock.factors.left_out.text() == "Left out: lamp (never changes)."
+
+
+def test_without_behaviour_it_says_where_to_add_it(dock, recording):
+    dock.session.change_recording(replace(recording, behavior={}))
+    assert "No behaviour yet" in dock.why_not.text()
 
 
 def test_without_a_recording_it_says_what_to_do(make_napari_viewer):

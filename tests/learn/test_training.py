@@ -106,6 +106,7 @@ class TestStopping:
         stopped = stopped_at(10, simulation, quick(), every=5)
         assert stopped.steps == 10
         assert stopped.notes[0] == "Stopped after 10 of 30 steps."
+        assert stopped.notes[1].startswith("10 steps are few: what is at chance may not be learned")
         assert stopped.history["step"].tolist() == [5, 10]
         assert set(stopped.goodness) == {"z2", "time"}
 

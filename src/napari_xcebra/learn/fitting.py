@@ -24,6 +24,9 @@ from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.training import Progress, Training
 from napari_xcebra.recording import Recording
 
+FEW_STEPS = 200
+"""With fewer, a variable that is in the cells can still be at chance."""
+
 
 def fit(
     recording: Recording,
@@ -172,6 +175,11 @@ def _notes(training: Training) -> tuple[str, ...]:
     notes: list[str] = []
     if training.step < training.steps:
         notes.append(f"Stopped after {training.step} of {training.steps} steps.")
+    if training.step < FEW_STEPS and not _stop_reason(training):
+        notes.append(
+            f"{training.step} steps are few: what is at chance may not be learned yet. Raise "
+            f"`steps` ({FitSettings().steps} by default) before you believe it."
+        )
     if training.settings.lambda_ == "auto" and training.search is None:
         notes.append(
             f"The recording is too short to set frames aside, by which λ is found: {UNSEARCHED:g} "

@@ -7,6 +7,7 @@ from qtpy.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
     QHeaderView,
+    QLabel,
     QMenu,
     QPushButton,
     QSpinBox,
@@ -54,12 +55,15 @@ class FactorTable(QWidget):
         self._table.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
         self._table.setToolTip("Tick what the cells should be asked about.")
         self._table.itemChanged.connect(lambda _: self.changed.emit())
+        self.left_out = QLabel()
+        self.left_out.setWordWrap(True)
         self._add = QPushButton("Add factor")
         self._add.setToolTip("A row of your own, for variables that belong together.")
         self._add.clicked.connect(self._add_empty)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._table)
+        layout.addWidget(self.left_out)
         self.buttons = QHBoxLayout()
         self.buttons.addStretch(1)
         self.buttons.addWidget(self._add)
@@ -80,8 +84,16 @@ class FactorTable(QWidget):
                 for name, factor in suggested_factors(recording).items():
                     self._add_row(name, list(factor.variables))
         self._add.setEnabled(bool(recording and recording.behavior))
+        self._say_left_out()
         self._fit_height()
         self.changed.emit()
+
+    def _say_left_out(self) -> None:
+        behavior = self._recording.behavior if self._recording is not None else {}
+        reasons = {name: why_not(variable) for name, variable in behavior.items()}
+        names = [f"{name} ({reason})" for name, reason in reasons.items() if reason]
+        self.left_out.setText(f"Left out: {', '.join(names)}.")
+        self.left_out.setVisible(bool(names))
 
     @property
     def factors(self) -> dict[str, Factor]:

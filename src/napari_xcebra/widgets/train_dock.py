@@ -354,9 +354,11 @@ class TrainDock(QWidget):
             factors = self.factors.factors
         except InputError as error:
             return str(error)
-        if not factors and self.form.value.mode != "time":
-            return "Tick at least one factor."
-        return ""
+        if factors or self.form.value.mode == "time":
+            return ""
+        if not self.session.current.recording.behavior:
+            return "No behaviour yet: add a behaviour file in the Recording dock."
+        return "Tick at least one factor."
 
 
 def _progress_words(at: Advanced | None) -> str:
