@@ -71,10 +71,6 @@ class TestThreads:
         fit(simulation.recording, simulation.factors, quick(threads=1), stop=lambda: True)
         assert torch.get_num_threads() == 2
 
-    def test_zero_leaves_the_number_of_threads_as_it_is(self, simulation):
-        training = Training(simulation.recording, simulation.factors, quick(steps=2, threads=0))
-        assert [torch.get_num_threads() for _ in training.run(1)] == [2, 2]
-
 
 class StopAt:
     """Asks to stop once so many steps are done."""

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.checkpoint import Checkpoint
     from napari_xcebra.learn.fitting import fit
     from napari_xcebra.learn.parts import Factor
+    from napari_xcebra.learn.progress import Progress
     from napari_xcebra.learn.result import Fit
     from napari_xcebra.learn.settings import FitSettings
-    from napari_xcebra.learn.training import Progress, Training
+    from napari_xcebra.learn.training import Training
     from napari_xcebra.learn.verdict import Goodness
 
 __all__ = [
@@ -37,7 +38,7 @@ _HOMES = {
     "Fit": "result",
     "FitSettings": "settings",
     "Goodness": "verdict",
-    "Progress": "training",
+    "Progress": "progress",
     "Training": "training",
     "fit": "fitting",
 }

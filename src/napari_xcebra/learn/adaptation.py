@@ -15,9 +15,10 @@ from napari_xcebra.learn.fitting import finish, train
 from napari_xcebra.learn.goodness import check_measurable
 from napari_xcebra.learn.lambda_search import UNSEARCHED
 from napari_xcebra.learn.parts import TIME, Factor, Plan, factor_labels, time_offset
+from napari_xcebra.learn.progress import Progress
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training import Progress, Training
+from napari_xcebra.learn.training import Training
 from napari_xcebra.recording import InputError, Recording
 
 How = Literal["auto", "statistics", "input-layer"]

@@ -19,9 +19,10 @@ from napari_xcebra.learn.goodness import check_measurable, measure_goodness
 from napari_xcebra.learn.lambda_search import UNSEARCHED
 from napari_xcebra.learn.length import note_on_length
 from napari_xcebra.learn.parts import Factors, Part
+from napari_xcebra.learn.progress import Progress
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training import Progress, Training
+from napari_xcebra.learn.training import Training
 from napari_xcebra.recording import Recording
 
 FEW_STEPS = 200

@@ -246,5 +246,5 @@ def _nats(training: Training, name: str, frames: np.ndarray, embedding: torch.Te
     """What the squared error of a regression is worth in nats."""
     part = next(part for part in training.parts if part.name == name)
     known = torch.as_tensor(training.labels[name].known[frames], device=training.device)
-    error = embedding[:, part.latents] - training.targets[name][frames]
+    error = embedding[:, part.latents] - training.regression.targets[name][frames]
     return float(-0.5 * torch.log(error[known].square().mean()))

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from napari_xcebra.errors import Stopped
 from napari_xcebra.learn.fitting import fit
 from napari_xcebra.learn.parts import Factors
+from napari_xcebra.learn.progress import Progress
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training import Progress
 from napari_xcebra.recording import Recording
 
 OnSteps = Callable[[int, int], object] | None

@@ -127,7 +127,13 @@ class FitSettings:
     blocks: int = knob(8, "contiguous blocks that the held-out frames form", low=2, high=100)
     accepted_only: bool = knob(True, "use accepted cells only", advanced=False)
     device: str = knob("auto", "auto, cpu, cuda, cuda:1, mps …")
-    threads: int = knob(1, "processor threads (0: leave as it is)", low=0, high=256)
+    threads: int = knob(
+        1,
+        "processor threads (0: the first steps find how many are fastest; the last digits of a "
+        "result then depend on it)",
+        low=0,
+        high=256,
+    )
 
     def __post_init__(self) -> None:
         check_knobs(self)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator
+from contextlib import nullcontext
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from napari_xcebra.errors import TrainingDiverged
 from napari_xcebra.learn.adam import Adam
@@ -17,60 +16,27 @@ from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
 from napari_xcebra.learn.encoder import Encoder, make_encoder
 from napari_xcebra.learn.inputs import inputs_for
 from napari_xcebra.learn.lambda_search import UNSEARCHED, LambdaSearch
-from napari_xcebra.learn.objective import (
-    cross_similarity,
-    euclidean_info_nce,
-    info_nce,
-    pair_similarity,
-    penalty_directions,
-)
+from napari_xcebra.learn.objective import penalty_directions
 from napari_xcebra.learn.parts import (
     TIME,
     Factors,
     Part,
     Plan,
     as_factors,
-    part_named,
     plan_for,
 )
+from napari_xcebra.learn.progress import Phase, Progress
+from napari_xcebra.learn.psi import Psi
+from napari_xcebra.learn.regression import Regression
 from napari_xcebra.learn.sampling import Batch, Sampler
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.settled import Settled
 from napari_xcebra.learn.split import Frames, split_by_memory
+from napari_xcebra.learn.threads import ThreadTrial
 from napari_xcebra.recording import InputError, Recording
-
-Phase = Literal["settling", "raising λ", "holding"]
 
 DRAWN_AHEAD = 32
 """Steps whose pairs are drawn at once: one call of the k-d tree serves them all."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a training run stands.
-
-    Parameters
-    ----------
-    step, steps : int
-        Done, and in all.
-    phase : {"settling", "raising λ", "holding"}
-    loss : dict of str to float
-        Mean over the steps since the last report: InfoNCE of each part in nats, or the mean
-        squared error in supervised mode.
-    penalty : float
-        ‖J_f‖²_F; NaN while λ is 0.
-    lambda_ : float
-    seconds : float
-        Since the run began or was resumed.
-    """
-
-    step: int
-    steps: int
-    phase: Phase
-    loss: dict[str, float]
-    penalty: float
-    lambda_: float
-    seconds: float
 
 
 class Training:
@@ -129,23 +95,9 @@ class Training:
     def _build(self) -> None:
         settings = self.settings
         self.encoder = self._make_encoder().to(self.device)
-        temperatures = torch.tensor([part.temperature for part in self.parts])
-        self.log_temperature = nn.Parameter(temperatures.log().to(self.device))
-        self.log_temperature.requires_grad_(any(part.learned for part in self.parts))
-        weights = torch.tensor([part.time_weight for part in self.parts])
-        self.log_time_weight = nn.Parameter(weights.log().to(self.device))
-        parameters = [*self.encoder.parameters(), self.log_temperature, self.log_time_weight]
-        self.optimizer = Adam(parameters)
-        root = {"euclidean": 2.0, "power": settings.power, "dot": float("inf")}
-        self._roots = torch.tensor([root[p.similarity] for p in self.parts], device=self.device)
-        sizes = torch.tensor([part.stop - part.start for part in self.parts])
-        self._part_of_latent = torch.arange(len(sizes)).repeat_interleave(sizes).to(self.device)
-        self.targets: dict[str, Tensor] = {}
-        if settings.mode == "supervised":
-            self.targets = {
-                name: torch.as_tensor(_standardised(label.targets(), label.known)).to(self.device)
-                for name, label in self.labels.items()
-            }
+        self.psi = Psi(self.parts, settings, self.device)
+        self.optimizer = Adam([*self.encoder.parameters(), *self.psi.parameters()])
+        self.regression = Regression(self.labels, self.parts, self.device)
         self.step = 0
         self.search = self._lambda_search()
         self.settled = self._settling()
@@ -187,6 +139,16 @@ class Training:
         return self._whole if self.search is None or self.search.over else self.search.sampler
 
     @property
+    def log_temperature(self) -> Tensor:
+        """Log τ of each part: (parts,)."""
+        return self.psi.log_temperature
+
+    @property
+    def log_time_weight(self) -> Tensor:
+        """Logarithm of the weight of each part inside the time objective: (parts,)."""
+        return self.psi.log_time_weight
+
+    @property
     def loss_names(self) -> tuple[str, ...]:
         """Parts that have a loss of their own."""
         return tuple(part.name for part in self.parts)
@@ -201,8 +163,10 @@ class Training:
         began = time.perf_counter()
         losses: list[Tensor] = []
         with limited_threads(self.settings.threads):
+            threads = self._thread_trial()
             while self.step < self.steps:
-                losses.append(self._train_step())
+                with threads.step() if threads else nullcontext():
+                    losses.append(self._train_step())
                 self.step += 1
                 if self.search is not None:
                     self.search.look(self)
@@ -211,6 +175,12 @@ class Training:
                 if len(losses) == every or self.step == self.steps:
                     yield self._report(losses, time.perf_counter() - began)
                     losses = []
+
+    def _thread_trial(self) -> ThreadTrial | None:
+        """What finds the number of threads; None if it is given, or on a GPU."""
+        if self.settings.threads or self.device.type != "cpu":
+            return None
+        return ThreadTrial(torch.get_num_threads())
 
     def _report(self, losses: list[Tensor], seconds: float) -> Progress:
         values = torch.stack(losses).mean(0).tolist()
@@ -319,94 +289,30 @@ class Training:
         )
         loss = losses.sum()
         if self.settings.warm_up and directions is None:
-            error = self._label_error(embedding[:size], batch.reference)
+            error = self.regression.warm_up(embedding[:size], batch.reference)
             loss = loss + self.settings.warm_up * error
         return losses, loss, squared
 
-    def _label_error(self, embedding: Tensor, frames: np.ndarray) -> Tensor:
-        """Squared distance of the embedding from the labels, for while InfoNCE settles.
-
-        InfoNCE has optima in which a label is folded over, and the penalty, once it comes, may
-        hold a latent at nothing; an encoder that has seen the labels starts out of their reach.
-        """
-        error = torch.zeros((), device=self.device)
-        for name, labels in self.labels.items():
-            latents = part_named(name, self.parts).latents
-            if labels.n_codes > 1 or labels.dimensions != latents.stop - latents.start:
-                continue
-            points = torch.as_tensor(labels.points(frames), dtype=torch.float32)
-            error = error + (embedding[:, latents] - points.to(self.device)).square().mean()
-        return error
-
     def _info_nce(self, part: Part, reference: Tensor, positive: Tensor) -> Tensor:
-        """Mean InfoNCE of a part, for scaled embeddings."""
-        include = self.settings.include_positive
-        if part.name == TIME and self._is_euclidean:
-            root = self._time_root()
-            return euclidean_info_nce(reference * root, positive * root, include)
-        if part.name != TIME and part.similarity == "euclidean":
-            own = part.latents
-            return euclidean_info_nce(reference[:, own], positive[:, own], include)
-        negative = self.cross(part, reference, reference)
-        # a frame is not its own negative
-        negative = negative.fill_diagonal_(-1e9)
-        return info_nce(self.pair(part, reference, positive), negative, include).mean()
+        return self.psi.info_nce(part, reference, positive)
 
     def pair(self, part: Part, a: Tensor, b: Tensor) -> Tensor:
         """ψ(x, x⁺) of one part, for scaled embeddings of corresponding frames: (pairs,)."""
-        return self._psi(pair_similarity, part, a, b)
+        return self.psi.pair(part, a, b)
 
     def cross(self, part: Part, a: Tensor, b: Tensor) -> Tensor:
         """ψ of one part for every frame of `a` with every frame of `b`."""
-        return self._psi(cross_similarity, part, a, b)
-
-    def _psi(self, measure: Callable[..., Tensor], part: Part, a: Tensor, b: Tensor) -> Tensor:
-        if part.name != TIME:
-            return self._own(measure, part, a, b)
-        # App. A.2: the time objective covers the whole embedding
-        if self._is_euclidean:
-            root = self._time_root()
-            return measure(a * root, b * root, "euclidean")
-        weights = torch.exp(self.log_time_weight)
-        terms = [w * self._own(measure, p, a, b) for w, p in zip(weights, self.parts, strict=True)]
-        return torch.stack(terms).sum(0)
-
-    @property
-    def _is_euclidean(self) -> bool:
-        return all(part.similarity == "euclidean" for part in self.parts)
-
-    def _time_root(self) -> Tensor:
-        """Factor of each latent inside the time objective, if all are Euclidean: (latents,)."""
-        return self._of_latents(torch.exp(self.log_time_weight / 2))
-
-    def _own(self, measure: Callable[..., Tensor], part: Part, a: Tensor, b: Tensor) -> Tensor:
-        """φ/τ on the latents of a part; except on the sphere, τ is already in their scale."""
-        a, b = a[:, part.latents], b[:, part.latents]
-        similarity = measure(a, b, part.similarity, self.settings.power)
-        if part.similarity != "dot":
-            return similarity
-        return similarity * torch.exp(-self.log_temperature[self.parts.index(part)])
+        return self.psi.cross(part, a, b)
 
     def scale(self) -> Tensor:
-        """Factor of each latent inside the similarity: τ^(−1/2), or τ^(−1/p): (latents,)."""
-        return self._of_latents(torch.exp(-self.log_temperature / self._roots))
-
-    def _of_latents(self, values: Tensor) -> Tensor:
-        """Value of its part for each latent: (latents,)."""
-        return values.index_select(0, self._part_of_latent)
+        """Factor of each latent inside the similarity: (latents,)."""
+        return self.psi.scale()
 
     def _regression_losses(
         self, batch: Batch, directions: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         embedding, squared = self.encoder.embed(self.data[batch.reference], directions)
-        losses = torch.stack(
-            [
-                (embedding[:, part.latents] - self.targets[part.name][batch.reference])
-                .square()
-                .mean()
-                for part in self.parts
-            ]
-        )
+        losses = self.regression.losses(embedding, batch.reference)
         return losses, losses.sum(), squared
 
     def _penalty_directions(self, scale: Tensor) -> Tensor:
@@ -418,8 +324,3 @@ class Training:
             return penalty_directions(rows, scale)
         generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + self.step)
         return penalty_directions(rows, scale, self.settings.projections, generator)
-
-
-def _standardised(targets: np.ndarray, known: np.ndarray) -> np.ndarray:
-    mean, scale = targets[known].mean(0), targets[known].std(0)
-    return ((targets - mean) / np.where(scale > 0, scale, 1)).astype(np.float32)

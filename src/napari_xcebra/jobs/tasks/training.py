@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution.stream import FrameChoice
     from napari_xcebra.learn.consistency import Dimensions
     from napari_xcebra.learn.parts import Factors
+    from napari_xcebra.learn.progress import Progress
     from napari_xcebra.learn.result import Fit
-    from napari_xcebra.learn.training import Progress, Training
+    from napari_xcebra.learn.training import Training
 
 
 class StepCount:

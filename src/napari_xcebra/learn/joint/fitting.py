@@ -13,8 +13,8 @@ from napari_xcebra.learn.joint.pooling import Recordings
 from napari_xcebra.learn.joint.result import JointFit
 from napari_xcebra.learn.joint.training import JointTraining
 from napari_xcebra.learn.parts import Factors
+from napari_xcebra.learn.progress import Progress
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training import Progress
 from napari_xcebra.recording import InputError
 
 

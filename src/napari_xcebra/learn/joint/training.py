@@ -109,8 +109,7 @@ class JointTraining(Training):
         number = list(self.sessions).index(name)
         session.settings, session.search = self.settings, self.search
         session.encoder = self.encoder[number]
-        session.log_temperature = self.log_temperature
-        session.log_time_weight = self.log_time_weight
+        session.psi = self.psi
         session.history, session.step = self.history, self.step
         return session
 

@@ -1,0 +1,98 @@
+"""ψ, what InfoNCE compares: similarities with their temperatures, and their weights over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from napari_xcebra.learn.objective import (
+    cross_similarity,
+    euclidean_info_nce,
+    info_nce,
+    pair_similarity,
+)
+from napari_xcebra.learn.parts import TIME, Part
+from napari_xcebra.learn.settings import FitSettings
+
+
+class Psi(nn.Module):
+    """ψ of every part, with what is learned of it.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+    settings : FitSettings
+    device : torch.device
+    """
+
+    def __init__(self, parts: Sequence[Part], settings: FitSettings, device: torch.device) -> None:
+        super().__init__()
+        self.parts, self.settings = parts, settings
+        temperatures = torch.tensor([part.temperature for part in parts])
+        self.log_temperature = nn.Parameter(temperatures.log().to(device))
+        self.log_temperature.requires_grad_(any(part.learned for part in parts))
+        weights = torch.tensor([part.time_weight for part in parts])
+        self.log_time_weight = nn.Parameter(weights.log().to(device))
+        root = {"euclidean": 2.0, "power": settings.power, "dot": float("inf")}
+        self._roots = torch.tensor([root[p.similarity] for p in parts], device=device)
+        sizes = torch.tensor([part.stop - part.start for part in parts])
+        self._part_of_latent = torch.arange(len(sizes)).repeat_interleave(sizes).to(device)
+
+    def info_nce(self, part: Part, reference: Tensor, positive: Tensor) -> Tensor:
+        """Mean InfoNCE of a part, for scaled embeddings of references that are the negatives."""
+        include = self.settings.include_positive
+        if part.name == TIME and self._is_euclidean:
+            root = self._time_root()
+            return euclidean_info_nce(reference * root, positive * root, include)
+        if part.name != TIME and part.similarity == "euclidean":
+            own = part.latents
+            return euclidean_info_nce(reference[:, own], positive[:, own], include)
+        negative = self.cross(part, reference, reference)
+        # a frame is not its own negative
+        negative = negative.fill_diagonal_(-1e9)
+        return info_nce(self.pair(part, reference, positive), negative, include).mean()
+
+    def pair(self, part: Part, a: Tensor, b: Tensor) -> Tensor:
+        """ψ(x, x⁺) of one part, for scaled embeddings of corresponding frames: (pairs,)."""
+        return self._of(pair_similarity, part, a, b)
+
+    def cross(self, part: Part, a: Tensor, b: Tensor) -> Tensor:
+        """ψ of one part for every frame of `a` with every frame of `b`."""
+        return self._of(cross_similarity, part, a, b)
+
+    def scale(self) -> Tensor:
+        """Factor of each latent inside the similarity: τ^(−1/2), or τ^(−1/p): (latents,)."""
+        return self._of_latents(torch.exp(-self.log_temperature / self._roots))
+
+    def _of(self, measure: Callable[..., Tensor], part: Part, a: Tensor, b: Tensor) -> Tensor:
+        if part.name != TIME:
+            return self._own(measure, part, a, b)
+        # App. A.2: the time objective covers the whole embedding
+        if self._is_euclidean:
+            root = self._time_root()
+            return measure(a * root, b * root, "euclidean")
+        weights = torch.exp(self.log_time_weight)
+        terms = [w * self._own(measure, p, a, b) for w, p in zip(weights, self.parts, strict=True)]
+        return torch.stack(terms).sum(0)
+
+    @property
+    def _is_euclidean(self) -> bool:
+        return all(part.similarity == "euclidean" for part in self.parts)
+
+    def _time_root(self) -> Tensor:
+        """Factor of each latent inside the time objective, if all are Euclidean: (latents,)."""
+        return self._of_latents(torch.exp(self.log_time_weight / 2))
+
+    def _own(self, measure: Callable[..., Tensor], part: Part, a: Tensor, b: Tensor) -> Tensor:
+        """φ/τ on the latents of a part; except on the sphere, τ is already in their scale."""
+        a, b = a[:, part.latents], b[:, part.latents]
+        similarity = measure(a, b, part.similarity, self.settings.power)
+        if part.similarity != "dot":
+            return similarity
+        return similarity * torch.exp(-self.log_temperature[self.parts.index(part)])
+
+    def _of_latents(self, values: Tensor) -> Tensor:
+        """Value of its part for each latent: (latents,)."""
+        return values.index_select(0, self._part_of_latent)
