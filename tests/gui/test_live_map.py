@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scored import scored_recording, scored_run
+from scored import METHOD, scored_recording, scored_run
 
 from napari_xcebra.attribution import live as live_maps
 from napari_xcebra.jobs import Cancelled, Failed, Finished, Sketched
@@ -13,6 +13,7 @@ from napari_xcebra.sessions import load_session
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.attribution_dock import AttributionDock
 from napari_xcebra.widgets.layers import role_of
+from napari_xcebra.widgets.score_layers import TRAINING
 from napari_xcebra.widgets.score_map import painted_map, shown_map
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.train_dock import TrainDock
@@ -115,6 +116,36 @@ def test_nothing_is_left_of_a_run_that_came_to_nothing(session, asked, dock, qtb
     assert "No run yet" in dock.empty.sentence.text()
 
 
+def test_a_layer_waits_for_the_first_map_hidden_and_goes_if_none_comes(session, asked):
+    layers = painter_of(session).layers
+    layers.prepare(asked, "place", METHOD, TRAINING)
+    (layer,) = score_layers(session)
+    assert (layer.name, layer.visible) == ("place · run 1 (training)", False)
+    trainer_of(session)._trained(Failed("It failed."), asked)
+    assert score_layers(session) == []
+
+
+def test_a_layer_whose_map_never_came_is_that_of_the_next_map(session, asked):
+    layers = painter_of(session).layers
+    layers.prepare(asked, "place", METHOD, TRAINING)
+    before = score_layers(session)
+    session.add_run(scored_run("run 0", created="2026-11-16T08:00:00"))
+    session.shown = replace(session.shown, run="run 0", factor="speed", method=METHOD)
+    assert score_layers(session) == before
+    assert before[0].name == "speed · run 0 (at chance)"
+    assert before[0].visible
+    layers.prepare(asked, "place", METHOD, TRAINING)
+    assert before[0].name == "speed · run 0 (at chance)"
+    assert len(score_layers(session)) == 2
+
+
+def test_who_stops_early_keeps_the_run_and_no_map_of_half_the_way(session, asked, qtbot):
+    sketch(session, asked, qtbot)
+    trainer_of(session)._trained(Cancelled(scored_run().fit), asked)
+    assert [run.name for run in session.runs] == ["run 1"]
+    assert score_layers(session) == []
+
+
 def test_the_trained_map_takes_over_layer_factor_and_threshold(session, asked, dock, qtbot):
     sketch(session, asked, qtbot)
     session.shown = replace(session.shown, factor="speed", threshold=0.5)
@@ -138,8 +169,13 @@ def test_a_real_run_is_painted_as_it_learns(viewer, session, qtbot):
     viewer.window.add_dock_widget(dock, name="Train")
     settings = {"steps": 60, "batch_size": 128, "penalty_batch": 32}
     dock.form.value = replace(dock.form.value, **settings)
+    inserted = []
+    viewer.layers.events.inserted.connect(
+        lambda event: inserted.append((role_of(event.value), session.live))
+    )
     dock.train()
     qtbot.waitUntil(lambda: session.painted_live is not None, timeout=60_000)
+    assert inserted == [("scores", None)]  # it was there before the map: inserting takes long
     layer = painter_of(session).layer
     assert layer.visible
     qtbot.waitUntil(lambda: "Provisional" in dock.notice.text, timeout=60_000)

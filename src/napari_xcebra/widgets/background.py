@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.session import Session
 
 Result = TypeVar("Result")
+BREATH = 20
+"""Milliseconds for what waits, between two turns of the window; into 0 nothing would get."""
 
 
 def in_background(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 import numpy as np
 from napari.layers import Labels
 from psygnal import Signal
 
-from napari_xcebra.attribution.method_notes import is_consensus
 from napari_xcebra.widgets.layers import KEY, cell_features, role_of
-from napari_xcebra.widgets.painting import blank_layer, provenance, repaint
+from napari_xcebra.widgets.painting import provenance, repaint
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
+from napari_xcebra.widgets.score_layers import AT_CHANCE, TRAINING, ScoreLayers, entitle, title
 from napari_xcebra.widgets.score_map import ScoreMap, attribution_of, painted_map
 from napari_xcebra.widgets.second_view import SecondView
 
@@ -29,10 +28,9 @@ Beside = tuple[str, str]
 
 
 class ScorePainter(OfSession):
-    """Keeps one Labels layer a run and factor, made when first shown, then repainted in place.
+    """Paints one Labels layer a run and factor, made when first shown, then repainted in place.
 
-    What several seeds agree on has a layer of its own. Layers are found by what they carry, so
-    that the user may rename, move or delete them. Layers of others are never touched.
+    Layers of others are never touched.
 
     Parameters
     ----------
@@ -44,11 +42,7 @@ class ScorePainter(OfSession):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._limits: dict[tuple[str, ...], Limits] = {}
-        # what each layer's colours and table were made from
-        self._painted: WeakKeyDictionary[Labels, tuple[Any, Any]] = WeakKeyDictionary()
-        # when runs were made: those there are, and those there were
-        self._known: set[str] = set()
-        self._deleted: set[str] = set()
+        self.layers = ScoreLayers(session)
         self._beside: Beside | None = None
         self._second = SecondView(session)
         session.shown_changed.connect(self.update)
@@ -91,25 +85,12 @@ class ScorePainter(OfSession):
     def layer(self) -> Labels | None:
         """The layer of the map that is shown, if it has been made."""
         run, method = self._run, self.session.shown.method
-        return self._find(run, self.session.shown.factor, method) if run else None
+        return self.layers.find(run, self.session.shown.factor, method) if run else None
 
     @property
     def _run(self) -> Run | LiveRun | None:
         """The run that is painted, also while it is being trained."""
         return self.session.painted_live or self.session.shown_run
-
-    def prepare(self, run: Run | LiveRun, factor: str, method: str) -> None:
-        """Make the layer of a map that is to come: inserting it takes napari a while."""
-        opened = self.session.current
-        if opened is not None and self._find(run, factor, method) is None:
-            self._make(opened, run, factor, method)
-
-    def discard(self, run: LiveRun) -> None:
-        """Remove what was painted of a run that came to nothing."""
-        layers = self.session.viewer.layers
-        for layer in self.session.layers_of(run.opened):
-            if role_of(layer) == "scores" and _is_of(layer, run):
-                layers.remove(layer)
 
     @property
     def beside(self) -> Beside | None:
@@ -163,14 +144,12 @@ class ScorePainter(OfSession):
     def _painted_layer(self, run: Run | LiveRun, painted: ScoreMap, limits: Limits) -> Labels:
         opened, shown = self.session.current, self.session.shown
         assert opened is not None
-        method = painted.attribution.method
-        layer = self._find(run, painted.factor, method)
-        layer = layer or self._make(opened, run, painted.factor, method)
+        layer = self.layers.to_paint(run, painted.factor, painted.attribution.method)
         above = shown.threshold if shown.dim or shown.stable_only else None
         faded = (above, shown.q_limit if shown.q_only else None, shown.dim, shown.stable_only)
         colors = (painted.attribution, painted.latent, shown.colormap, limits, faded)
         table = (painted.attribution, painted.latent, shown.threshold, id(opened.recording))
-        before = self._painted.get(layer, (None, None))
+        before = self.layers.painted.get(layer, (None, None))
         if before[0] != colors:
             grey = np.full(len(painted.scores), np.nan)
             repaint(
@@ -185,18 +164,19 @@ class ScorePainter(OfSession):
             self._entitle(layer, run, painted)
         if before == (None, None):
             self._hide_cells(opened)
-        self._painted[layer] = (colors, table)
+        self.layers.painted[layer] = (colors, table)
         return layer
 
     def _withhold_scores(self) -> None:
         """Leave nothing to be seen of scores, should a layer be shown or pointed at."""
-        for layer in [layer for layer in self._painted if layer in self.session.viewer.layers]:
+        painted = self.layers.painted
+        for layer in [layer for layer in painted if layer in self.session.viewer.layers]:
             repaint(layer, np.full(len(layer.features) - 1, np.nan))
             for name in SCORE_COLUMNS & set(layer.features):
                 layer.features[name] = np.nan
             layer.events.properties()
             layer.events.features()
-            del self._painted[layer]
+            del painted[layer]
 
     def _tabulate(self, layer: Labels, opened: Opened, painted: ScoreMap) -> None:
         """Bring the features table up to date; columns that the user added stay."""
@@ -225,42 +205,8 @@ class ScorePainter(OfSession):
         )
 
     def _entitle(self, layer: Labels, run: Run | LiveRun, painted: ScoreMap) -> None:
-        """Say in its name what to think of it, unless the user gave it another."""
-        title = _title(painted.factor, run.name) + of_seeds(painted.attribution.method)
-        marks = {"": "", "at chance": " (at chance)", "training": " (training)"}
-        mark = "training" if painted.provisional else "at chance" if painted.at_chance else ""
-        if layer.name in [title + words for words in marks.values()]:
-            layer.name = title + marks[mark]
-
-    def _make(self, opened: Opened, run: Run | LiveRun, factor: str, method: str) -> Labels:
-        layer = blank_layer(
-            opened.recording,
-            opened.labels,
-            _title(factor, run.name) + of_seeds(method),
-            token=opened.token,
-            factor=factor,
-            method=method,
-            run=run.name,
-            created=run.created,
-        )
-        if (free := self._free_layer(opened)) is not None:
-            # a layer more costs napari 10 MB, which it does not give back
-            free.metadata, free.name, free.features = layer.metadata, layer.name, layer.features
-            self._painted.pop(free, None)
-            return free
-        # the label image is shared: drawing in one layer would change all
-        layer.editable = False
-        layers = self.session.viewer.layers
-        above = [i for i, x in enumerate(layers) if role_of(x) in ("decisions", "selection")]
-        layers.insert(above[0] if above else len(layers), layer)
-        return layer
-
-    def _free_layer(self, opened: Opened) -> Labels | None:
-        """A layer of a run that was deleted."""
-        for layer in self.session.layers_of(opened):
-            if role_of(layer) == "scores" and layer.metadata[KEY].get("created") in self._deleted:
-                return layer
-        return None
+        mark = TRAINING if painted.provisional else AT_CHANCE if painted.at_chance else ""
+        entitle(layer, title(run, painted.factor, painted.attribution.method), mark)
 
     def _hide_cells(self, opened: Opened) -> None:
         """Their random colours would mix with those of the scores."""
@@ -268,57 +214,16 @@ class ScorePainter(OfSession):
             if role_of(layer) == "cells":
                 layer.visible = False
 
-    def _find(self, run: Run | LiveRun, factor: str, method: str) -> Labels | None:
-        opened = self.session.current
-        for layer in self.session.layers_of(opened) if opened else ():
-            entry = layer.metadata[KEY]
-            same_map = entry.get("factor") == factor and (
-                is_consensus(entry.get("method", "")) == is_consensus(method)
-            )
-            if role_of(layer) == "scores" and _is_of(layer, run) and same_map:
-                return layer
-        return None
-
     # ------------------------------------------------------------ what happens elsewhere
 
     def _follow_runs(self) -> None:
-        """Keep the layers of a run that was renamed, set those of deleted ones free, then paint."""
-        session = self.session
-        there = {run.created for opened in session.opened for run in opened.runs}
-        self._deleted = (self._deleted | self._known) - there
-        self._known = there
-        names = {run.name for run in session.runs}
-        for layer in session.layers_of(session.current) if session.current else ():
-            entry = layer.metadata[KEY]
-            if role_of(layer) != "scores" or entry.get("run") in names:
-                continue
-            runs = [run for run in session.runs if run.created == entry.get("created")]
-            if len(runs) == 1:
-                ours = _title(entry["factor"], entry["run"])
-                if layer.name.startswith(ours):
-                    new = _title(entry["factor"], runs[0].name)
-                    layer.name = new + layer.name.removeprefix(ours)
-                entry["run"] = runs[0].name
+        self.layers.follow_runs()
         self.update()
 
     def _follow_recording(self) -> None:
         if self._beside is not None and self.map_beside() is None:
             self._beside = None
         self.update()
-
-
-def _title(factor: str, run: str) -> str:
-    return f"{factor} · {run}"
-
-
-def of_seeds(method: str) -> str:
-    """What the name of a layer ends with if it is of several seeds."""
-    return " · consensus of seeds" if is_consensus(method) else ""
-
-
-def _is_of(layer: Labels, run: Run | LiveRun) -> bool:
-    entry = layer.metadata[KEY]
-    return (entry.get("run"), entry.get("created")) == (run.name, run.created)
 
 
 painter_of = one_per_session(ScorePainter)

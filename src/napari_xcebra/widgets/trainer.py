@@ -24,10 +24,11 @@ from napari_xcebra.jobs import (
 from napari_xcebra.learn.joint.result import JointFit
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.at_work import AtWork
-from napari_xcebra.widgets.background import listen
+from napari_xcebra.widgets.background import BREATH, listen
 from napari_xcebra.widgets.live_run import LiveRun
 from napari_xcebra.widgets.per_session import one_per_session
 from napari_xcebra.widgets.run_list import best_factor
+from napari_xcebra.widgets.score_layers import TRAINING
 from napari_xcebra.widgets.score_painter import painter_of
 
 if TYPE_CHECKING:
@@ -38,10 +39,6 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.recording import Recording
     from napari_xcebra.widgets.session import Opened, Session
-
-
-BREATH = 20
-"""Milliseconds for what waits, between two turns of the window; into 0 nothing would get."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +92,12 @@ class Trainer(AtWork):
         """
         method = self._method_to_show() if live else ""
         task = FitTask(recording or opened.recording, factors, settings, live=method)
-        return self._learn(task, Asked(opened, name, factors))
+        asked = Asked(opened, name, factors)
+        job = self._learn(task, asked)
+        if job is not None and live and factors:
+            # once Train has been seen to be pressed; the child takes a second to the first map
+            QTimer.singleShot(BREATH, lambda: self._prepare_live(asked, method))
+        return job
 
     def start_together(
         self,
@@ -153,12 +155,12 @@ class Trainer(AtWork):
             self._sketched(event, asked)
         elif isinstance(event, Failed):
             self._end()
-            self._give_up_live()
+            self._give_up_live(asked)
             self.said.emit(event.sentence, "problem", event.details)
         elif isinstance(event, Finished | Cancelled):
             self._end()
             if event.result is None:
-                self._give_up_live()
+                self._give_up_live(asked)
                 self.said.emit("Stopped before anything was learned.", "plain", "")
                 return
             self._keep(event, asked)
@@ -176,21 +178,22 @@ class Trainer(AtWork):
             for each, fit in zip((opened, *asked.others), fits, strict=True)
         )
         if run.name != asked.name:
-            self._give_up_live()  # its layers have the name that was taken meanwhile
+            self._give_up_live(asked)  # its layers have the name that was taken meanwhile
         if isinstance(event, Cancelled):
             # who stops wants to go on: maps can still be asked for in the Attribution dock
             self._show(opened, run, None)
+            painter_of(self.session).layers.discard(opened, asked)
             return
         self._waiting = [(o, r.fit) for o, r in zip(asked.others, others, strict=True)]
         self._methods = sorted(FIRST, key=lambda method: method != first)
         self._score(opened, run.fit, self._methods)
-        if self._live is None:
-            # napari takes a turn of the window to insert it; the map is still being made
-            QTimer.singleShot(BREATH, lambda: self._prepare(opened, run))
+        # napari takes a turn of the window to insert it; the map is still being made
+        QTimer.singleShot(BREATH, lambda: self._prepare(opened, run))
 
     def _prepare(self, opened: Opened, run: Run) -> None:
         if self._open and self.session.current is opened:
-            painter_of(self.session).prepare(run, best_factor(run), FIRST[0])
+            factor, _ = self._factor_to_show(run)
+            painter_of(self.session).layers.prepare(run, factor, FIRST[0])
 
     @property
     def _open(self) -> bool:
@@ -199,6 +202,16 @@ class Trainer(AtWork):
 
     # ------------------------------------------------------------ the map so far
 
+    def _prepare_live(self, asked: Asked, method: str) -> None:
+        """Have the layer of the first map in the window before the map is."""
+        if self._open and self.busy and self._will_be_seen(asked.opened):
+            layers = painter_of(self.session).layers
+            layers.prepare(asked, next(iter(asked.factors)), method, TRAINING)
+
+    def _will_be_seen(self, opened: Opened) -> bool:
+        """Whether a map so far is shown, as no other map is being looked at."""
+        return self.session.current is opened and self.session.shown_run is None
+
     def _sketched(self, event: Sketched, asked: Asked) -> None:
         """Paint the map so far, unless a map of another run is being looked at."""
         session = self.session
@@ -206,9 +219,9 @@ class Trainer(AtWork):
             asked.opened, asked.name, asked.created, event.attribution, event.done, event.total
         )
         session.show_live(live)
-        if session.live is live and session.shown_run is None and session.painted_live is None:
+        if self._will_be_seen(asked.opened) and session.painted_live is None:
             factor = next(iter(asked.factors), live.attribution.factors[0])
-            painter_of(session).prepare(live, factor, live.attribution.method)
+            painter_of(session).layers.prepare(live, factor, live.attribution.method, TRAINING)
             # a turn of the window for the new layer, another one for all that shows the map
             QTimer.singleShot(BREATH, lambda: self._show_live(live, factor))
 
@@ -224,12 +237,11 @@ class Trainer(AtWork):
             method=live.attribution.method,
         )
 
-    def _give_up_live(self) -> None:
+    def _give_up_live(self, asked: Asked) -> None:
         """Leave nothing of a run that did not come to be."""
-        session, live, painted = self.session, self._live, self.session.painted_live
+        session, painted = self.session, self.session.painted_live
         self._end_live()
-        if live is not None:
-            painter_of(session).discard(live)
+        painter_of(session).layers.discard(asked.opened, asked)
         if painted is not None and session.shown_run is None:
             session.shown = replace(session.shown, run="", factor="", latent=None)
             session.runs_changed.emit()  # another run may be shown instead
@@ -292,10 +304,7 @@ class Trainer(AtWork):
     def _show(self, opened: Opened, run: Run, attribution: Attribution | None) -> None:
         """Show a run, unless another recording is looked at meanwhile."""
         session, shown = self.session, self.session.shown
-        factor, latent = best_factor(run), None
-        if session.painted_live is not None and shown.factor in run.fit.factors:
-            chosen = (shown.factor, shown.latent) != (next(iter(run.factors), ""), None)
-            factor, latent = (shown.factor, shown.latent) if chosen else (factor, latent)
+        factor, latent = self._factor_to_show(run)
         self._end_live()
         if session.current is not opened:
             return
@@ -303,6 +312,15 @@ class Trainer(AtWork):
         if attribution is not None:
             shown = replace(shown, method=attribution.method)
         session.shown = shown
+
+    def _factor_to_show(self, run: Run) -> tuple[str, int | None]:
+        """Factor and latent that were chosen while it was trained; else the best factor."""
+        shown = self.session.shown
+        if self.session.painted_live is not None and shown.factor in run.fit.factors:
+            chosen = (shown.factor, shown.latent)
+            if chosen != (next(iter(run.factors), ""), None):
+                return chosen
+        return best_factor(run), None
 
 
 trainer_of = one_per_session(Trainer)

@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from qtpy.QtCore import Qt, QTimer
+from qtpy.QtCore import QRect, Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QVBoxLayout, QWidget
 
 from napari_xcebra.widgets.garbage import collect_while_waiting
@@ -70,6 +70,8 @@ def open_workspace(viewer: napari.Viewer) -> None:
         vertical = Qt.Orientation.Vertical
         window.resizeDocks([docks["Cells"]], [CELLS_HEIGHT], vertical)
     docks["Recording"].raise_()
+    # where napari fades a control, Qt lays out all that is hidden: here, where one waits anyway
+    window.grab(QRect(0, 0, 1, 1))
     collect_while_waiting()
 
 
