@@ -39,6 +39,9 @@ def test_the_window_takes_no_torch():
     loaded = modules_loaded_by(f"import {', '.join(modules)}, napari_xcebra.widgets.workspace")
     assert "qtpy" in loaded
     assert "torch" not in loaded
+    # what only a recording needs: a dock would take half as long again to open
+    waits_for = loaded & {"pandas", "pyarrow", "matplotlib"}
+    assert waits_for <= modules_loaded_by("import napari.viewer")
 
 
 def test_running_things_elsewhere_takes_no_torch_here():

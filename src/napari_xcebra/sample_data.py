@@ -1,17 +1,22 @@
-"""Simulated recordings for napari's File menu, each with behaviour to train on at once."""
+"""Simulated recordings for napari's File menu, each with behaviour to train on at once.
+
+What simulates is imported when a sample is made: the Recording dock lists them all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from napari_xcebra.readers import layers_to_adopt
 from napari_xcebra.recording import Recording
-from napari_xcebra.simulate import arena, box, field
-from napari_xcebra.simulate.simulation import Simulation
 from napari_xcebra.widgets.layers import LayerTuple
+
+if TYPE_CHECKING:
+    from napari_xcebra.simulate.simulation import Simulation
 
 FRAMES = 12_000
 """Enough to train well, and quick to simulate: napari waits for a sample."""
@@ -51,10 +56,14 @@ def box_model() -> list[LayerTuple]:
 
 
 def _navigating_animal() -> Recording:
+    from napari_xcebra.simulate import field
+
     return _told(field(cells=200, frames=FRAMES, junk=20, seed=0), "Navigating animal")
 
 
 def _hard_case() -> Recording:
+    from napari_xcebra.simulate import arena, field
+
     population = arena(
         place=30,
         grid=0,
@@ -71,6 +80,8 @@ def _hard_case() -> Recording:
 
 
 def _box_model() -> Recording:
+    from napari_xcebra.simulate import box
+
     note = "There is no noise in this recording: set λ to 0.1 before training."
     recording = _told(box(seed=0), "Box model")
     return replace(recording, notes=(note, *recording.notes))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
+import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.recording import InputError, Kind, Recording
 
@@ -241,8 +241,8 @@ def tuning_map(activity: np.ndarray, across: Bins, up: Bins, smooth: float = 1.0
     for axis, bins in enumerate((up, across)):
         if smooth > 0 and bins.column.kind != "discrete":
             mode = "wrap" if bins.column.kind == "circular" else "constant"
-            sums = gaussian_filter1d(sums, smooth, axis, mode=mode)
-            weight = gaussian_filter1d(weight, smooth, axis, mode=mode)
+            sums = scipy.ndimage.gaussian_filter1d(sums, smooth, axis, mode=mode)
+            weight = scipy.ndimage.gaussian_filter1d(weight, smooth, axis, mode=mode)
     mean = np.full(sums.shape, np.nan)
     np.divide(sums, weight, out=mean, where=(frames > 0)[..., None])
     return TuningMap(across, up, mean, frames)

@@ -307,9 +307,9 @@ def test_all_methods_are_computed_and_stand_side_by_side(painted, session, viewe
     assert window.compute.isHidden() and painted.compute.isHidden()
     assert set(session.shown_run.attributions) == set(METHODS)
     comparison = comparison_of(session)
-    shown = window.correlations.model_.values
-    assert list(shown.index) == [*METHODS, *STATISTICS]
-    np.testing.assert_array_equal(shown, comparison.correlations("place"))
+    shown = window.correlations.model_
+    assert shown.names == [*METHODS, *STATISTICS]
+    np.testing.assert_array_equal(shown.values, comparison.correlations("place"))
     columns = window.table.model.ranking.columns
     best = int(np.nanargmax(comparison.of("place")["neuron-gradient"]))
     assert columns["neuron gradient"].text(best) == "1"
@@ -319,7 +319,7 @@ def test_all_methods_are_computed_and_stand_side_by_side(painted, session, viewe
     assert list(session.selection) == [window.table.model.cells[0]]
     choose(painted.choice.factor, "speed")
     assert "at chance" in window.heading.text()
-    assert list(window.correlations.model_.values.index)[-1] == "decoder_weight"
+    assert shown.names[-1] == "decoder_weight"
     assert "grid score" not in window.table.model.ranking.titles
     session.shown = replace(session.shown, blind=True)
     assert window.table.isHidden() and "judged blind" in window.heading.text()

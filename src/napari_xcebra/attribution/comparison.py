@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from napari_xcebra.attribution.method_notes import METHODS, frames_for, title_of_method
 from napari_xcebra.attribution.single_cell.registry import STATISTICS
@@ -20,6 +19,8 @@ from napari_xcebra.attribution.tables import write_tables
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from napari_xcebra.attribution.result import Attribution
     from napari_xcebra.attribution.single_cell.result import CellStatistics
     from napari_xcebra.learn.result import Fit
@@ -79,6 +80,8 @@ class Comparison:
 
     def correlations(self, factor: str) -> pd.DataFrame:
         """Spearman's ρ between each two, over the cells that have both."""
+        import pandas as pd
+
         scores = list(self.of(factor).values())
         # ranks change nothing in ranks, and nearly all have the same cells: each is ranked once
         places = [relative_ranks(one) for one in scores]
@@ -92,6 +95,8 @@ class Comparison:
 
     def table(self, factor: str) -> pd.DataFrame:
         """One row a ROI: cell, score and rank by each method and statistic, rank_spread."""
+        import pandas as pd
+
         scores, ranks = self.of(factor), self.ranks(factor)
         columns: dict[str, np.ndarray] = {"cell": self.cell_ids, "rank_spread": self.spread(factor)}
         for number, (name, values) in enumerate(scores.items()):

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pandas as pd
 import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.attribution.comparison import ranks_of
@@ -24,6 +23,8 @@ from napari_xcebra.attribution.tables import write_tables
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from napari_xcebra.attribution.result import Attribution
     from napari_xcebra.attribution.stream import FrameChoice
     from napari_xcebra.learn.parts import Factors
@@ -159,6 +160,8 @@ class Stability:
 
         Means over the fits, standard deviations, and the lowest and highest rank.
         """
+        import pandas as pd
+
         score, z, rank = self.score(factor), self.z(factor), self.rank(factor)
         sd = 1 if len(score) > 1 else 0
         return pd.DataFrame(

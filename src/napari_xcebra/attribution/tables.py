@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from napari_xcebra.files import whole
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def write_tables(
@@ -23,6 +25,8 @@ def write_tables(
     table : callable
         Gives a new table for a factor, one row a ROI.
     """
+    import pandas as pd
+
     tables = []
     for factor in factors:
         rows = table(factor)

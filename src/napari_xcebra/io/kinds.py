@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.recording import KINDS, InputError, Kind, Recording, Variable
@@ -108,6 +107,8 @@ def unit_in(name: str) -> str:
 
 def _are_few_whole(values: np.ndarray) -> bool:
     """Whether the values of a single column are few different whole numbers."""
+    import pandas as pd
+
     if values.shape[1] != 1:
         return False
     # the first samples usually tell, which spares a long recording the rest

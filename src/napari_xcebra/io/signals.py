@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from scipy.ndimage import percentile_filter
+import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.settings import OpenSettings, TraceKind
@@ -174,7 +174,9 @@ class RelativeTraces(TracesByCell):
         """F₀ at its knots, (knots, cells), and the least divisor of each cell, (cells,)."""
         binned = bin_means(traces, self._bin)
         size = min(max(3, round(self.window / self._bin)), len(binned))
-        knots = percentile_filter(binned, self.percentile, size=(size, 1), mode="nearest")
+        knots = scipy.ndimage.percentile_filter(
+            binned, self.percentile, size=(size, 1), mode="nearest"
+        )
         least = np.maximum(0.1 * np.median(np.abs(binned), axis=0), noise(traces))
         return knots.astype(np.float32), np.where(least > 0, least, 1).astype(np.float32)
 

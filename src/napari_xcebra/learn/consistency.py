@@ -8,14 +8,17 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from napari_xcebra.files import whole
 from napari_xcebra.learn.parts import Factors, as_factors
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import InputError, Recording
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FRAMES = 5000
 """Frames at most, spread evenly, on which embeddings are compared."""
@@ -144,6 +147,8 @@ class Dimensions:
 
     def table(self) -> pd.DataFrame:
         """One row a number of latents, with consistency R², its error and the pairs of seeds."""
+        import pandas as pd
+
         return pd.DataFrame(
             {
                 "factor_latents": [d.factor_latents for d in self.tried],

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
+import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.recording import Recording
 from napari_xcebra.traces import LazyTraces
@@ -87,7 +87,9 @@ def _gaussian(traces: np.ndarray, deviation: float) -> np.ndarray:
     """
     radius = radius_of(deviation)
     if 2 * radius > BAND:  # most of the products would be with zeros
-        return gaussian_filter1d(traces, deviation, axis=0, radius=radius)[radius:-radius]
+        return scipy.ndimage.gaussian_filter1d(traces, deviation, axis=0, radius=radius)[
+            radius:-radius
+        ]
     band = _band(deviation)
     found = np.empty((len(traces) - 2 * radius, traces.shape[1]), np.float32)
     for start in range(0, len(found), BAND):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, QSize, Qt
 from qtpy.QtGui import QBrush, QColor
 from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QSizePolicy, QTableView
@@ -13,6 +12,9 @@ from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QSizePolicy, QTableVi
 from napari_xcebra.attribution.comparison import short_number, title_of
 from napari_xcebra.widgets.plain_plot import BLUE, ORANGE
 from napari_xcebra.widgets.plot_style import PlotStyle
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CELL = QSize(36, 20)
 
@@ -22,12 +24,14 @@ class _Model(QAbstractTableModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.values = pd.DataFrame()
+        self.values = np.zeros((0, 0))
+        self.names: list[str] = []
         self.style: PlotStyle | None = None
 
     def show_values(self, values: pd.DataFrame) -> None:
         self.beginResetModel()
-        self.values = values
+        self.values = values.to_numpy(np.float64)
+        self.names = [str(name) for name in values.index]
         self.endResetModel()
 
     def rowCount(self, parent: QModelIndex = QModelIndex()) -> int:  # noqa: B008 -- Qt's signature
@@ -37,7 +41,7 @@ class _Model(QAbstractTableModel):
         return 0 if parent.isValid() else self.values.shape[1]
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        value = float(self.values.to_numpy(np.float64)[index.row(), index.column()])
+        value = float(self.values[index.row(), index.column()])
         if role == Qt.ItemDataRole.DisplayRole:
             return "" if np.isnan(value) else short_number(value)
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -45,9 +49,7 @@ class _Model(QAbstractTableModel):
         if role == Qt.ItemDataRole.BackgroundRole:
             return self._brush(value)
         if role == Qt.ItemDataRole.ToolTipRole:
-            row, column = (
-                title_of(str(self.values.index[i])) for i in (index.row(), index.column())
-            )
+            row, column = (title_of(self.names[i]) for i in (index.row(), index.column()))
             if np.isnan(value):
                 return f"Too few cells have a rank both by {row} and by {column}."
             return f"Spearman's ρ of the ranking by {row} with that by {column}: {value:.3f}"
@@ -56,7 +58,7 @@ class _Model(QAbstractTableModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        title = title_of(str(self.values.index[section]))
+        title = title_of(self.names[section])
         if role == Qt.ItemDataRole.ToolTipRole:
             return title
         if role != Qt.ItemDataRole.DisplayRole:

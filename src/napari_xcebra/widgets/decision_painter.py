@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy  # whose parts are imported when they are first used
 from napari.layers import Labels
-from scipy.ndimage import maximum_filter, minimum_filter
 
 from napari_xcebra.widgets.layers import metadata, role_of
 from napari_xcebra.widgets.painting import label_colormap
@@ -31,7 +31,9 @@ def border_image(labels: np.ndarray, width: int = 1) -> np.ndarray:
         In pixels.
     """
     size = (1,) * (labels.ndim - 2) + (2 * width + 1,) * 2
-    inner = (minimum_filter(labels, size) == labels) & (maximum_filter(labels, size) == labels)
+    inner = (scipy.ndimage.minimum_filter(labels, size) == labels) & (
+        scipy.ndimage.maximum_filter(labels, size) == labels
+    )
     return np.where(inner, 0, labels).astype(labels.dtype)
 
 

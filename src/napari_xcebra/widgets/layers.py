@@ -9,17 +9,19 @@ the provenance of scores. Sessions find their layers by it, whatever the user ca
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 import numpy as np
-import pandas as pd
 from napari.utils.colormaps import CyclicLabelColormap, label_colormap
 
 from napari_xcebra.footprints import Footprints
 from napari_xcebra.recording import Recording
 from napari_xcebra.traces import LazyTraces
 from napari_xcebra.widgets.movie import CellMovie
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KEY = "napari-xcebra"
 VERSION = 1
@@ -130,6 +132,8 @@ def cell_features(recording: Recording, **columns: np.ndarray) -> pd.DataFrame:
     DataFrame, (cells + 1) rows
         "cell" has the id of the source program; what else that says about cells follows.
     """
+    import pandas as pd
+
     said = {
         name: np.asarray(column, object if np.asarray(column).dtype.kind in "SU" else None)
         for name, column in recording.cells.items()

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
@@ -26,6 +25,8 @@ from napari_xcebra.widgets.save_decisions import (
 from napari_xcebra.widgets.score_map import shown_map
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from napari_xcebra.widgets.session import Session
 
 
@@ -147,6 +148,8 @@ class OnwardsRow(QWidget):
 
     def _scores(self) -> pd.DataFrame | None:
         """Scores of all factors of the run that is shown, unless they are hidden."""
+        import pandas as pd
+
         painted = shown_map(self._session)
         if painted is None:
             return None

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from scipy.ndimage import (
-    binary_dilation,
-    find_objects,
-    generate_binary_structure,
-    iterate_structure,
-)
+import scipy  # whose parts are imported when they are first used
 
 
 class Outlines:
@@ -31,8 +26,8 @@ class Outlines:
         self.image = np.zeros_like(labels)
         self._labels = labels
         self._width = width
-        self._boxes = find_objects(labels)
-        disc = iterate_structure(generate_binary_structure(2, 1), width)
+        self._boxes = scipy.ndimage.find_objects(labels)
+        disc = scipy.ndimage.iterate_structure(scipy.ndimage.generate_binary_structure(2, 1), width)
         # a ring lies in its own plane
         self._brush = disc.reshape((1,) * (labels.ndim - 2) + disc.shape)
         self._drawn: list[int] = []
@@ -49,7 +44,7 @@ class Outlines:
         for cell in self._drawn:
             if (place := self._surroundings(cell)) is not None:
                 own = self._labels[place] == cell + 1
-                ring = binary_dilation(own, self._brush) & ~own
+                ring = scipy.ndimage.binary_dilation(own, self._brush) & ~own
                 self.image[place][ring] = cell + 1
         return True
 

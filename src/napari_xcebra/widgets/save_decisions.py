@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import (
     QCheckBox,
@@ -25,6 +24,9 @@ from napari_xcebra.io.decisions import Plan, Written, plan_output, plan_together
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.background import in_background
 from napari_xcebra.widgets.notice import Notice
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)

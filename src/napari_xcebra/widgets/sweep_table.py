@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QColor, QPainter, QPixmap
 from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
 
 from napari_xcebra.sweeps.plan import knob_name
 from napari_xcebra.widgets.notice import EDGES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MARK = 10
 """Pixels across a mark."""
@@ -139,6 +141,8 @@ def _mark(color: str) -> QPixmap:
 
 
 def _text(value: Any) -> str:
+    import pandas as pd
+
     if isinstance(value, float):
         return "" if pd.isna(value) else f"{value:.3g}"
     return "" if value is None else str(value)

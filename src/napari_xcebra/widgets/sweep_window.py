@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from qtpy.QtWidgets import QDialog, QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout
 
 from napari_xcebra.errors import InputError
@@ -30,6 +29,9 @@ from napari_xcebra.widgets.sweep_form import SweepForm
 from napari_xcebra.widgets.sweep_place import SweepPlace
 from napari_xcebra.widgets.sweep_table import SweepTable
 from napari_xcebra.widgets.sweeper import sweeper_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Common = Callable[[], tuple[Mapping[str, Factor], FitSettings]]
 """Factors and settings that all runs share; InputError says why there are none."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.fft import irfft2, next_fast_len, rfft2
-from scipy.ndimage import rotate
+import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.tuning import Column, binned, tuning_map
 
@@ -95,9 +94,11 @@ def autocorrelogram(maps: np.ndarray) -> np.ndarray:
 def _overlaps(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Σ over bins of one × other shifted, for every shift: (2 up − 1, 2 across − 1, cells)."""
     up, across = one.shape[:2]
-    size = [next_fast_len(2 * n - 1, real=True) for n in (up, across)]
-    product = rfft2(one, size, axes=(0, 1)) * np.conj(rfft2(other, size, axes=(0, 1)))
-    found = irfft2(product, size, axes=(0, 1))
+    size = [scipy.fft.next_fast_len(2 * n - 1, real=True) for n in (up, across)]
+    product = scipy.fft.rfft2(one, size, axes=(0, 1)) * np.conj(
+        scipy.fft.rfft2(other, size, axes=(0, 1))
+    )
+    found = scipy.fft.irfft2(product, size, axes=(0, 1))
     return np.roll(found, (up - 1, across - 1), axis=(0, 1))[: 2 * up - 1, : 2 * across - 1]
 
 
@@ -108,7 +109,7 @@ def _ring_scores(correlogram: np.ndarray) -> np.ndarray:
     radius = np.hypot(*np.ogrid[-middle[0] : middle[0] + 1, -middle[1] : middle[1] + 1])
     inner = _peak_radius(correlogram, radius)
     turned = {
-        angle: rotate(correlogram, angle, axes=(0, 1), reshape=False, order=1)
+        angle: scipy.ndimage.rotate(correlogram, angle, axes=(0, 1), reshape=False, order=1)
         for angle in IN_PHASE + OUT_OF_PHASE
     }
     best = np.full(cells, np.nan)

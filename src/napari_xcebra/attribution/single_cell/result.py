@@ -6,15 +6,18 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from napari_xcebra.attribution.single_cell.registry import STATISTICS, Statistic, statistic_named
 from napari_xcebra.attribution.tables import write_tables
 from napari_xcebra.errors import Stopped
 from napari_xcebra.recording import InputError, Recording
 from napari_xcebra.tuning import columns_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CHUNK_BYTES = 32 * 2**20
 """Traces that are looked at together."""
@@ -63,6 +66,8 @@ class CellStatistics:
 
     def table(self, factor: str) -> pd.DataFrame:
         """One row a ROI, in the order of the recording: cell, and a column a statistic."""
+        import pandas as pd
+
         if factor not in self.values:
             raise InputError(
                 f"There are no statistics for {factor!r}; there are for: "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from napari_xcebra.io.clocks.resample import Clock
 
@@ -80,6 +79,8 @@ def lost_values(name: str, samples: np.ndarray, placed: np.ndarray, clock: Clock
 
 def _shares(values: np.ndarray) -> dict[float, float]:
     """Share of the known values that each different one has."""
+    import pandas as pd
+
     codes, different = pd.factorize(values[~np.isnan(values)])
     counts = np.bincount(codes, minlength=len(different)) / max(len(codes), 1)
     return dict(zip(np.asarray(different).tolist(), counts.tolist(), strict=True))

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 
 from napari_xcebra.recording import Kind
 
@@ -231,6 +230,8 @@ def _between(steps: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarr
 
 def _most_frequent(column: np.ndarray, clock: Clock) -> np.ndarray:
     """The value of the nearest sample, or that of most samples of the frame if there are many."""
+    import pandas as pd
+
     nearest = column[clock.nearest]
     if not clock.is_fast:
         return nearest

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 
 from napari_xcebra.io.extraction import Intervals
 from napari_xcebra.io.kinds import FEW, variable_from
@@ -126,6 +125,8 @@ def _column(
     of: str, name: str, values: np.ndarray, number: np.ndarray
 ) -> tuple[Column | None, str | None]:
     """What is known about each interval, at the frames; or a note why not."""
+    import pandas as pd
+
     full = name if name.lower().startswith(of.rstrip("s").lower()) else f"{of}_{name}"
     if values.dtype.kind in "biuf":
         values = values.astype(np.float64)

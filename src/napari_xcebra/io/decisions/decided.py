@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from napari_xcebra.curation.order import centroids_of
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CURATED = ("status", "by", "tags", "note", "curator", "time")
 """Columns of `Curation.table` that are written, in this order."""
@@ -77,6 +79,8 @@ class Decided:
 
     def everything(self) -> pd.DataFrame:
         """One row a cell: where it is, what the extractor says, decisions, scores by factor."""
+        import pandas as pd
+
         recording = self.recording
         columns: dict[str, Any] = {"cell": self.cell_ids}
         for name in ("plane", "roi"):

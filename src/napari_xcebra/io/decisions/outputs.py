@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions import caiman, imagej, nwb, suite2p, table
@@ -20,6 +19,9 @@ from napari_xcebra.io.decisions.restoring import folders_near
 from napari_xcebra.io.decisions.together import undo_interrupted
 from napari_xcebra.io.discovery import format_of
 from napari_xcebra.recording import Recording
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 OutputKind = Literal["suite2p", "caiman", "nwb", "csv", "imagej"]
 OUTPUT_KINDS: tuple[OutputKind, ...] = get_args(OutputKind)

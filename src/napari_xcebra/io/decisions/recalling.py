@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from scipy.spatial import cKDTree
+import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.curation.order import centroids_of
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from napari_xcebra.curation.decisions import Curation
 
 FARTHEST = 3.0
@@ -141,6 +142,8 @@ def recall(path: str | PathLike[str], recording: Recording) -> Recalled:
 
 
 def _table(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
     try:
         table = pd.read_csv(path, keep_default_na=False, na_values={"y": "", "x": "", "plane": ""})
     except (ValueError, OSError) as error:
@@ -186,8 +189,8 @@ def _nearest(places: np.ndarray, written: np.ndarray) -> np.ndarray:
     there = np.flatnonzero(np.isfinite(written).all(axis=1))
     if not len(here) or not len(there):
         return row
-    apart, nearest = cKDTree(written[there]).query(places[here])
-    _, back = cKDTree(places[here]).query(written[there])
+    apart, nearest = scipy.spatial.cKDTree(written[there]).query(places[here])
+    _, back = scipy.spatial.cKDTree(places[here]).query(written[there])
     mutual = (back[nearest] == np.arange(len(here))) & (apart <= FARTHEST)
     row[here[mutual]] = there[nearest[mutual]]
     return row

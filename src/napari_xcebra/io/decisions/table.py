@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from napari_xcebra.exports import default_path
 from napari_xcebra.io.decisions.decided import Decided
 from napari_xcebra.io.decisions.plan import Plan, change_to, target_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TITLE = "Table of everything (.csv)"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import h5py
 import numpy as np
-from scipy.ndimage import uniform_filter
+import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.footprints import Footprints
 from napari_xcebra.io.hdf5.reading import attribute, dataset_at, read
@@ -202,7 +202,9 @@ def _brighter_turned(
 
 def _excess(footprints: Footprints, image: np.ndarray) -> np.ndarray:
     """(cells,) how much brighter each cell is than around it, in deviations of the image."""
-    local = image - uniform_filter(np.asarray(image, np.float64), AROUND, mode="nearest")
+    local = image - scipy.ndimage.uniform_filter(
+        np.asarray(image, np.float64), AROUND, mode="nearest"
+    )
     local /= local.std() or 1.0
     of_cell = np.bincount(
         footprints.cell, footprints.weight * local[footprints.row, footprints.column]
