@@ -31,6 +31,16 @@ def test_what_a_finished_thread_worked_on_is_let_go(viewer, qtbot):
     qtbot.waitUntil(lambda: is_let_go(there), timeout=20_000)
 
 
+def test_napari_does_not_remember_short_work_that_has_finished(viewer, qtbot):
+    heard = []
+    worker = in_background(lambda: 1, heard.append, lambda *_: None)
+    there = ref(worker)
+    del worker
+
+    qtbot.waitUntil(lambda: heard == [1], timeout=20_000)
+    qtbot.waitUntil(lambda: is_let_go(there), timeout=20_000)
+
+
 def test_who_listened_to_a_job_that_has_ended_is_let_go(viewer, qtbot):
     heard = []
 

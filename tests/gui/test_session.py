@@ -1,5 +1,6 @@
 """One session a viewer: what comes into the viewer is taken up, and all docks agree on it."""
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +28,23 @@ def other_field():
 def add_as_napari_does(viewer, layers):
     for layer in layers:
         viewer.add_layer(Layer.create(*layer))
+
+
+def test_closing_a_recording_looks_for_garbage_once_not_after_each_layer(
+    viewer, small_field, other_field, monkeypatch
+):
+    session = session_of(viewer)
+    session.show(small_field)
+    second = session.show(other_field)
+    assert len(session.layers_of(second)) > 1
+    looked, collect = [], gc.collect
+    monkeypatch.setattr(gc, "collect", lambda *args: looked.append(args) or collect(*args))
+
+    session.forget(second)
+
+    assert len(looked) <= 1
+    assert session.layers_of(second) == []
+    assert session.recording is small_field
 
 
 def test_a_path_that_napari_opens_becomes_the_current_recording(viewer, small_field, tmp_path):

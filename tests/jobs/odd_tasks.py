@@ -39,6 +39,18 @@ class Deaf(Odd):
             time.sleep(1)
 
 
+class Scattered(Odd):
+    """Leaves a small block above many that it gave up; returns the bytes that it had."""
+
+    left: ClassVar[list[bytearray]] = []
+
+    def run(self, report):
+        size, blocks = 50_000, 4_000
+        had = [bytearray(size) for _ in range(blocks)]
+        self.left.append(had.pop())
+        return size * blocks
+
+
 class NoMemory(Odd):
     """Asks the system for a petabyte."""
 

@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -278,6 +279,15 @@ def test_a_crash_says_how_and_where(light_worker):
     failed = outcome(light_worker.submit(odd_tasks.Crash()), Failed)
     assert "SIGABRT" in failed.sentence
     assert "odd_tasks.py" in failed.details
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others give it back by themselves")
+def test_an_idle_child_gives_back_memory_that_lies_below_what_it_keeps(no_torch, recording):
+    with Worker() as worker:
+        outcome(worker.submit(odd_tasks.Look(recording)))
+        before = psutil.Process(worker.pid).memory_info().rss
+        had = outcome(worker.submit(odd_tasks.Scattered())).result
+        until(lambda: psutil.Process(worker.pid).memory_info().rss - before < had / 2)
 
 
 def test_a_child_that_holds_much_memory_is_replaced(no_torch, recording):

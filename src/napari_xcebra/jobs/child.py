@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import ctypes
 import faulthandler
 import gc
 import os
@@ -217,6 +218,7 @@ def _warm_up() -> None:
 def _release_memory() -> None:
     """Give back what the last task used, on the GPU above all."""
     gc.collect()
+    _trim_heap()
     torch = sys.modules.get("torch")
     if torch is None:
         return
@@ -224,6 +226,13 @@ def _release_memory() -> None:
         torch.cuda.empty_cache()
     if torch.backends.mps.is_available():
         torch.mps.empty_cache()
+
+
+def _trim_heap() -> None:
+    """Give what is free back to the system: glibc keeps it, and an idle child would hold it."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # other C libraries have no such call
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _exit(*_: Any) -> None:

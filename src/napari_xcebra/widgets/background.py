@@ -1,7 +1,9 @@
 """Work that must not stop the window: in a thread, its outcome handled in the window's own.
 
-napari remembers every worker for as long as its window is open. What a worker needed, which may be
-a recording or a whole session, is therefore let go when it has finished.
+napari remembers every worker that it made for as long as its window is open, to ask before the
+window is closed on a running one. What such a worker needed, which may be a recording or a whole
+session, is therefore let go when it has finished. Short work is not worth the question: it runs in
+workers that napari does not know of, and ends before napari does.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
-from napari.qt.threading import create_worker
+from napari.qt.threading import FunctionWorker, create_worker
 from qtpy.compat import isalive
 from qtpy.QtCore import QThreadPool
 
@@ -64,7 +66,10 @@ def in_background(
         else:
             failed(*value)
 
-    return create_worker(guarded, _connect={"returned": returned})
+    worker = FunctionWorker(guarded)
+    worker.returned.connect(returned)
+    worker.start()
+    return worker
 
 
 def listen(

@@ -185,8 +185,10 @@ class Session(Processes):
     def forget(self, opened: Opened) -> None:
         """Close a recording and remove its layers."""
         self.opened.remove(opened)
-        for layer in self.layers_of(opened):
-            self.viewer.layers.remove(layer)
+        # one by one, napari would look for garbage after each, which takes 0.2 s
+        with self.viewer.layers.batched_update():
+            for layer in self.layers_of(opened):
+                self.viewer.layers.remove(layer)
         if opened is self._current:
             self.current = self.opened[-1] if self.opened else None
 
