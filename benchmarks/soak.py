@@ -29,6 +29,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -396,7 +397,7 @@ def within(rounds: list[Round], name: str) -> float:
     """Growth a round between settled rounds of the same window."""
     steps = [
         getattr(after, name) - getattr(before, name)
-        for before, after in zip(rounds, rounds[1:], strict=False)
+        for before, after in pairwise(rounds)
         if before.settled and after.window == before.window
     ]
     return float(np.mean(steps)) if steps else np.nan
