@@ -71,6 +71,8 @@ def test_a_run_is_trained_scored_and_shown(dock, qtbot):
     assert "see which cells" in dock.next.sentence.text()
     assert dock.choice.title == "What to train: position, direction, speed"
     assert not dock.choice.unfolded
+    for line in ("position", "direction", "speed", "time", "chance"):
+        assert line in dock.plot.key.text()  # above the curves, not over them
     wait_idle(dock, qtbot)
     (run,) = dock.session.runs
     assert set(run.attributions) == {"conditional-encoding", "inverted-neuron-gradient"}

@@ -5,6 +5,8 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog, QMainWindow
 
 from napari_xcebra.widgets import workspace
+from napari_xcebra.widgets.camera import camera_of
+from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.workspace import (
     DOCKS,
     Dock,
@@ -37,6 +39,27 @@ def test_all_docks_open_as_tabs_on_the_right_and_the_cells_at_the_bottom(viewer)
     window = docks["Recording"].parent()
     beside = set(window.tabifiedDockWidgets(docks["Recording"]))
     assert beside == {d for n, d in docks.items() if n not in ("Recording", "Cells")}
+
+
+def test_opening_all_docks_leaves_the_view_of_the_image_as_it_is(
+    make_napari_viewer, small_field, qtbot
+):
+    viewer = make_napari_viewer(show=True)
+    session = session_of(viewer)
+    session.show(small_field)
+    camera = camera_of(viewer)
+    camera.center, camera.zoom = (0, 20, 70), 3.0
+    open_workspace(viewer)
+    curate = docked_widget(viewer, "Curate")
+    qtbot.waitUntil(lambda: not curate.widget().presence.now)
+    qtbot.wait(50)  # what the docks put off until there is time
+    assert (camera.center, camera.zoom) == ((0, 20, 70), 3.0)
+    assert len(session.selection) == 0
+    # who goes there to judge has a cell before them
+    curate.raise_()
+    qtbot.waitUntil(lambda: len(session.selection) == 1)
+    assert camera.center != (0, 20, 70)
+    session.close()
 
 
 def test_opening_again_brings_forward_what_is_there(viewer):

@@ -114,6 +114,7 @@ class CurateDock(QWidget):
         self._soon.setSingleShot(True)
         self._soon.setInterval(0)
         self._soon.timeout.connect(self._refresh)
+        self._soon.timeout.connect(self._begin)
 
     def _lay_out(self) -> None:
         self.blind_fold = Fold(
@@ -332,7 +333,6 @@ class CurateDock(QWidget):
         self._show_many()
         self.onwards.show_state()
         self._show_agreement()
-        self._begin()
 
     def _show_cell(self) -> None:
         curation, walk = self.curations.current, self.walk

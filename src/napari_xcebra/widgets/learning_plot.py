@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import numpy as np
 import pyqtgraph
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QVBoxLayout, QWidget
+from qtpy.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from napari_xcebra.widgets.plain_plot import dress, plain_plot
 from napari_xcebra.widgets.plot_style import ON_LIGHT, PlotStyle
@@ -15,6 +16,8 @@ from napari_xcebra.widgets.plot_style import ON_LIGHT, PlotStyle
 LINES = ON_LIGHT[:6]
 """Those that show on a dark background, too."""
 GREY = "#909090"
+HEIGHTS = 138, 92
+"""Of the two plots, in pixels."""
 
 
 class LearningPlot(QWidget):
@@ -27,12 +30,12 @@ class LearningPlot(QWidget):
         self._penalty.setLogMode(y=True)
         self._penalty.setXLink(self._loss)
         self._penalty.setLabel("bottom", "step")
-        self._legend = self._loss.addLegend(offset=(-5, 5), labelTextSize="8pt")
+        # above the plot: inside it would cover lines, which may run anywhere
+        self.key = QLabel()
+        self.key.setWordWrap(True)
+        self.key.setTextFormat(Qt.TextFormat.RichText)
         self._chance = pyqtgraph.InfiniteLine(
-            angle=0,
-            pen=pyqtgraph.mkPen(GREY, style=Qt.PenStyle.DashLine),
-            label="chance",
-            labelOpts={"position": 0.1, "color": GREY},
+            angle=0, pen=pyqtgraph.mkPen(GREY, style=Qt.PenStyle.DashLine)
         )
         self._lines: dict[str, pyqtgraph.PlotDataItem] = {}
         self._steps: list[int] = []
@@ -41,9 +44,10 @@ class LearningPlot(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(self._loss, 3)
-        layout.addWidget(self._penalty, 2)
-        self.setFixedHeight(230)
+        layout.addWidget(self.key)
+        for plot, height in zip((self._loss, self._penalty), HEIGHTS, strict=True):
+            plot.setFixedHeight(height)
+            layout.addWidget(plot)
         self.setToolTip(
             "Loss of each factor on the training frames: the further below chance, the better the "
             "cells tell it. Below: the Jacobian penalty, which makes the map identifiable."
@@ -55,6 +59,7 @@ class LearningPlot(QWidget):
         for line in self._lines.values():
             self._loss.removeItem(line)
         self._lines = {}
+        self.key.clear()
         self._penalty.clear()
         self._loss.removeItem(self._chance)
 
@@ -80,24 +85,37 @@ class LearningPlot(QWidget):
         """Colours of the plots."""
         for plot in (self._loss, self._penalty):
             dress(plot, style)
-        self._legend.setLabelTextColor(style.ink)
 
     def _draw(self, chance: float) -> None:
         for number, (name, losses) in enumerate(self._losses.items()):
             if name not in self._lines:
                 pen = pyqtgraph.mkPen(LINES[number % len(LINES)], width=2)
-                self._lines[name] = self._loss.plot(pen=pen, name=name)
+                self._lines[name] = self._loss.plot(pen=pen)
             self._lines[name].setData(self._steps[-len(losses) :], losses, connect="finite")
         if np.isfinite(chance):
             self._chance.setValue(chance)
             if self._chance.scene() is None:
                 self._loss.addItem(self._chance)
+        self._explain(chance=bool(np.isfinite(chance)))
         steps, values = _positive(self._steps, self._penalties)
         self._penalty.plot(steps, values, clear=True, pen=pyqtgraph.mkPen(GREY, width=2))
         # the plot is low: pyqtgraph's own marks of a logarithmic axis would overlap
         ends = [] if not len(values) else [values.min(), values.max()]
         marks = [(float(np.log10(end)), f"{end:.1g}") for end in ends]
         self._penalty.getAxis("left").setTicks([marks])
+
+    def _explain(self, *, chance: bool) -> None:
+        """Say which line is which."""
+        lines = [(LINES[n % len(LINES)], "━━", name) for n, name in enumerate(self._losses)]
+        lines += [(GREY, "╌╌", "chance")] * chance
+        words = [
+            f'<span style="color:{color}">{line}</span>\N{NO-BREAK SPACE}'
+            + escape(name).replace(" ", "\N{NO-BREAK SPACE}")
+            for color, line, name in lines
+        ]
+        # a label that is told the same again would lay out the dock again
+        if (text := " &nbsp; ".join(words)) != self.key.text():
+            self.key.setText(text)
 
 
 def _plot(label: str) -> pyqtgraph.PlotWidget:
