@@ -56,7 +56,7 @@ def two_days(tmp_path_factory):
         paths.append(save_recording(simulation.recording, folder / f"day {day}.npz"))
         kept = simulation.recording.cell_ids
     rows = [f"{i},{i if i in kept else ''}" for i in range(12)]
-    (folder / "cells.csv").write_text("\n".join(["day 0.npz,day 1.npz", *rows]))
+    (folder / "cells.csv").write_text("\n".join(["day 0,day 1", *rows]))
     return paths, folder
 
 
@@ -66,16 +66,16 @@ def test_sessions_writes_a_map_for_each_and_how_far_they_agree(two_days, tmp_pat
     out = ["--out", str(tmp_path)]
     assert main(["sessions", *map(str, paths), *asked, *out, *TINY]) == 0
     said = capsys.readouterr().out
-    for name in ("day-0.npz", "day-1.npz"):
+    for name in ("day-0", "day-1"):
         for file in ("attribution.csv", "painted.png", "fit/fit.json", "opening.json"):
             assert (tmp_path / name / file).exists()
     for file in ("consistency.csv", "consistency.png", "matched.csv", "matched.png"):
         assert (tmp_path / file).exists()
         assert str(tmp_path / file) in said
-    assert JointFit.load(tmp_path / "joint").sessions == ("day 0.npz", "day 1.npz")
+    assert JointFit.load(tmp_path / "joint").sessions == ("day 0", "day 1")
     assert "direction: consistency between sessions R²" in said
     assert "9 matched cells correlate" in said
-    assert len(pd.read_csv(tmp_path / "day-1.npz" / "attribution.csv")) == 9 * 2
+    assert len(pd.read_csv(tmp_path / "day-1" / "attribution.csv")) == 9 * 2
     assert not (tmp_path / "checkpoint.safetensors").exists()
 
 
@@ -101,7 +101,7 @@ def test_sessions_says_what_is_missing_before_it_trains(two_days, tmp_path, caps
     (tmp_path / "wrong.csv").write_text("a,b\n99,1\n")
     wrong = ["--factor", "direction=direction", "--matched", str(tmp_path / "wrong.csv")]
     assert main([*both, *wrong]) == 2
-    assert "names cell 99 of session 'day 0.npz'" in capsys.readouterr().err
+    assert "names cell 99 of session 'day 0'" in capsys.readouterr().err
 
 
 def test_adapt_carries_a_fit_to_another_day(two_days, tmp_path, capsys):

@@ -32,7 +32,9 @@ def default_path(recording: Recording, *parts: str, suffix: str) -> Path:
     """
     source = Path(recording.source) if recording.source else Path()
     beside = source.parent if recording.source and source.exists() else Path.home()
-    name = source.stem if recording.source and source.exists() else "recording"
+    name = "recording"
+    if recording.source and source.exists():
+        name = source.name if source.is_dir() else source.stem  # a folder has no suffix
     words = (re.sub(r"[^\w.+-]+", "_", part).strip("_") for part in (name, *parts))
     return beside / ("-".join(word for word in words if word) + suffix)
 

@@ -65,6 +65,15 @@ def test_the_map_so_far_is_painted_ranked_and_called_provisional(session, asked,
     np.testing.assert_array_equal(session.scores, provisional().score("place"))
 
 
+def test_the_cells_are_back_when_a_run_comes_to_nothing(session, asked, dock, qtbot):
+    (cells,) = (layer for layer in session.viewer.layers if role_of(layer) == "cells")
+    sketch(session, asked, qtbot)
+    assert not cells.visible
+    trainer_of(session)._trained(Cancelled(None), asked)
+    assert score_layers(session) == []
+    assert cells.visible
+
+
 def test_a_new_map_takes_the_place_of_the_one_before(session, asked, dock, qtbot):
     sketch(session, asked, qtbot)
     before = score_layers(session)

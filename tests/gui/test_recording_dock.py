@@ -180,6 +180,15 @@ def test_a_table_that_is_dropped_alone_may_be_behaviour(dock, arrays):
     dock.form.take([str(arrays / "behaviour.csv")])
     assert dock.form.path.path == arrays / "behaviour.csv"
     assert "If it is behaviour" in dock.notice.text
+    dock.form.take([str(arrays / "traces.npz")])
+    assert dock.form.path.path == arrays / "traces.npz"
+    assert dock.form.behavior.paths == (arrays / "behaviour.csv",)
+
+
+def test_a_recording_and_its_behaviour_are_told_apart_in_any_order(dock, arrays, tmp_path):
+    dock.form.take([str(arrays / "behaviour.csv"), str(tmp_path)])
+    assert dock.form.path.path == tmp_path
+    assert dock.form.behavior.paths == (arrays / "behaviour.csv",)
 
 
 def test_another_kind_of_traces_takes_the_place_of_the_first_with_its_own_contrast(

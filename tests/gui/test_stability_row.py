@@ -43,6 +43,14 @@ def repeated(scored, session):
     return scored
 
 
+def test_a_run_of_several_sessions_is_not_repeated_on_one_of_them(scored, session):
+    run = session.shown_run
+    joint = replace(run, fit=replace(run.fit, together=("tuesday",)))
+    session.replace_run("run 1", joint)
+    assert scored.stability.repeat.isHidden()
+    assert "Trained together with tuesday" in scored.stability.sentence.text()
+
+
 @pytest.fixture(scope="module")
 def recording():
     rng = np.random.default_rng(0)

@@ -38,6 +38,7 @@ def test_a_new_day_is_read_with_its_own_statistics(trained, next_day):
     assert carried.goodness["direction"].r2 > 0.7
     assert len(carried.inputs.cell_ids) == 14
     assert "14 of 16 cells; nothing was trained" in carried.notes[0]
+    assert "same id were taken for the same cells" in carried.notes[-1]
     unadapted = replace(carried, inputs=_statistics_of(trained, carried))
     assert _r2(unadapted, next_day) < _r2(carried, next_day) - 0.1
     assert len(attribute(carried, next_day).table("direction")) == 14

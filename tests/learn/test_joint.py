@@ -51,6 +51,7 @@ def test_every_session_has_a_fit_that_works_on_its_own_cells(joint, recordings):
         result = attribute(fit, recording)
         assert len(result.table("place")) == recording.n_cells
     assert joint["monday"].notes[0] == "Trained together with tuesday."
+    assert joint["monday"].together == ("tuesday",)
 
 
 def test_all_layers_but_the_first_are_the_same_in_every_session(joint):

@@ -123,7 +123,9 @@ def _opened(arguments: argparse.Namespace) -> dict[str, Recording]:
         one = argparse.Namespace(**vars(arguments))
         one.path, one.behavior = path, files[number : number + 1]
         opening = opening_of(one)
-        name = free_name(name_of(path), list(recordings))
+        # a suffix tells the format, not the session
+        called = Path(path).stem if Path(path).is_file() else name_of(path)
+        name = free_name(called, list(recordings))
         recordings[name] = opening.open()
         opening.save(output_folder(arguments) / _folder(name))
     return recordings

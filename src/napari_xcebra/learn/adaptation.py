@@ -26,6 +26,12 @@ How = Literal["auto", "statistics", "input-layer"]
 STEPS = 200
 """Steps for which an input layer is trained, if not said otherwise."""
 
+BY_ID = (
+    "Cells with the same id were taken for the same cells. If this is another animal, or cells "
+    "were numbered anew, say which are the same by a table, or train the input layer."
+)
+"""Other animals have cells of the same ids too."""
+
 LEAST_KEPT = 0.5
 """Share of the cells of a fit that a new day must have to be taken for the same cells."""
 
@@ -76,7 +82,8 @@ def adapt(
             "None of the fit's cells is in this recording: say which are the same by `matched`, "
             "or train the input layer on the new cells (how='input-layer')."
         )
-    return _with_new_statistics(fit, recording, found)
+    carried = _with_new_statistics(fit, recording, found)
+    return carried if matched is not None else replace(carried, notes=(*carried.notes, BY_ID))
 
 
 def _found_again(

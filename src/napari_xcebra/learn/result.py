@@ -66,6 +66,8 @@ class Fit:
         Why it did not do all steps, if it stopped by itself.
     repeated : int
         Steps of the search for λ that were undone when it ended, and done again.
+    together : tuple of str
+        Other sessions that it was trained together with.
     seconds : float
         About how long training took where it was trained; NaN if that is not known.
     """
@@ -84,6 +86,7 @@ class Fit:
     lambda_reason: str = ""
     stop_reason: str = ""
     repeated: int = 0
+    together: tuple[str, ...] = ()
     seconds: float = field(default=float("nan"), compare=False)
 
     @property
@@ -191,6 +194,7 @@ class Fit:
             "lambda_reason": self.lambda_reason,
             "stop_reason": self.stop_reason,
             "repeated": self.repeated,
+            "together": list(self.together),
             "seconds": None if math.isnan(self.seconds) else round(self.seconds, 1),
         }
 
@@ -222,6 +226,7 @@ class Fit:
                 lambda_reason=about.get("lambda_reason", ""),
                 stop_reason=about.get("stop_reason", ""),
                 repeated=about.get("repeated", 0),
+                together=tuple(about.get("together", ())),
                 seconds=float(about.get("seconds") or "nan"),
             )
         except (OSError, SafetensorError, KeyError, TypeError, AttributeError) as error:

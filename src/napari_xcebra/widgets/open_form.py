@@ -113,15 +113,20 @@ class OpenForm(QWidget):
 
     def take(self, paths: Sequence[str]) -> None:
         """Put dropped paths where they belong: a recording above, behaviour below it."""
-        for path in map(Path, paths):
-            if path.is_dir() or recognised(path):
-                self.path.path = path
-            elif self.path.path is None:
-                self.path.path = path
-                if path.suffix.lower() in TABLES:
-                    self.table_taken.emit(path.name)
-            else:
+        recordings = [path for path in map(Path, paths) if path.is_dir() or recognised(path)]
+        others = [path for path in map(Path, paths) if path not in recordings]
+        for path in recordings:
+            before, self.path.path = self.path.path, path
+            # what was taken as a recording for want of another is behaviour, then
+            if before is not None and before.suffix.lower() in TABLES:
+                others.append(before)
+        for path in others:
+            if self.path.path is not None:
                 self.behavior.add([path])
+                continue
+            self.path.path = path
+            if path.suffix.lower() in TABLES:
+                self.table_taken.emit(path.name)
 
 
 def _spin_boxes(widget: QWidget) -> list[QDoubleSpinBox]:

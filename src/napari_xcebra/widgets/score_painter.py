@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy as np
 from napari.layers import Labels
@@ -44,6 +45,7 @@ class ScorePainter(OfSession):
         self._limits: dict[tuple[str, ...], Limits] = {}
         self.layers = ScoreLayers(session)
         self._beside: Beside | None = None
+        self._cells_hidden: WeakSet[Any] = WeakSet()
         self._second = SecondView(session)
         session.shown_changed.connect(self.update)
         session.live_changed.connect(self.update)
@@ -139,6 +141,8 @@ class ScorePainter(OfSession):
                 layer.visible = layer in showing
         if shown.blind:
             self._withhold_scores()
+        elif painted is None:
+            self._show_cells()
         self._second.show(beside)
 
     def _painted_layer(self, run: Run | LiveRun, painted: ScoreMap, limits: Limits) -> Labels:
@@ -211,8 +215,17 @@ class ScorePainter(OfSession):
     def _hide_cells(self, opened: Opened) -> None:
         """Their random colours would mix with those of the scores."""
         for layer in self.session.layers_of(opened):
-            if role_of(layer) == "cells":
+            if role_of(layer) == "cells" and layer.visible:
                 layer.visible = False
+                self._cells_hidden.add(layer)
+
+    def _show_cells(self) -> None:
+        """Those that made room for scores which are no more: a run was cancelled or deleted."""
+        opened = self.session.current
+        for layer in self.session.layers_of(opened) if opened is not None else ():
+            if layer in self._cells_hidden:
+                self._cells_hidden.discard(layer)
+                layer.visible = True
 
     # ------------------------------------------------------------ what happens elsewhere
 

@@ -37,6 +37,10 @@ ONLY = (
     "Show only cells on which all seeds agree, above the threshold or below it; the others fade "
     "in the image."
 )
+TOGETHER = (
+    "Trained together with {others}: to see whether other seeds agree, train them together again "
+    "with another Seed (Train, Advanced), and compare the runs."
+)
 USUAL = 4
 """Seeds beside the one there is."""
 
@@ -127,6 +131,13 @@ class StabilityRow(QWidget):
         self.sentence.setText(words)
 
     def _offer(self, run: Run, *, repeated: bool) -> None:
+        if run.fit.together:
+            # alone it would be another training, whose scores cannot be compared with these
+            self.repeat.hide()
+            self.more.hide()
+            self.sentence.setText(TOGETHER.format(others=", ".join(run.fit.together)))
+            self.sentence.setToolTip("")
+            return
         more = self.more.value()
         seconds = seconds_to_repeat(run, more)
         self.repeat.setText("More" if repeated else f"Repeat{takes(seconds)}")

@@ -237,9 +237,9 @@ class SweepWindow(QDialog):
     def _show_progress(self) -> None:
         busy, at = self.sweeper.busy, self.sweeper.progress
         self.progress.setVisible(busy)
-        self.progress.setRange(0, at.total if at else 0)
+        self.progress.setRange(0, at.total if at else 1)  # without an end it would have no words
         self.progress.setValue(at.done if at else 0)
-        words = "starting" if at is None else at.phase
+        words = "starting the processes" if at is None else at.phase
         if at is not None and not math.isnan(at.seconds_left):
             words += f" · {in_words(at.seconds_left)} left"
         self.progress.setFormat("stopping" if self.sweeper.stopping else words)

@@ -238,7 +238,8 @@ class TrainDock(QWidget):
         self.plot.setVisible(self.busy or self.session.shown_run is not None)
         at_last = self.trainer.progress
         self.progress.setVisible(self.busy)
-        self.progress.setRange(0, (at_last.total if at_last else 0) if self.busy else 1)
+        # a bar without an end would move to and fro, but Qt puts no words on it
+        self.progress.setRange(0, at_last.total if at_last and self.busy else 1)
         self.progress.setValue(at_last.done if at_last else 0)
         told = at_last is not None and self.trainer.doing != "stopping"
         self.progress.setFormat(_progress_words(at_last) if told else self.trainer.doing)

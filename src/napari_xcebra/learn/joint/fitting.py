@@ -59,8 +59,9 @@ def fit_sessions(
     fits = {}
     for name, recording in training.pool.recordings.items():
         found = finish(training.session(name), recording.source)
-        others = ", ".join(other for other in training.sessions if other != name)
-        fits[name] = replace(found, notes=(f"Trained together with {others}.", *found.notes))
+        others = tuple(other for other in training.sessions if other != name)
+        notes = (f"Trained together with {', '.join(others)}.", *found.notes)
+        fits[name] = replace(found, notes=notes, together=others)
     result = JointFit(fits, own)
     if kept is not None and result.steps == training.steps:
         kept.remove()
