@@ -180,8 +180,8 @@ def test_a_table_that_is_dropped_alone_may_be_behaviour(dock, arrays):
     dock.form.take([str(arrays / "behaviour.csv")])
     assert dock.form.path.path == arrays / "behaviour.csv"
     assert "If it is behaviour" in dock.notice.text
-    dock.form.take([str(arrays / "traces.npz")])
-    assert dock.form.path.path == arrays / "traces.npz"
+    dock.form.take([str(arrays)])
+    assert dock.form.path.path == arrays
     assert dock.form.behavior.paths == (arrays / "behaviour.csv",)
 
 

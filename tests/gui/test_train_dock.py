@@ -8,6 +8,7 @@ import numpy as np
 import psutil
 import pytest
 from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QMessageBox
 from scored import scored_recording, scored_run
 
 from napari_xcebra.recording import Recording, Variable
@@ -126,6 +127,25 @@ def test_on_a_small_screen_runs_and_verdict_are_in_sight(small_screen, qtbot):
         qtbot.waitUntil(lambda w=widget: in_sight(dock, w), timeout=10_000)
     assert dock.notice.text.startswith("• A note on the fit.\n• place is clearly in these cells")
     assert dock.progress.isHidden()
+
+
+def test_nothing_is_left_of_the_verdict_on_a_run_that_was_deleted(small_screen):
+    dock = small_screen
+    assert dock.notice.text
+    for name in ("run 2", "run 1"):
+        dock.session.remove_run(name)
+    assert dock.notice.text == ""
+    assert dock.plot.isHidden()
+    assert dock.next.button.isHidden()
+
+
+def test_a_run_is_not_deleted_by_a_slip_of_the_hand(small_screen, monkeypatch, qtbot):
+    dock = small_screen
+    answers = [QMessageBox.StandardButton.No, QMessageBox.StandardButton.Yes]
+    monkeypatch.setattr(QMessageBox, "question", lambda *_: answers.pop(0))
+    for left in (2, 1):
+        qtbot.mouseClick(dock.runs._delete, Qt.MouseButton.LeftButton)
+        assert len(dock.session.runs) == left
 
 
 def test_a_run_is_compared_with_another_from_the_list(small_screen):

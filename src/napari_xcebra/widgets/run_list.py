@@ -12,6 +12,7 @@ from qtpy.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
     QMenu,
+    QMessageBox,
     QPushButton,
     QTableWidget,
     QTableWidgetItem,
@@ -61,7 +62,9 @@ class RunList(QWidget):
         self._save = _button("Save…", "Write the selected run to a folder.", self.save)
         self._load = _button("Load…", "Open a run that was saved.", self.load)
         self._report = _button("Report…", HELP, self.report)
-        self._delete = _button("Delete", "Remove the selected run from this list.", self.delete)
+        self._delete = _button(
+            "Delete", "Remove the selected run from this list.", self._ask_to_delete
+        )
         self._compare = QPushButton("Compare")
         self._compare.setToolTip("Show another run beside the selected one.")
         self._others = QMenu(self._compare)
@@ -163,6 +166,16 @@ class RunList(QWidget):
                 lambda run: self._session.add_run(run, opened),
                 lambda sentence, details: self.said.emit(sentence, "problem", details),
             )
+
+    def _ask(self) -> None:
+        run = self.selected
+        if run is None:
+            return
+        answer = QMessageBox.question(
+            self, "Delete run", f"Delete {run.name}? What was not saved of it is lost."
+        )
+        if answer == QMessageBox.StandardButton.Yes:
+            self.delete()
 
     def delete(self) -> None:
         """Remove the selected run."""

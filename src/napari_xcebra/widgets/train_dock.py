@@ -72,6 +72,7 @@ class TrainDock(QWidget):
         self.trainer = trainer_of(self.session)
         self._drawn = 0
         self._provisional = ""
+        self._judged = False
         self.recording_name = QLabel()
         self.recording_name.setWordWrap(True)
         self.choice = Fold(CHOICE, "What to train, and how.", unfolded=True)
@@ -119,6 +120,7 @@ class TrainDock(QWidget):
         for signal, method in (
             (self.session.recording_changed, self._show_recording),
             (self.session.shown_changed, self._show_live),
+            (self.session.runs_changed, self._show_live),
             (self.session.live_changed, self._show_live),
             (self.trainer.changed, self._show_training),
             (self.trainer.said, self._say),
@@ -294,8 +296,15 @@ class TrainDock(QWidget):
     def _show_run(self) -> None:
         """Curves and verdict of the run that is painted."""
         run = self.session.shown_run
-        if run is None or self.busy or self.session.painted_live is not None:
+        if self.busy or self.session.painted_live is not None:
             return
+        if run is None:
+            if self._judged:  # the run was deleted, or another recording has none
+                self.notice.clear()
+                self.plot.hide()
+            self._judged = False
+            return
+        self._judged = True
         chances = [g.chance for g in run.fit.goodness.values()]
         self.plot.show()
         self.plot.show_history(run.fit.history, chances[0] if chances else np.nan)
