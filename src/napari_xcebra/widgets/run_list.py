@@ -62,9 +62,7 @@ class RunList(QWidget):
         self._save = _button("Save…", "Write the selected run to a folder.", self.save)
         self._load = _button("Load…", "Open a run that was saved.", self.load)
         self._report = _button("Report…", HELP, self.report)
-        self._delete = _button(
-            "Delete", "Remove the selected run from this list.", self._ask_to_delete
-        )
+        self._delete = _button("Delete", "Remove the selected run from this list.", self._ask)
         self._compare = QPushButton("Compare")
         self._compare.setToolTip("Show another run beside the selected one.")
         self._others = QMenu(self._compare)
