@@ -49,7 +49,8 @@ class FitSettings:
     )
     lambda_: float | Literal["auto"] = knob(
         "auto",
-        "weight λ of the Jacobian penalty (Eq. 10): auto finds the highest at which InfoNCE stays "
+        "how strongly the model is kept simple, which its map needs: weight λ of the "
+        "Jacobian penalty (Eq. 10). auto finds the highest at which InfoNCE (the loss) stays "
         "at its minimum; 0 turns it off",
         low=0.0,
         high=100.0,
