@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from napari_xcebra.learn import Training
 from napari_xcebra.learn.encoder import FrameEncoder, WindowEncoder
@@ -57,9 +57,11 @@ def _window_layers(encoder: WindowEncoder, batch: int, rows: int) -> list[Shape]
         shapes += 2 * [(rows * (lags - k), hidden, hidden) for k in range(kernel)]
     else:
         shapes += 3 * kernel * [(rows * lags, hidden, cells)]
-    for _ in encoder.skips:
-        lags -= 2
-        shapes += 9 * [(lags * batch, hidden, hidden)] + 9 * [(lags * rows, hidden, hidden)]
+    for layer in encoder.skips:
+        kernel = cast(nn.Conv1d, layer).weight.shape[2]
+        lags -= kernel - 1
+        each = [(lags * batch, hidden, hidden), (lags * rows, hidden, hidden)]
+        shapes += 3 * kernel * each
     outputs = encoder.latents
     return shapes + 3 * [(batch, hidden, outputs)] + 3 * [(rows, outputs, hidden)]
 

@@ -5,7 +5,7 @@ import torch
 from torch.func import jacrev, vmap
 from torch.nn.functional import gelu
 
-from napari_xcebra.learn.encoder import Encoder, hidden_units, make_encoder
+from napari_xcebra.learn.encoder import Encoder, hidden_units, kernels_of, make_encoder
 from napari_xcebra.learn.objective import penalty_directions
 
 CELLS, LATENTS, FRAMES = 12, 3, 9
@@ -30,7 +30,9 @@ def plain(encoder, x):
         return encoder(x)
     x = gelu(encoder.first(x))
     for layer in encoder.skips:
-        x = x[..., 1:-1] + gelu(layer(x))
+        before = layer.kernel_size[0] // 2
+        bent = gelu(layer(x))
+        x = x[..., before : before + bent.shape[2]] + bent
     return encoder.bound * torch.tanh(encoder.last(x[..., 0]) / encoder.bound)
 
 
@@ -169,6 +171,16 @@ def test_the_embedding_stays_within_its_bound_and_is_free_inside(window):
         wide = an_encoder(window, bound=1e4)
         loose = wide.trace(inputs(wide))
     torch.testing.assert_close(loose[0], loose[1][-1], rtol=1e-6, atol=1e-9)
+
+
+def test_weights_tell_over_how_many_frames_each_layer_goes():
+    """So that a fit is read whatever its encoder was like when it was trained."""
+    encoder = make_encoder(CELLS, LATENTS, hidden=16, window=10, kernels=(4, 3, 3, 3)).double()
+    assert kernels_of(encoder.state_dict()) == (4, 3, 3, 3)
+    assert kernels_of(an_encoder(1).state_dict()) == ()
+    x = inputs(encoder)
+    torch.testing.assert_close(encoder.jacobian(x), derivative(encoder, x), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(encoder(x), plain(encoder, x))
 
 
 def test_hidden_units_grow_with_the_latents_within_limits():

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from napari_xcebra.learn.encoder import Encoder, FrameEncoder, WindowEncoder
+from napari_xcebra.learn.encoder import Encoder, FrameEncoder, WindowEncoder, kernels_of
 from napari_xcebra.learn.fitting import finish, train
 from napari_xcebra.learn.goodness import check_measurable
 from napari_xcebra.learn.lambda_search import UNSEARCHED
@@ -130,6 +130,7 @@ class CarriedTraining(Training):
         plan = Plan(factor_labels(recording, factors), offsets, offset, fit.parts)
         if settings.mode == "supervised":
             _check_targets(plan)
+        self.kernels = kernels_of(fit.weights)
         super().__init__(recording, factors, settings, plan)
 
     def _make_encoder(self) -> Encoder:

@@ -7,8 +7,9 @@ same code serves the penalty (Eq. 10) and the attribution (Eq. 11).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -190,19 +191,30 @@ class FrameEncoder(Encoder):
 class WindowEncoder(Encoder):
     """Several frames at once: temporal convolutions with skip connections.
 
-    The receptive field is the window: each of up to three skip layers takes two frames from it,
-    the first convolution what is left.
+    Parameters
+    ----------
+    kernels : tuple of int
+        Frames that each layer takes together, from the cells on. By default the first, which sees
+        the cells, takes each frame for itself, the second all of the window, and two more follow:
+        that is cheapest where cells are many, and no worse than spreading the window over layers.
     """
 
-    def __init__(self, n_cells: int, latents: int, hidden: int, bound: float, window: int) -> None:
+    def __init__(
+        self,
+        n_cells: int,
+        latents: int,
+        hidden: int,
+        bound: float,
+        window: int,
+        kernels: tuple[int, ...] = (),
+    ) -> None:
         super().__init__(latents, bound)
         self.n_cells, self.window = n_cells, window
-        skips = min(3, (window - 1) // 2)
-        self.first = nn.Conv1d(n_cells, hidden, window - 2 * skips)
-        self.skips = nn.ModuleList(nn.Conv1d(hidden, hidden, 3) for _ in range(skips))
+        first, second, *others = kernels or (1, window, 1, 1)
+        self.first = nn.Conv1d(n_cells, hidden, first)
+        self.skips = nn.ModuleList(nn.Conv1d(hidden, hidden, k) for k in (second, *others))
         self.last = nn.Linear(hidden, latents)
-        second = cast(nn.Conv1d, self.skips[0]) if skips else self.last
-        _start_small(self.first.weight, second.weight)
+        _start_small(self.first.weight, self._skips[0].weight)
 
     def trace(self, x: Tensor) -> tuple[Tensor, Activations]:  # noqa: D102
         h = convolve(_lags_first(x), self.first.weight, self.first.bias)
@@ -211,7 +223,8 @@ class WindowEncoder(Encoder):
         for layer in self._skips:
             bent = convolve(h, layer.weight, layer.bias)
             activations.append(_lags_last(bent))
-            h = h[1:-1] + functional.gelu(bent)
+            before, _ = _skipped(layer)
+            h = h[before : before + len(bent)] + functional.gelu(bent)
         out = self.last(h[0])
         return self._bounded(out), [*activations, out]
 
@@ -237,12 +250,19 @@ class WindowEncoder(Encoder):
         v = (directions * self._bound_slope(last)[:, None]).flatten(0, 1) @ self.last.weight
         v = v[None]
         for layer, h in zip(reversed(self._skips), reversed(bent), strict=True):
-            v = functional.pad(v, (0, 0, 0, 0, 1, 1)) + spread(_bent(v, h), layer.weight)
+            beside = functional.pad(v, (0, 0, 0, 0, *_skipped(layer)))
+            v = beside + spread(_bent(v, h), layer.weight)
         return _bent(v, first)
 
     @property
     def _skips(self) -> list[nn.Conv1d]:
         return [cast(nn.Conv1d, layer) for layer in self.skips]
+
+
+def _skipped(layer: nn.Conv1d) -> tuple[int, int]:
+    """Lags at either end that a skip connection leaves out."""
+    kernel = layer.weight.shape[2]
+    return kernel // 2, kernel - 1 - kernel // 2
 
 
 def _lags_first(x: Tensor) -> Tensor:
@@ -288,10 +308,21 @@ def hidden_units(requested: int, latents: int) -> int:
 
 
 def make_encoder(
-    n_cells: int, latents: int, *, hidden: int = 0, bound: float = 5.0, window: int = 1
+    n_cells: int,
+    latents: int,
+    *,
+    hidden: int = 0,
+    bound: float = 5.0,
+    window: int = 1,
+    kernels: tuple[int, ...] = (),
 ) -> Encoder:
-    """Encoder for a window of that many frames."""
+    """Encoder for a window of that many frames; with kernels other than the default, if given."""
     hidden = hidden_units(hidden, latents)
     if window == 1:
         return FrameEncoder(n_cells, latents, hidden, bound)
-    return WindowEncoder(n_cells, latents, hidden, bound, window)
+    return WindowEncoder(n_cells, latents, hidden, bound, window, kernels)
+
+
+def kernels_of(weights: Mapping[str, Any]) -> tuple[int, ...]:
+    """Kernels of the encoder with a window that these weights, by name, are of; else none."""
+    return tuple(weights[name].shape[2] for name in sorted(weights) if weights[name].ndim == 3)

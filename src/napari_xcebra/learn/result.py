@@ -114,7 +114,7 @@ class Fit:
         import torch
 
         from napari_xcebra.learn.device import choose_device
-        from napari_xcebra.learn.encoder import make_encoder
+        from napari_xcebra.learn.encoder import kernels_of, make_encoder
 
         # the initial weights are replaced at once; drawing them must not move the user's seed
         with torch.random.fork_rng(devices=[]):
@@ -124,6 +124,7 @@ class Fit:
                 hidden=self.settings.hidden_units,
                 bound=self.settings.bound,
                 window=self.settings.window,
+                kernels=kernels_of(self.weights),
             )
         weights = {name: torch.as_tensor(np.array(w)) for name, w in self.weights.items()}
         encoder.load_state_dict(weights)

@@ -54,6 +54,9 @@ class Training:
         Where labels and parts are not this recording's own, but shared with others.
     """
 
+    kernels: tuple[int, ...] = ()
+    """Of an encoder with a window, where it is not to have the default ones."""
+
     def __init__(
         self,
         recording: Recording,
@@ -90,6 +93,7 @@ class Training:
                 hidden=settings.hidden_units,
                 bound=settings.bound,
                 window=settings.window,
+                kernels=self.kernels,
             )
 
     def _build(self) -> None:
