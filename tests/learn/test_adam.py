@@ -43,6 +43,14 @@ def test_steps_are_those_of_torch():
         assert torch.equal(mine, first) != mine.requires_grad
 
 
+def test_a_parameter_may_have_a_share_of_the_rate():
+    usual, slowed, before = parameters(), parameters(), parameters()
+    taken(Adam(usual), usual, [0.1])
+    taken(Adam(slowed, {slowed[0]: 0.25}), slowed, [0.1])
+    torch.testing.assert_close(slowed[0] - before[0], 0.25 * (usual[0] - before[0]))
+    torch.testing.assert_close(slowed[2], usual[2])
+
+
 def test_a_state_that_is_put_back_goes_on_as_before():
     whole, parted = parameters(), parameters()
     taken(Adam(whole), whole, [0.1] * 5)

@@ -9,7 +9,8 @@ import torch
 from quick_settings import quick
 
 from napari_xcebra.learn import Factor, Training, TrainingDiverged, fit
-from napari_xcebra.recording import InputError, Variable
+from napari_xcebra.learn.device import embedded
+from napari_xcebra.recording import InputError, Recording, Variable
 
 
 def trained(simulation, **changes):
@@ -252,6 +253,20 @@ def test_every_mode_learns_the_parts_it_has(simulation, mode, parts):
     assert learned.factors == parts == tuple(learned.goodness)
     for part in parts:
         assert learned.history[part][-1] < learned.history[part][0]
+
+
+def test_the_first_steps_on_thousands_of_cells_stay_within_the_bound():
+    """From there the encoder would not come back."""
+    rng = np.random.default_rng(0)
+    latents = np.sin(np.cumsum(rng.normal(scale=0.1, size=(1200, 4)), axis=0))
+    traces = np.maximum(latents @ rng.normal(size=(4, 6000)), 0).astype(np.float32)
+    traces += rng.random(traces.shape, np.float32) - 0.5  # or some cells hardly ever move
+    recording = Recording.from_arrays(traces, 10.0, {"position": latents[:, :2]})
+    settings = quick(steps=3, batch_size=32, hidden_units=180, lambda_=0.1, settle=0.0, ramp=0.0)
+    training = Training(recording, {"position": ["position"]}, settings)
+    for _ in training.run(1):
+        found = embedded(training.encoder, training.data, np.arange(0, 1200, 10))
+        assert np.nanmax(np.abs(found)) < 0.5 * settings.bound
 
 
 @pytest.mark.parametrize("window", [2, 5])

@@ -7,11 +7,11 @@ the parameters one by one, which takes longer than the arithmetic.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 FORGOTTEN = 0.1, 0.001
 """Share of the mean gradient, and of its mean square, that each step replaces (1 − β)."""
@@ -27,10 +27,21 @@ class Adam:
     ----------
     parameters : sequence of Parameter
         On one device; those that need no gradient are left alone.
+    rates : mapping of Parameter to float, optional
+        Factor on the learning rate of those that have one of their own.
     """
 
-    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
+    def __init__(
+        self,
+        parameters: Sequence[nn.Parameter],
+        rates: Mapping[nn.Parameter, float] | None = None,
+    ) -> None:
         learned = [p for p in parameters if p.requires_grad]
+        own = [(rates or {}).get(p, 1.0) for p in learned]
+        self._slowed: Tensor | None = None
+        if any(rate != 1 for rate in own):
+            each = [torch.full((p.numel(),), 1 / r) for p, r in zip(learned, own, strict=True)]
+            self._slowed = torch.cat(each).to(learned[0])
         self.values = torch.cat([p.detach().flatten() for p in learned])
         self.gradients, self.mean, self.square = torch.zeros(3, *self.values.shape).to(self.values)
         self.steps = 0
@@ -55,6 +66,8 @@ class Adam:
         seen = 1 - (1 - of_mean) ** self.steps
         root = math.sqrt(1 - (1 - of_square) ** self.steps)
         size = self.square.sqrt().div_(root).add_(LEAST)
+        if self._slowed is not None:
+            size.mul_(self._slowed)
         self.values.addcdiv_(self.mean, size, value=-learning_rate / seen)
 
     def state_dict(self) -> dict[str, Any]:

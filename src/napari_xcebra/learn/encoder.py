@@ -21,6 +21,9 @@ from napari_xcebra.learn.perceptron import Perceptron
 
 Activations = list[Tensor]
 
+CELLS = 256
+"""Cells up to which their weights are learned at the full rate."""
+
 FIRST_LAYER = 0.1
 """Factor on the initial weights of the first layer, and its inverse on those of the second.
 
@@ -321,6 +324,19 @@ def make_encoder(
     if window == 1:
         return FrameEncoder(n_cells, latents, hidden, bound)
     return WindowEncoder(n_cells, latents, hidden, bound, window, kernels)
+
+
+def rates_of(encoder: nn.Module) -> dict[nn.Parameter, float]:
+    """Share of the learning rate for the weights of many cells.
+
+    Adam moves every weight by as much, so that what a unit sees changes with the number of its
+    inputs: with thousands of cells the first step would throw the embedding to its bound, from
+    where it hardly comes back.
+    """
+    layers = [each for each in encoder.modules() if isinstance(each, FrameEncoder | WindowEncoder)]
+    firsts = [each.first if isinstance(each, WindowEncoder) else each.layers[0] for each in layers]
+    weights = [cast(nn.Parameter, first.weight) for first in firsts]
+    return {weight: min(1.0, CELLS / weight.shape[1]) for weight in weights}
 
 
 def kernels_of(weights: Mapping[str, Any]) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from napari_xcebra.errors import TrainingDiverged
 from napari_xcebra.learn.adam import Adam
 from napari_xcebra.learn.device import FrameData, choose_device, limited_threads
-from napari_xcebra.learn.encoder import Encoder, make_encoder
+from napari_xcebra.learn.encoder import Encoder, make_encoder, rates_of
 from napari_xcebra.learn.inputs import inputs_for
 from napari_xcebra.learn.lambda_search import UNSEARCHED, LambdaSearch
 from napari_xcebra.learn.objective import penalty_directions
@@ -100,7 +100,8 @@ class Training:
         settings = self.settings
         self.encoder = self._make_encoder().to(self.device)
         self.psi = Psi(self.parts, settings, self.device)
-        self.optimizer = Adam([*self.encoder.parameters(), *self.psi.parameters()])
+        learned = [*self.encoder.parameters(), *self.psi.parameters()]
+        self.optimizer = Adam(learned, rates_of(self.encoder))
         self.regression = Regression(self.labels, self.parts, self.device)
         self.step = 0
         self.search = self._lambda_search()
