@@ -149,7 +149,7 @@ def test_a_description_with_a_part_missing_is_refused(folder):
     path = folder / "fit.json"
     about = json.loads(path.read_text(encoding="utf-8"))
     # fits were saved before λ was found by itself, before they were timed, and before they stopped
-    later = {"lambda_reason", "repeated", "seconds", "stop_reason"}
+    later = {"lambda_reason", "repeated", "seconds", "stop_reason", "together"}
     for key in set(about) - {"kind", "format"} - later:
         path.write_text(json.dumps({k: v for k, v in about.items() if k != key}), encoding="utf-8")
         assert key in the_sentence(folder)
