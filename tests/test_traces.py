@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -161,6 +162,34 @@ def test_a_file_that_went_away_is_reported(tmp_path):
     (tmp_path / "F.npy").unlink()
     with pytest.raises(InputError, match="cannot be read any more"):
         traces[0]
+
+
+def test_a_file_that_was_written_anew_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(napari_xcebra.traces, "MAPPED_BYTES", 0)
+    traces = on_disk(tmp_path / "F.npy", ARRAY)
+    assert traces.shape == ARRAY.shape
+    (tmp_path / "F.npy").unlink()
+    on_disk(tmp_path / "F.npy", ARRAY[:, :3])
+    with pytest.raises(InputError, match="written anew"):
+        traces[:]
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to tell")
+def test_what_was_read_is_not_held_as_memory(tmp_path):
+    np.save(tmp_path / "F.npy", np.ones((16, 2**20), np.float32))
+    traces = NpyTraces(tmp_path / "F.npy", cells_first=False)
+    traces[:1, :1]
+    before = mapped_bytes()
+    for frame in range(0, 16, 4):
+        traces[frame : frame + 4]
+    assert mapped_bytes() - before < 16 * 2**20  # of 64
+
+
+def mapped_bytes():
+    """Pages of files that count as memory of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    told = dict(line.split(":", 1) for line in lines)
+    return 1024 * int(told["RssFile"].split()[0])
 
 
 def test_a_recording_keeps_them_on_disk(tmp_path):

@@ -20,6 +20,8 @@ from napari_xcebra.errors import InputError
 
 BLOCK_BYTES = 64 * 2**20
 """Read at a time where everything is gone through."""
+MAPPED_BYTES = 4 * 2**20
+"""Read through a mapping that stays; more than that gets one of its own."""
 GAP = 64
 """Frames or cells that are not asked for are read along with those around them up to this many."""
 
@@ -127,14 +129,20 @@ class NpyTraces(LazyTraces):
 
     @cached_property
     def _mapped(self) -> np.ndarray:
+        return self._map()
+
+    def _map(self) -> np.ndarray:
         try:
             mapped = np.load(self.path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            raise InputError(
-                f"{self.path} cannot be read any more: it was moved, damaged or written anew "
-                "after the recording was opened."
-            ) from error
+            raise self._changed() from error
         return mapped.T if self.cells_first else mapped
+
+    def _changed(self) -> InputError:
+        return InputError(
+            f"{self.path} cannot be read any more: it was moved, damaged or written anew "
+            "after the recording was opened."
+        )
 
     @property
     def lie_by_frame(self) -> bool:
@@ -151,7 +159,14 @@ class NpyTraces(LazyTraces):
 
     def block(self, frames: slice, cells: slice) -> np.ndarray:
         """(frames, cells) float32."""
-        return _as_float32(self._mapped[frames, cells])
+        wanted = self._mapped[frames, cells]
+        if wanted.nbytes > MAPPED_BYTES:
+            # what was read through a mapping counts as memory in use until the mapping is gone
+            anew = self._map()
+            if anew.shape != self.shape:
+                raise self._changed()
+            wanted = anew[frames, cells]
+        return _as_float32(wanted)
 
 
 @dataclass(frozen=True)
