@@ -29,7 +29,7 @@ def tried(seconds, most):
 
 
 def test_a_short_step_stays_on_one_thread():
-    assert set(tried({1: 0.02, 2: 0.01}, most=2)) == {1}
+    assert set(tried({1: 0.008, 2: 0.004}, most=2)) == {1}
 
 
 def test_more_threads_are_tried_until_they_are_no_faster_and_the_fastest_kept():

@@ -10,7 +10,7 @@ import torch
 
 TRIED = 4
 """Steps on each number of threads that is tried."""
-LONG = 0.05
+LONG = 0.01
 """Seconds of a step from which on more threads are worth trying."""
 
 
