@@ -90,6 +90,9 @@ class LazyTraces:
 
     def _within(self, frames: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Every cell at every frame, numbered in any order: (*frames, *cells) float32."""
+        whole = _all_between(frames) and _all_between(cells)
+        if whole and len(cells) <= _cells_at_once(len(frames)):
+            return self.block(_extent(frames)[0], _extent(cells)[0])
         rows, back = np.unique(frames, return_inverse=True)
         columns, across = np.unique(cells, return_inverse=True)
         found = np.empty((len(rows), len(columns)), np.float32)
@@ -286,6 +289,11 @@ def _stretches(numbers: np.ndarray, most: int | None = None) -> Iterator[slice]:
             end = stop if most is None else int(np.searchsorted(numbers, numbers[first] + most))
             yield slice(first, min(end, stop))
             first = end
+
+
+def _all_between(numbers: np.ndarray) -> bool:
+    """Whether they are every number from the first to the last, in order."""
+    return numbers.ndim == 1 and len(numbers) > 0 and bool((np.diff(numbers) == 1).all())
 
 
 def _extent(numbers: np.ndarray) -> tuple[slice, Any]:
