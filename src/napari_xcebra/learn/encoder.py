@@ -21,7 +21,7 @@ from napari_xcebra.learn.perceptron import Perceptron
 
 Activations = list[Tensor]
 
-CELLS = 256
+CELLS = 512
 """Cells up to which their weights are learned at the full rate."""
 
 FIRST_LAYER = 0.1
