@@ -318,10 +318,10 @@ def in_child(place: Place, folder: Path, timeout: float) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def does_not_fit(place: Place) -> str:
+def does_not_fit(place: Place, written: bool) -> str:
     """Why a place cannot be tried on this machine; empty if it can."""
     disk = shutil.disk_usage(tempfile.gettempdir()).free
-    if 1.1 * place.bytes_of_traces > disk:
+    if not written and 1.1 * place.bytes_of_traces > disk:
         return f"traces of {place.bytes_of_traces / 2**30:.0f} GB do not fit on the disk"
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     brute = 16 * place.frames * BATCH if place.who == "reference" else 0
@@ -463,10 +463,11 @@ def look_up(place: Place, folder: Path, given: argparse.Namespace) -> dict[str, 
     def measure() -> dict[str, Any] | None:
         if given.print_only:
             return None
-        if reason := does_not_fit(place):
+        written = (folder / "variable.npy").exists()
+        if reason := does_not_fit(place, written):
             return {"failed": reason}
         print(vars(place), file=sys.stderr, flush=True)
-        if not (folder / "variable.npy").exists():
+        if not written:
             write_recording(folder, place.cells, place.frames)
         return in_child(place, folder, given.timeout)
 
