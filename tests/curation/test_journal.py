@@ -143,6 +143,15 @@ def test_a_damaged_first_line_keeps_the_decisions_and_is_told(path):
         assert curation.status_of(0) == "accepted"
 
 
+def test_a_journal_whose_beginning_was_cut_off_twice_is_begun_once_more(path):
+    lines = five_steps(path)
+    path.write_bytes(lines[0][:4] + b"\n" + lines[0][:9] + b"\0\0")
+    with opened(path) as curation:
+        curation.decide([0], "accepted")
+    with opened(path) as curation:
+        assert curation.status_of(0) == "accepted"
+
+
 def test_a_file_that_is_no_journal_is_left_alone(path):
     path.write_text("cell,score\n1,0.5\n")
     with pytest.raises(InputError, match="not a journal"):

@@ -258,6 +258,15 @@ def test_one_file_may_hold_everything(tmp_path, name, write):
     np.testing.assert_allclose(corrected, (found["F"] - 0.5 * found["Fneu"]).T, rtol=1e-5)
 
 
+def test_a_pixel_that_float32_cannot_hold_counts_as_missing(tmp_path):
+    found = everything()
+    found["mean"] = np.array(found["mean"], np.float64)
+    found["mean"][0, 0] = 1e300
+    write_npz(tmp_path / "all.npz", found)
+    image = open_recording(tmp_path / "all.npz").images["mean"]
+    assert image[0, 0] == image.min()
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("dff", "dff"), ("F_dff", "dff"), ("C", "denoised"), ("deconv", "events"), ("X", "raw"),

@@ -219,6 +219,6 @@ _NEEDED: dict[str, dict[str, Any]] = {
 
 
 def _may_have_begun(text: bytes) -> bool:
-    """Whether this is what is left of a journal whose first line was being written."""
-    text = text.strip(b"\0\n")
-    return text.startswith(_BEGINNING) or _BEGINNING.startswith(text)
+    """Whether this is all that crashes left of a journal whose first line was being written."""
+    lines = [line.strip(b"\0") for line in text.split(b"\n")]
+    return all(line.startswith(_BEGINNING) or _BEGINNING.startswith(line) for line in lines)

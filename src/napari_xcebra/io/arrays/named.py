@@ -163,10 +163,15 @@ class _Rest:
     def images(self, footprints: Footprints | None) -> dict[str, np.ndarray]:
         """Arrays of the size of the field of view."""
         field = footprints.shape[-2:] if footprints is not None else None
-        images = {n: self.arrays[n] for n in self.roles.rest if self.arrays[n].shape == field}
+        with np.errstate(over="ignore"):  # what float32 cannot hold counts as not finite
+            images = {
+                name: self.arrays[name].astype(np.float32)
+                for name in self.roles.rest
+                if self.arrays[name].shape == field
+            }
         finite = {name: np.isfinite(image) for name, image in images.items()}
         return {
-            name: np.where(finite[name], image, image[finite[name]].min()).astype(np.float32)
+            name: np.where(finite[name], image, image[finite[name]].min())
             for name, image in images.items()
             if finite[name].any()
         }
