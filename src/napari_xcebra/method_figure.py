@@ -7,8 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from napari_xcebra.attribution.comparison import Comparison, relative_ranks, short_number, title_of
+from napari_xcebra.attribution.comparison import Comparison, short_number, title_of
 from napari_xcebra.figures import WARNING, Where, in_picture, written
+from napari_xcebra.ranks import relative_ranks
 
 ROW = 0.3
 """Height of a method, in inches."""

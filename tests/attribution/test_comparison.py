@@ -13,11 +13,11 @@ from napari_xcebra.attribution.comparison import (
     compare,
     rank_correlation,
     ranks_of,
-    relative_ranks,
 )
 from napari_xcebra.attribution.method_notes import EVERY
 from napari_xcebra.attribution.single_cell import cell_statistics
 from napari_xcebra.method_figure import methods_side_by_side
+from napari_xcebra.ranks import relative_ranks
 from napari_xcebra.recording import InputError
 
 NAMES = ["spatial_information", "correlation"]

@@ -81,12 +81,17 @@ def kept_in_this_test(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_widget_of_ours_is_left():
-    """Docks end with their window."""
+    """Docks end with their window; what another test left is that one's failure alone."""
+    before = _own_widgets()
     yield
     QApplication.processEvents()
     gc.collect()
-    left = [w for w in QApplication.topLevelWidgets() if type(w).__module__.startswith("napari_x")]
-    assert left == []
+    assert [widget for widget in _own_widgets() if widget not in before] == []
+
+
+def _own_widgets():
+    found = QApplication.topLevelWidgets()
+    return [widget for widget in found if type(widget).__module__.startswith("napari_x")]
 
 
 @pytest.fixture

@@ -86,6 +86,7 @@ def test_one_recording_alone_offers_no_others(make_napari_viewer, days):
     session = session_of(viewer)
     session.show(days[0])
     dock = TrainDock(viewer)
+    viewer.window.add_dock_widget(dock, name="Train")
     assert dock.together.isHidden()
     assert dock.together.chosen == []
     session.close()

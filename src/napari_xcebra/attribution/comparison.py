@@ -16,6 +16,7 @@ import numpy as np
 from napari_xcebra.attribution.method_notes import METHODS, frames_for, title_of_method
 from napari_xcebra.attribution.single_cell.registry import STATISTICS
 from napari_xcebra.attribution.tables import write_tables
+from napari_xcebra.ranks import average_ranks, relative_ranks
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:
@@ -200,30 +201,6 @@ def ranks_of(scores: np.ndarray) -> np.ndarray:
     ranks = np.zeros(len(scores), np.int64)
     order = np.argsort(-scores, kind="stable")[: int(np.isfinite(scores).sum())]
     ranks[order] = np.arange(1, len(order) + 1)
-    return ranks
-
-
-def relative_ranks(scores: np.ndarray) -> np.ndarray:
-    """(cells,) float64 from 0 for the lowest score to 1 for the highest; NaN where there is none.
-
-    >>> relative_ranks(np.array([0.1, np.nan, 0.7, 0.3])).tolist()
-    [0.0, nan, 1.0, 0.5]
-    """
-    known = np.isfinite(scores)
-    place = np.full(len(scores), np.nan)
-    if known.any():
-        place[known] = (average_ranks(scores[known]) - 1) / max(1, int(known.sum()) - 1)
-    return place
-
-
-def average_ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1 on, equal values sharing the mean of theirs; a window has not to import scipy.
-
-    >>> average_ranks(np.array([5.0, 1.0, 5.0]))
-    array([2.5, 1. , 2.5])
-    """
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: np.ndarray = (counts.cumsum() - (counts - 1) / 2)[place]
     return ranks
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from napari_xcebra.curation.changes import STATUSES, Status
 from napari_xcebra.errors import InputError
 from napari_xcebra.footprints import Footprints
+from napari_xcebra.ranks import relative_ranks
 
 ORDERS = ("score", "q-value", "instability", "disagreement", "position", "random", "id")
 
@@ -85,9 +86,9 @@ def disagreement(score: np.ndarray, extractor: np.ndarray) -> np.ndarray:
         0, the same rank, to 1, first by one and last by the other; NaN where either is missing.
     """
     score, extractor = np.asarray(score, np.float64), np.asarray(extractor, np.float64)
-    both = ~np.isnan(score) & ~np.isnan(extractor)
+    both = np.isfinite(score) & np.isfinite(extractor)
     apart = np.full(len(score), np.nan)
-    apart[both] = np.abs(_ranks(score[both]) - _ranks(extractor[both]))
+    apart[both] = np.abs(relative_ranks(score[both]) - relative_ranks(extractor[both]))
     return apart
 
 
@@ -237,11 +238,3 @@ class Queue:
 
     def _at(self, number: int) -> int | None:
         return int(self.cells[number]) if 0 <= number < len(self.cells) else None
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Mean ranks from 0 to 1."""
-    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    mean = last - (counts + 1) / 2
-    return mean[group] / max(len(values) - 1, 1)

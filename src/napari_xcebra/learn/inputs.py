@@ -101,7 +101,8 @@ def inputs_for(
             if kept is not None:
                 kept[here] = traces
             first, last = np.searchsorted(frames, [here.start, here.stop])
-            moments.add(traces[frames[first:last] - here.start])
+            all_of_them = last - first == len(traces)
+            moments.add(traces if all_of_them else traces[frames[first:last] - here.start])
     inputs, moving = _standardisation(recording, columns, moments, smoothing)
     if kept is None:
         return inputs, ReadInputs(recording, inputs)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 
 from napari_xcebra.learn.parts import TIME
+from napari_xcebra.ranks import average_ranks
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -148,6 +148,8 @@ def agreement(one: np.ndarray, other: np.ndarray) -> list[float]:
     >>> agreement(np.array([[1.0, 2, 3]]), np.array([[1.0, 5, 9]]))
     [1.0]
     """
-    ranks = [rankdata(a, axis=1) - (a.shape[1] + 1) / 2 for a in (one, other)]
+    ranks = [
+        np.stack([average_ranks(row) for row in a]) - (a.shape[1] + 1) / 2 for a in (one, other)
+    ]
     product, sizes = (ranks[0] * ranks[1]).sum(1), [(r**2).sum(1) for r in ranks]
     return [float(rho) for rho in product / np.maximum(np.sqrt(sizes[0] * sizes[1]), 1e-12)]

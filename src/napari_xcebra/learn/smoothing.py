@@ -19,8 +19,10 @@ from napari_xcebra.traces import LazyTraces
 BLOCK_BYTES = 4 * 2**20
 """Traces that are smoothed at a time: what fits into a cache takes half as long as 32 MB."""
 
-BAND = 128
+BAND = 64
 """Frames that are smoothed by one product."""
+WIDEST = 128
+"""Neighbours of a frame up to which products are faster than a filter, zeros and all."""
 
 
 def smoothed(
@@ -86,7 +88,7 @@ def _gaussian(traces: np.ndarray, deviation: float) -> np.ndarray:
     long, most of it to find the values of a cell.
     """
     radius = radius_of(deviation)
-    if 2 * radius > BAND:  # most of the products would be with zeros
+    if 2 * radius > WIDEST:
         return scipy.ndimage.gaussian_filter1d(traces, deviation, axis=0, radius=radius)[
             radius:-radius
         ]
