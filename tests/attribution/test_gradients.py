@@ -6,9 +6,9 @@ import torch
 from captum.attr import Saliency
 
 from napari_xcebra.attribution import attribute
-from napari_xcebra.attribution.gradients import CUT_OFF, inverse
 from napari_xcebra.attribution.methods import LOCAL_METHODS
 from napari_xcebra.attribution.stream import make_stream
+from napari_xcebra.learn.inverse import CUT_OFF, inverse
 
 
 @pytest.fixture(params=["trained", "windowed"])

@@ -12,7 +12,7 @@ from napari_xcebra.learn.settled import Settled, agreement
 from napari_xcebra.learn.training import Training
 from napari_xcebra.simulate import box
 
-STEPS = 200
+STEPS = 300
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,9 @@ def trained(simulation, **given):
 def test_it_stops_says_why_and_counts_as_complete(simulation, content, tmp_path):
     reports = []
     result = trained(simulation, on_progress=reports.append)
-    # λ is held from step 40 on: the fourth look compares, and the fifth says the same
-    assert result.steps == 40 + 4 * settled.EVERY + settled.LAST
+    # λ is held from step 60 on, and looked at there: the fifth look is the first that compares
+    looks = settled.APART + settled.IN_A_ROW - 1
+    assert result.steps == 60 + looks * settled.EVERY + settled.LAST
     assert result.complete
     assert f"Stopped after {result.steps} steps" in result.stop_reason
     assert result.stop_reason in result.summary()
@@ -61,7 +62,7 @@ def test_until_it_stops_it_learns_what_it_would_have_learned(simulation, content
     np.testing.assert_array_equal(stopped.history["z2"][same], whole.history["z2"][: same.sum()])
 
 
-@pytest.mark.parametrize("at", [90, 150])
+@pytest.mark.parametrize("at", [90, 180])
 def test_resumed_before_or_after_it_settled_it_ends_the_same(simulation, content, tmp_path, at):
     alone = trained(simulation)
     file, reached = tmp_path / "state", []

@@ -44,7 +44,7 @@ class FitSettings:
     )
     steps: int = knob(600, "training steps", low=1, high=1_000_000, advanced=False)
     stop_when_settled: bool = knob(
-        False,
+        True,
         "stop before all steps are done, once neither maps nor losses change any more",
     )
     lambda_: float | Literal["auto"] = knob(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from napari_xcebra.learn.inverse import CUT_OFF, inverse
 from napari_xcebra.learn.parts import TIME
 from napari_xcebra.ranks import average_ranks
 
@@ -21,15 +22,23 @@ if TYPE_CHECKING:
 
 EVERY = 20
 """Steps between two looks."""
-APART = 2
-"""Looks between the two that are compared."""
-FRAMES = 256
+APART = 4
+"""Looks between the two whose maps are compared.
+
+What the weights drift in a few steps is less than the noise of a map: two looks apart, one of
+eight trainings stopped where its map was still 0.02 of auROC below its end.
+"""
+FRAMES = 128
 """Frames that a map is taken over."""
-ALIKE = 0.98
+CHUNK_BYTES = 64 * 2**20
+"""Jacobians that are taken at once."""
+ALIKE = 0.985
 """Rank correlation of two maps of a factor that count as the same."""
+SPAN = 2
+"""Looks over which losses are averaged, before and now."""
 FLAT = 0.02
 """Share of its goodness by which the loss of a part may still fall from one look to the other."""
-IN_A_ROW = 2
+IN_A_ROW = 3
 """Looks at which all of it must be so."""
 LAST = 40
 """Steps over which the learning rate then goes down."""
@@ -45,8 +54,8 @@ class Settled:
 
     Attributes
     ----------
-    maps : list of (factors, cells) float32
-        The last ones.
+    maps : list of (2 factors, cells) float32
+        The last ones: of the Jacobian, then of its inverse.
     losses : list of (parts,) float64
         Means over the steps before each of the last looks.
     in_a_row : int
@@ -91,8 +100,8 @@ class Settled:
         self.maps.append(self._map(training))
         self._since.zero_()
         self._count = 0
-        del self.maps[: -APART - 1], self.losses[: -2 * APART]
-        same = len(self.losses) == 2 * APART and self._unchanged(training)
+        del self.maps[: -APART - 1], self.losses[: -2 * SPAN]
+        same = len(self.maps) == APART + 1 and self._unchanged(training)
         self.in_a_row = self.in_a_row + 1 if same else 0
         if self.in_a_row >= IN_A_ROW and training.step + LAST < training.steps:
             self.at = training.step
@@ -100,17 +109,33 @@ class Settled:
     def _unchanged(self, training: Training) -> bool:
         if min(agreement(self.maps[0], self.maps[-1])) < ALIKE:
             return False
-        before, now = np.mean(self.losses[:APART], 0), np.mean(self.losses[APART:], 0)
+        before, now = np.mean(self.losses[:SPAN], 0), np.mean(self.losses[SPAN:], 0)
         supervised = training.settings.mode == "supervised"
         goodness = (1.0 if supervised else np.log(training.settings.negatives)) - now
         return bool((before - now <= FLAT * np.maximum(goodness, 1.0)).all())
 
     @torch.no_grad()
     def _map(self, training: Training) -> np.ndarray:
-        """Mean of |J| over frames, and latents of each factor: (factors, cells)."""
-        size = training.encoder.jacobian(training.data[self._frames]).abs().mean(0)
-        size = size.mean(-1) if size.ndim == 3 else size  # over the lags of a window
-        return torch.stack([size[part.latents].mean(0) for part in self._watched]).cpu().numpy()
+        """Means of |J| and of |J⁺| over frames, and latents of each factor: (2 factors, cells).
+
+        The inverse goes on changing after the Jacobian itself has come to rest.
+        """
+        scale = training.scale()
+        sizes: list[Tensor] = []
+        for frames in np.array_split(self._frames, self._chunks(training)):
+            jacobian = training.encoder.jacobian(training.data[frames])
+            for each in (jacobian, inverse(jacobian, scale, CUT_OFF)):
+                size = each.abs().sum(0)
+                sizes.append(size.sum(-1) if size.ndim == 3 else size)  # over the lags of a window
+        totals = [torch.stack(sizes[which::2]).sum(0) for which in (0, 1)]
+        rows = [total[part.latents].mean(0) for total in totals for part in self._watched]
+        return torch.stack(rows).cpu().numpy()
+
+    def _chunks(self, training: Training) -> int:
+        """Into how many the frames are divided."""
+        values = training.encoder.latents * len(training.inputs.cell_ids)
+        of_a_frame = 4 * values * training.settings.window
+        return -(-len(self._frames) // max(1, CHUNK_BYTES // of_a_frame))
 
     def learning_rate(self, step: int, before: float, end: float) -> float:
         """Of a step after it settled: from the rate it had then, evenly down to that of the end."""

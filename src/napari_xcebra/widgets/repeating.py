@@ -64,8 +64,7 @@ def seconds_to_repeat(run: Run, more: int) -> float:
     """About how long more seeds take, by how long the run took itself if that is known."""
     fit = run.fit
     # one that was stopped says how long the rest would have taken, but not one that was settled
-    settled = fit.settings.stop_when_settled or fit.steps == 0
-    share = 1.0 if settled else fit.steps / fit.settings.steps
+    share = 1.0 if fit.complete or fit.steps == 0 else fit.steps / fit.settings.steps
     whole = replace(fit, seconds=fit.seconds / share)
     cells, latents = len(fit.inputs.cell_ids), fit.parts[-1].stop
     return more * seconds_to_fit(fit.settings, cells, latents, like=whole)
