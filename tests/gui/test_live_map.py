@@ -13,11 +13,12 @@ from napari_xcebra.sessions import load_session
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.attribution_dock import AttributionDock
 from napari_xcebra.widgets.layers import role_of
+from napari_xcebra.widgets.live_run import Asked
 from napari_xcebra.widgets.score_layers import TRAINING
 from napari_xcebra.widgets.score_map import painted_map, shown_map
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.train_dock import TrainDock
-from napari_xcebra.widgets.trainer import Asked, trainer_of
+from napari_xcebra.widgets.trainer import trainer_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 

@@ -1,15 +1,29 @@
-"""A run that is being trained, as far as it can be seen: its name and its map so far."""
+"""A run before there is one: what was asked for, and what can be seen of it so far."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from napari_xcebra.attribution.method_notes import title_of_method
+from napari_xcebra.runs import now
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
+    from napari_xcebra.learn.parts import Factor
     from napari_xcebra.sessions import Opened
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a run was asked for; `others` are trained together with it, and get runs as well."""
+
+    opened: Opened
+    name: str
+    factors: Mapping[str, Factor]
+    created: str = field(default_factory=now)
+    others: tuple[Opened, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,12 @@ class OfSession:
         assert session is not None, "the session is gone"
         return session
 
+    @property
+    def session_open(self) -> bool:
+        """Whether there still is a session, for what was put off until later."""
+        session = self._session()
+        return session is not None and not session.closed
+
 
 def one_per_session(make: Callable[[Session], Made]) -> Callable[[Session], Made]:
     """Function that gives the one of a session, made when first asked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from qtpy.QtCore import QTimer
@@ -22,13 +22,13 @@ from napari_xcebra.jobs import (
     Sketched,
 )
 from napari_xcebra.learn.joint.result import JointFit
-from napari_xcebra.runs import Run, now
+from napari_xcebra.runs import Run
 from napari_xcebra.widgets.at_work import AtWork
 from napari_xcebra.widgets.background import BREATH, listen
-from napari_xcebra.widgets.live_run import LiveRun
+from napari_xcebra.widgets.live_run import Asked
+from napari_xcebra.widgets.map_so_far import MapSoFar
 from napari_xcebra.widgets.per_session import one_per_session
 from napari_xcebra.widgets.run_list import best_factor
-from napari_xcebra.widgets.score_layers import TRAINING
 from napari_xcebra.widgets.score_painter import painter_of
 
 if TYPE_CHECKING:
@@ -39,17 +39,6 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.recording import Recording
     from napari_xcebra.widgets.session import Opened, Session
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What a run was asked for; `others` are trained together with it, and get runs as well."""
-
-    opened: Opened
-    name: str
-    factors: Mapping[str, Factor]
-    created: str = field(default_factory=now)
-    others: tuple[Opened, ...] = ()
 
 
 class Trainer(AtWork):
@@ -63,7 +52,7 @@ class Trainer(AtWork):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._progress: Advanced | None = None
-        self._live: LiveRun | None = None
+        self._live = MapSoFar(session)
         self._waiting: list[tuple[Opened, Fit]] = []
         self._methods: Sequence[str] = ()
         self.doing = ""
@@ -152,15 +141,15 @@ class Trainer(AtWork):
             self.course.append(event)
             self.changed.emit()
         elif isinstance(event, Sketched):
-            self._sketched(event, asked)
+            self._live.show(event, asked)
         elif isinstance(event, Failed):
             self._end()
-            self._give_up_live(asked)
+            self._live.give_up(asked)
             self.said.emit(event.sentence, "problem", event.details)
         elif isinstance(event, Finished | Cancelled):
             self._end()
             if event.result is None:
-                self._give_up_live(asked)
+                self._live.give_up(asked)
                 self.said.emit("Stopped before anything was learned.", "plain", "")
                 return
             self._keep(event, asked)
@@ -178,7 +167,7 @@ class Trainer(AtWork):
             for each, fit in zip((opened, *asked.others), fits, strict=True)
         )
         if run.name != asked.name:
-            self._give_up_live(asked)  # its layers have the name that was taken meanwhile
+            self._live.give_up(asked)  # its layers have the name that was taken meanwhile
         if isinstance(event, Cancelled):
             # who stops wants to go on: maps can still be asked for in the Attribution dock
             self._show(opened, run, None)
@@ -190,66 +179,16 @@ class Trainer(AtWork):
         # napari takes a turn of the window to insert it; the map is still being made
         QTimer.singleShot(BREATH, lambda: self._prepare(opened, run))
 
+    def _prepare_live(self, asked: Asked, method: str) -> None:
+        if self.busy:
+            self._live.prepare(asked, method)
+
     def _prepare(self, opened: Opened, run: Run) -> None:
-        if self._open and self.session.current is opened:
+        if self.session_open and self.session.current is opened:
             factor, _ = self._factor_to_show(run)
             painter_of(self.session).layers.prepare(run, factor, FIRST[0])
 
-    @property
-    def _open(self) -> bool:
-        """Whether there still is a session."""
-        return self._session() is not None and not self.session.closed
-
-    # ------------------------------------------------------------ the map so far
-
-    def _prepare_live(self, asked: Asked, method: str) -> None:
-        """Have the layer of the first map in the window before the map is."""
-        if self._open and self.busy and self._will_be_seen(asked.opened):
-            layers = painter_of(self.session).layers
-            layers.prepare(asked, next(iter(asked.factors)), method, TRAINING)
-
-    def _will_be_seen(self, opened: Opened) -> bool:
-        """Whether a map so far is shown, as no other map is being looked at."""
-        return self.session.current is opened and self.session.shown_run is None
-
-    def _sketched(self, event: Sketched, asked: Asked) -> None:
-        """Paint the map so far, unless a map of another run is being looked at."""
-        session = self.session
-        self._live = live = LiveRun(
-            asked.opened, asked.name, asked.created, event.attribution, event.done, event.total
-        )
-        session.show_live(live)
-        if self._will_be_seen(asked.opened) and session.painted_live is None:
-            factor = next(iter(asked.factors), live.attribution.factors[0])
-            painter_of(session).layers.prepare(live, factor, live.attribution.method, TRAINING)
-            # a turn of the window for the new layer, another one for all that shows the map
-            QTimer.singleShot(BREATH, lambda: self._show_live(live, factor))
-
-    def _show_live(self, live: LiveRun, factor: str) -> None:
-        if not self._open or self._live is None or self.session.live is not self._live:
-            return
-        session = self.session
-        session.shown = replace(
-            session.shown,
-            run=live.name,
-            factor=factor,
-            latent=None,
-            method=live.attribution.method,
-        )
-
-    def _give_up_live(self, asked: Asked) -> None:
-        """Leave nothing of a run that did not come to be."""
-        session, painted = self.session, self.session.painted_live
-        self._end_live()
-        painter_of(session).layers.discard(asked.opened, asked)
-        if painted is not None and session.shown_run is None:
-            session.shown = replace(session.shown, run="", factor="", latent=None)
-            session.runs_changed.emit()  # another run may be shown instead
-
-    def _end_live(self) -> None:
-        if self._live is not None:
-            self._live = None
-            self.session.show_live(None)
+    # ------------------------------------------------------------ scoring
 
     def _score(
         self, opened: Opened, fit: Fit, methods: Sequence[str], *, show: bool = True
@@ -276,7 +215,7 @@ class Trainer(AtWork):
             if others:
                 self._score(opened, fit, others, show=show)
             else:
-                self._end_live()
+                self._live.end()
                 self._score_next()
         elif isinstance(event, Finished | Cancelled):
             # it may have been renamed or removed meanwhile
@@ -287,7 +226,7 @@ class Trainer(AtWork):
             self._end()
             if show and run is not None:
                 self._show(opened, run, event.result)
-            self._end_live()
+            self._live.end()
             if isinstance(event, Cancelled):
                 self._waiting = []
             elif others and run is not None:
@@ -305,7 +244,7 @@ class Trainer(AtWork):
         """Show a run, unless another recording is looked at meanwhile."""
         session, shown = self.session, self.session.shown
         factor, latent = self._factor_to_show(run)
-        self._end_live()
+        self._live.end()
         if session.current is not opened:
             return
         shown = replace(shown, run=run.name, factor=factor, latent=latent)
