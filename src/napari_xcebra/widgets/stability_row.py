@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from qtpy.QtCore import Signal
-from qtpy.QtWidgets import (
-    QCheckBox,
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
-    QSpinBox,
-    QWidget,
-)
+from qtpy.QtWidgets import QPushButton, QSpinBox
 
 from napari_xcebra.runs import Run
-from napari_xcebra.widgets.computation import computation_of
 from napari_xcebra.widgets.number_box import slim
+from napari_xcebra.widgets.question_row import QuestionRow
 from napari_xcebra.widgets.repeating import repeating_of, seconds_to_repeat
 from napari_xcebra.widgets.score_map import ScoreMap, shown_map
-from napari_xcebra.widgets.session import Session
-from napari_xcebra.widgets.work_bar import WorkBar, about, takes
+from napari_xcebra.widgets.session import Opened, Session
+from napari_xcebra.widgets.work_bar import about, takes
 
 QUESTION = "Do other seeds agree?"
 HELP = (
@@ -45,64 +35,34 @@ USUAL = 4
 """Seeds beside the one there is."""
 
 
-class StabilityRow(QWidget):
-    """One line: a question with a button, then progress, then a count with a button for more.
+class StabilityRow(QuestionRow):
+    """Do other seeds agree? Then a count of stable cells, with a button for more seeds.
 
     Parameters
     ----------
     session : Session
     """
 
-    asked = Signal()
-
     def __init__(self, session: Session) -> None:
-        super().__init__()
-        self._session = session
+        super().__init__(
+            session,
+            progress="How far the trainings are, and the time left.",
+            stop="Stop; the seeds that are finished are kept.",
+            only=ONLY,
+        )
         self._repeating = repeating_of(session)
-        self._computation = computation_of(session)
-        self._make_parts()
-        self._lay_out()
-        self.repeat.clicked.connect(lambda _=False: self.start())
-        self.stop.clicked.connect(lambda _=False: self._computation.cancel())
-        self.more.valueChanged.connect(lambda _: self.show_shown())
-        self.only.toggled.connect(self._show_only)
-
-    def _make_parts(self) -> None:
-        self.sentence = QLabel()
-        self.sentence.setWordWrap(True)  # many cells must not widen the dock
         self.more = QSpinBox()
         slim(self.more, 28)
         self.more.setRange(1, 50)
         self.more.setValue(USUAL)
         self.more.setToolTip("How many more times to train, each with another seed.")
         self.repeat = QPushButton()
-        self.progress = WorkBar("How far the trainings are, and the time left.")
-        self.stop = QPushButton("Cancel")
-        self.stop.setToolTip("Stop; the seeds that are finished are kept.")
-        self.only = QCheckBox("only these")
-        self.only.setToolTip(ONLY)
+        self._lay_out(self.more, self.repeat)
+        self.more.valueChanged.connect(lambda _: self.show_shown())
+        self.only.toggled.connect(lambda only: self._change(stable_only=only))
 
-    def _lay_out(self) -> None:
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        row.addWidget(self.sentence, 1)
-        row.addWidget(self.progress, 4)
-        for part in (self.more, self.repeat, self.stop, self.only):
-            row.addWidget(part)
-        # never all at once, which would widen the dock
-        for part in (self.progress, self.stop, self.only):
-            part.hide()
-
-    def start(self) -> None:
-        """Repeat the run that is shown, by the method that is shown."""
-        opened, run = self._session.current, self._session.shown_run
-        if opened is not None and run is not None:
-            self.asked.emit()
-            self._repeating.start(opened, run, self._session.shown.method, self.more.value())
-
-    def _show_only(self, only: bool) -> None:
-        self._session.shown = replace(self._session.shown, stable_only=only)
+    def _ask(self, opened: Opened, run: Run) -> None:
+        self._repeating.start(opened, run, self._session.shown.method, self.more.value())
 
     # ------------------------------------------------------------ what is shown
 
@@ -119,16 +79,11 @@ class StabilityRow(QWidget):
         self.more.setVisible(not awaited and not repeated)
         self.only.setVisible(not awaited and repeated)
         if awaited:
-            self._show_progress()
+            self._show_progress("Training", running=self._repeating.running)
             return
         self._offer(run, repeated=repeated)
         if repeated:
             self._show_result(painted)
-
-    def _show_progress(self) -> None:
-        running = self._repeating.running
-        words = self.progress.show_work(self._computation, running=running, doing="Training")
-        self.sentence.setText(words)
 
     def _offer(self, run: Run, *, repeated: bool) -> None:
         if run.fit.together:
@@ -152,6 +107,4 @@ class StabilityRow(QWidget):
         self.sentence.setText(f"{stable} of {known} stable over {len(by_seed.seeds)} seeds")
         rho = f"{by_seed.agreement(painted.factor):.2f}".replace("-", "−")
         self.sentence.setToolTip(RESULT.format(rho=rho))
-        self.only.blockSignals(True)
-        self.only.setChecked(shown.stable_only)
-        self.only.blockSignals(False)
+        self._tick_only(shown.stable_only)
