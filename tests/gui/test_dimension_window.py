@@ -37,9 +37,9 @@ def dock(viewer, session, recording, qtbot):
 @pytest.fixture
 def window(dock, qtbot):
     dock.factors.tick("speed")
-    dock.dimension.click()
-    yield dock.dimension.opened
-    dock.dimension.opened.close()
+    dock.choice.dimension.click()
+    yield dock.choice.dimension.opened
+    dock.choice.dimension.opened.close()
 
 
 def test_what_is_tried_is_said_with_its_time(window):

@@ -200,12 +200,12 @@ def test_who_does_not_want_it_sees_the_map_in_the_end_alone(viewer, session, qtb
     session.show(scored_recording())
     dock = TrainDock(viewer)
     viewer.window.add_dock_widget(dock, name="Train")
-    dock.live.setChecked(False)
+    dock.choice.live.setChecked(False)
     again = TrainDock(viewer)
     viewer.window.add_dock_widget(again, name="Train again")
-    assert not again.live.isChecked()
+    assert not again.choice.live.isChecked()
     job = dock.trainer.start(
-        session.current, "run", {}, dock.form.value, live=dock.live.isChecked()
+        session.current, "run", {}, dock.form.value, live=dock.choice.live.isChecked()
     )
     assert job.task.live == ""
     job.cancel()

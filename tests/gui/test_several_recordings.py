@@ -67,7 +67,7 @@ def test_recordings_are_trained_together_and_each_gets_its_own_run(dock, qtbot):
     monday, tuesday = dock.session.opened
     dock.form.value = replace(dock.form.value, **QUICK)
     assert dock.train_button.text() == "Train"
-    dock.together.choose("monday")
+    dock.choice.together.choose("monday")
     assert dock.train_button.text() == "Train 2 together"
     qtbot.mouseClick(dock.train_button, Qt.MouseButton.LeftButton)
     wait_idle(dock, qtbot)
@@ -87,6 +87,6 @@ def test_one_recording_alone_offers_no_others(make_napari_viewer, days):
     session.show(days[0])
     dock = TrainDock(viewer)
     viewer.window.add_dock_widget(dock, name="Train")
-    assert dock.together.isHidden()
-    assert dock.together.chosen == []
+    assert dock.choice.together.isHidden()
+    assert dock.choice.together.chosen == []
     session.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyqtgraph
@@ -12,6 +13,9 @@ from qtpy.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from napari_xcebra.widgets.plain_plot import dress, plain_plot
 from napari_xcebra.widgets.plot_style import ON_LIGHT, PlotStyle
+
+if TYPE_CHECKING:
+    from napari_xcebra.jobs import Advanced
 
 LINES = ON_LIGHT[:6]
 """Those that show on a dark background, too."""
@@ -41,6 +45,7 @@ class LearningPlot(QWidget):
         self._steps: list[int] = []
         self._losses: dict[str, list[float]] = {}
         self._penalties: list[float] = []
+        self._followed = 0
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -62,6 +67,15 @@ class LearningPlot(QWidget):
         self.key.clear()
         self._penalty.clear()
         self._loss.removeItem(self._chance)
+
+    def follow(self, course: Sequence[Advanced]) -> None:
+        """Go on to the last report of a training, or begin anew where it is another one."""
+        if len(course) < self._followed or not course:
+            self.clear()
+            self._followed = 0
+        for at in course[self._followed :]:
+            self.add(at.done, at.loss, at.chance, at.penalty)
+        self._followed = len(course)
 
     def add(self, step: int, loss: Mapping[str, float], chance: float, penalty: float) -> None:
         """Go on to a step."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import (
-    QCheckBox,
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QProgressBar,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -20,45 +17,25 @@ from qtpy.QtWidgets import (
 )
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs import Advanced, Job
-from napari_xcebra.learn.parts import Factor
-from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.jobs import Job
 from napari_xcebra.runs import Run, free_name, next_name
 from napari_xcebra.widgets.device_label import DeviceLabel
-from napari_xcebra.widgets.dimension_search import Latents
-from napari_xcebra.widgets.dimension_window import DimensionButton
-from napari_xcebra.widgets.factor_table import FactorTable
-from napari_xcebra.widgets.fold import Fold
-from napari_xcebra.widgets.forms import SettingsForm
-from napari_xcebra.widgets.kept import keep, kept_text
 from napari_xcebra.widgets.learning_plot import LearningPlot
 from napari_xcebra.widgets.lifetime import end_with_dock, follow
 from napari_xcebra.widgets.next_step import NextStep
 from napari_xcebra.widgets.notice import VERDICT_HELP, Notice, Tone
 from napari_xcebra.widgets.plot_style import style_of
-from napari_xcebra.widgets.preferences import preferred_settings
 from napari_xcebra.widgets.run_list import RunList, best_factor
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.sweep_window import SweepButton
-from napari_xcebra.widgets.together import TogetherBox
 from napari_xcebra.widgets.trainer import trainer_of
-from napari_xcebra.widgets.work_bar import duration
+from napari_xcebra.widgets.training_bar import TrainingBar
+from napari_xcebra.widgets.training_choice import TrainingChoice
 from napari_xcebra.widgets.workspace import open_dock
 
 if TYPE_CHECKING:
     import napari
-
-
-CHOICE = "What to train"
-PHASES = {
-    "settling": "learning",
-    "raising λ": "learning, λ is raised",
-    "holding": "learning, λ is kept",
-}
-"""How the phases of training are called in the window."""
-LIVE = "train/live"
-"""Under which it is kept whether maps are painted while a run learns."""
 
 
 class TrainDock(QWidget):
@@ -70,53 +47,35 @@ class TrainDock(QWidget):
         # scores are painted as they come, whichever docks are open
         painter_of(self.session)
         self.trainer = trainer_of(self.session)
-        self._drawn = 0
         self._provisional = ""
         self._judged = False
         self.recording_name = QLabel()
         self.recording_name.setWordWrap(True)
-        self.choice = Fold(CHOICE, "What to train, and how.", unfolded=True)
-        self.factors = FactorTable()
-        self.form: SettingsForm[FitSettings] = SettingsForm(preferred_settings())
-        self.dimension = DimensionButton(self.session, self._asked_for)
-        self.together = TogetherBox()
+        self.choice = TrainingChoice(self.session)
+        self.factors, self.form = self.choice.factors, self.choice.form
         self.name = QLineEdit()
         self.name.setPlaceholderText("name of the run")
         self.name.setToolTip("What the run will be called in the list below; you can rename it.")
         self.train_button = QPushButton("Train")
         self.cancel_button = QPushButton("Cancel")
         self.cancel_button.setToolTip("Stop; what was learned so far is kept if it can be.")
-        self.sweep_button = SweepButton(
-            self.session, lambda: (self.factors.factors, self.form.value)
-        )
+        self.sweep_button = SweepButton(self.session, self.choice.asked_for)
         self.why_not = QLabel()
         self.why_not.setWordWrap(True)
-        self.live = QCheckBox("Paint the map while it learns")
-        self.live.setToolTip(
-            "Show a provisional map every few seconds, over some of the frames; training takes a "
-            "little longer. It changes nothing in what is learned."
-        )
-        self.live.setChecked(kept_text(LIVE) != "no")
-        self.progress = QProgressBar()
-        self.progress.setToolTip("Steps done, what λ does, and the time left.")
+        self.progress = TrainingBar()
         self.device = DeviceLabel(self.session)
         self.plot = LearningPlot()
         self.notice = Notice()
         self.runs = RunList(self.session)
         self.next = NextStep(self.session, "Attribution")
         self._lay_out()
-        self.live.toggled.connect(lambda live: keep(LIVE, "yes" if live else "no"))
         self.train_button.clicked.connect(lambda _=False: self.train())
         self.cancel_button.clicked.connect(lambda _=False: self.cancel())
-        self.factors.changed.connect(self._mark_ready)
-        self.form.changed.connect(self._mark_ready)
+        self.choice.changed.connect(self._mark_ready)
         self.form.changed.connect(self._show_device)
-        self.choice.button.clicked.connect(self._sum_up)
-        self.dimension.chosen.connect(self._use_latents)
         self.runs.said.connect(self._say)
         self.runs.comparing.connect(self.compare)
         self.runs.carrying.connect(self.carry)
-        self.together.changed.connect(self._mark_ready)
         for signal, method in (
             (self.session.recording_changed, self._show_recording),
             (self.session.shown_changed, self._show_live),
@@ -139,11 +98,6 @@ class TrainDock(QWidget):
         inside = QWidget()
         column = QVBoxLayout(inside)
         column.addWidget(self.recording_name)
-        self.choice.addWidget(self.factors)
-        self.factors.buttons.addWidget(self.dimension)
-        self.choice.addWidget(self.together)
-        self.choice.addWidget(self.form)
-        self.choice.addWidget(self.live)
         column.addWidget(self.choice)
         buttons = QHBoxLayout()
         buttons.addWidget(self.name, 1)
@@ -177,7 +131,7 @@ class TrainDock(QWidget):
         if opened is None or self.busy:
             return None
         try:
-            factors, settings = self.factors.factors, self.form.value
+            factors, settings = self.choice.asked_for()
         except InputError as error:
             self._say(str(error), "problem", "")
             return None
@@ -186,20 +140,11 @@ class TrainDock(QWidget):
         self.name.clear()
         self.notice.clear()
         # done with: progress, verdict and runs take its place
-        self._fold_choice()
-        if others := self.together.chosen:
+        self.choice.fold()
+        if others := self.choice.together.chosen:
             return self.trainer.start_together(opened, others, name, factors, settings)
-        return self.trainer.start(opened, name, factors, settings, live=self.live.isChecked())
-
-    def _asked_for(self) -> tuple[dict[str, Factor], FitSettings]:
-        """Factors and settings as they are chosen; raises `InputError` where they do not fit."""
-        return self.factors.factors, self.form.value
-
-    def _use_latents(self, latents: Latents) -> None:
-        if latents.of_time:
-            self.form.value = replace(self.form.value, time_latents=latents.of_time)
-        for name, number in latents.of_factors.items():
-            self.factors.set_latents(name, number)
+        live = self.choice.live.isChecked()
+        return self.trainer.start(opened, name, factors, settings, live=live)
 
     def carry(self, recording: str, run: Run) -> Job | None:
         """Bring a run of another recording to this one; returns its job."""
@@ -230,28 +175,15 @@ class TrainDock(QWidget):
     def _show_training(self) -> None:
         """Progress and curves of what is being trained, also if it began before this dock."""
         self._mark_ready()
-        course = self.trainer.course
-        if len(course) < self._drawn or not course:
-            self.plot.clear()
-            self._drawn = 0
-        for at in course[self._drawn :]:
-            self.plot.add(at.done, at.loss, at.chance, at.penalty)
-        self._drawn = len(course)
+        self.plot.follow(self.trainer.course)
         self.plot.setVisible(self.busy or self.session.shown_run is not None)
-        at_last = self.trainer.progress
-        self.progress.setVisible(self.busy)
-        # a bar without an end would move to and fro, but Qt puts no words on it
-        self.progress.setRange(0, at_last.total if at_last and self.busy else 1)
-        self.progress.setValue(at_last.done if at_last else 0)
-        told = at_last is not None and self.trainer.doing != "stopping"
-        self.progress.setFormat(_progress_words(at_last) if told else self.trainer.doing)
+        self.progress.show_training(self.trainer)
 
     # ------------------------------------------------------------ showing
 
     def _show_recording(self) -> None:
         opened = self.session.current
-        self.factors.show_recording(opened.recording if opened else None)
-        self.together.show_others([o for o in self.session.opened if o is not opened])
+        self.choice.show_recording(opened, [o for o in self.session.opened if o is not opened])
         if opened is None:
             self.recording_name.setText("No recording yet: open one in the Recording dock, or "
                                         "File ▸ Open Sample ▸ napari-xcebra.")  # fmt: skip
@@ -262,21 +194,7 @@ class TrainDock(QWidget):
                 f"<b>{opened.name}</b>: {accepted} accepted cells of {recording.n_cells}, "
                 f"{recording.n_frames} frames at {recording.rate:g} Hz"
             )
-        self._fold_choice(unfolded=opened is None or not opened.runs)
         self._mark_ready()
-
-    def _fold_choice(self, *, unfolded: bool = False) -> None:
-        self.choice.unfolded = unfolded
-        self._sum_up()
-
-    def _sum_up(self) -> None:
-        """Say what is chosen where it is folded away."""
-        try:
-            names = ", ".join(self.factors.factors)
-        except InputError:
-            names = ""
-        folded = names and not self.choice.unfolded
-        self.choice.title = f"{CHOICE}: {names}" if folded else CHOICE
 
     def _show_device(self) -> None:
         if not self.form.problem():
@@ -337,7 +255,7 @@ class TrainDock(QWidget):
         said = bool(reason) and not self.busy and self.session.current is not None
         self.why_not.setText(reason)
         self.why_not.setVisible(said)
-        others = len(self.together.chosen)
+        others = len(self.choice.together.chosen)
         self.train_button.setText(f"Train {others + 1} together" if others else "Train")
         self.cancel_button.setEnabled(self.busy)
         self._say_next(ready=not reason)
@@ -358,23 +276,4 @@ class TrainDock(QWidget):
             return "Open a recording first."
         if self.busy:
             return "A run is being trained."
-        if problem := self.form.problem():
-            return problem
-        try:
-            factors = self.factors.factors
-        except InputError as error:
-            return str(error)
-        if factors or self.form.value.mode == "time":
-            return ""
-        if not self.session.current.recording.behavior:
-            return "No behaviour yet: add a behaviour file in the Recording dock."
-        return "Tick at least one factor."
-
-
-def _progress_words(at: Advanced | None) -> str:
-    """What runs, how far it is and how long it will take."""
-    if at is None:
-        return ""
-    left = "" if np.isnan(at.seconds_left) else f" · {duration(at.seconds_left)} left"
-    doing = PHASES.get(at.phase, at.phase) or "scoring the cells"
-    return f"{doing} · {at.unit} {at.done} of {at.total}{left}"
+        return self.choice.why_not(self.session.current.recording)
