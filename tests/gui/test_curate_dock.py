@@ -201,7 +201,7 @@ def test_blind_judging_leaves_no_score_to_be_seen_until_it_is_revealed(dock, qtb
     assert not layer.visible
     lines = next(x for x in viewer.layers if role_of(x) == "decisions")
     assert not lines.colormap.colors.any()  # who was accepted by threshold is above it
-    assert "0 accepted" in dock.counts.text()
+    assert "0 accepted" in dock.tally.counts.text()
     assert layer.features["score"].isna().all()
     assert len(np.unique(layer.colormap.colors[1:], axis=0)) == 1
     assert not dock.many.accept_above.isEnabled()
@@ -350,7 +350,7 @@ def test_outputs_that_are_ticked_together_are_written_together_or_not_at_all(
 
 
 def test_keys_are_changed_in_the_dock_conflicts_are_refused_and_kept(dock, viewer):
-    keys = dock.keys
+    keys = dock.keys.list
     keys.buttons["accept"].click()
     QTest.keyClick(keys.buttons["accept"], Qt.Key.Key_R)
     assert "already means “Reject" in keys.notice.text
@@ -358,16 +358,16 @@ def test_keys_are_changed_in_the_dock_conflicts_are_refused_and_kept(dock, viewe
     QTest.keyClick(keys.buttons["accept"], Qt.Key.Key_Y)
     assert chosen_keys()["accept"] == "Y"
     assert "Y" in dock.decide.buttons["accept"].text()
-    dock.tags.setText("interneuron, place, place")
-    dock.tags.editingFinished.emit()
+    dock.keys.tags.setText("interneuron, place, place")
+    dock.keys.tags.editingFinished.emit()
     viewer.window.remove_dock_widget(dock)
     QApplication.sendPostedEvents(None, 52)  # deferred deletion
     again = curate_dock(viewer)
     assert again is not dock
     assert "Y" in again.decide.buttons["accept"].text()
-    assert again.tag_names == ("interneuron", "place")
+    assert again.keys.tag_names == ("interneuron", "place")
     # those of the dock that was removed went with it
     shortcuts = viewer.window._qt_window.findChildren(QShortcut)
     assert [s.key().toString() for s in shortcuts].count("Y") == 1
-    again.keys.defaults.click()
+    again.keys.list.defaults.click()
     assert chosen_keys()["accept"] == "A"

@@ -68,11 +68,11 @@ def test_keys_are_the_same_in_the_dock_and_in_the_preferences(shown, make_napari
     dock = CurateDock(viewer)
     viewer.window.add_dock_widget(dock, name="Curate")
     assert chosen_keys() == default_keys()
-    dock.keys.changed.emit({**default_keys(), "accept": "Y", "reject": "A"})
+    dock.keys.list.changed.emit({**default_keys(), "accept": "Y", "reject": "A"})
     assert (shown.keys.accept, shown.keys.reject) == ("Y", "A")
     shown.keys.reject = "X"
-    assert dock.keys.buttons["reject"].text() == "X"
-    assert dock.keys.buttons["accept"].text() == "Y"
+    assert dock.keys.list.buttons["reject"].text() == "X"
+    assert dock.keys.list.buttons["accept"].text() == "Y"
     session_of(viewer).close()
 
 

@@ -145,15 +145,6 @@ class CellCard(QFrame):
         self.noted.emit(self.note.text())
 
 
-def counts_in_words(accepted: int, rejected: int, undecided: int) -> str:
-    """How many there are of each, in the colours of the image."""
-    counts = {"accepted": accepted, "rejected": rejected, "undecided": undecided}
-    return "&nbsp;&nbsp; ".join(
-        f"<span style='color: {COLORS[status]}'><b>{MARKS[status]}</b></span> {count} {status}"
-        for status, count in counts.items()
-    )
-
-
 class DecisionRow(QWidget):
     """Three buttons with their keys, and a row to walk and to undo."""
 
@@ -206,3 +197,14 @@ class DecisionRow(QWidget):
             short = name in ("previous", "next", "undo", "redo")
             self.buttons[name].setText(text if short else f"{text}  {key}")
             self.buttons[name].setToolTip(f"{help} Key: {key}")
+
+    def show_place(self, number: int, total: int) -> None:
+        """Show which cell of the queue is up, counted from 1; 0 if it is not in the queue."""
+        self.place.setText(f"{number or '–'} of {total}")
+
+    def allow(self, *, deciding: bool, undo: bool, redo: bool) -> None:
+        """Let the buttons be pressed, or not."""
+        for name in ("accept", "reject", "undecided"):
+            self.buttons[name].setEnabled(deciding)
+        self.buttons["undo"].setEnabled(undo)
+        self.buttons["redo"].setEnabled(redo)

@@ -148,6 +148,16 @@ class Walk(OfSession):
         return int((self.status[keep] != UNDECIDED).sum()), int(keep.sum())
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Number of the cell that is up, 0 if the queue leaves it out, and cells in the queue."""
+        queue, cell = self.queue, self.cell
+        if queue is None:
+            return 0, 0
+        if cell is None or not queue.keep[cell]:
+            return 0, len(queue)
+        return queue.number(cell) + 1, len(queue)
+
+    @property
     def status(self) -> np.ndarray:
         """(cells,) int8, decisions on the current recording that may be seen."""
         opened = self.session.current
