@@ -29,6 +29,7 @@ from napari_xcebra.widgets.compared import comparison_of
 from napari_xcebra.widgets.computation import computation_of
 from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.score_map import shown_map
+from napari_xcebra.widgets.time_painter import time_painter_of
 from napari_xcebra.widgets.workspace import docked_widget
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
@@ -83,7 +84,7 @@ def score_layers(viewer):
 
 def test_an_empty_dock_says_what_to_do_and_leads_there(dock, session, viewer, recording):
     assert "open one in the Recording dock" in dock.empty.sentence.text()
-    assert dock.choice.isHidden() and dock._scores.isHidden()
+    assert dock.choice.isHidden() and dock.scores.isHidden()
     session.show(recording)
     assert dock.empty.sentence.text() == "No run yet: train one in the Train dock."
     dock.empty.go.click()
@@ -119,40 +120,40 @@ def test_a_factor_at_chance_is_marked_in_words(painted, viewer):
     choose(painted.choice.factor, "at chance")
     assert "(at chance)" in painted.choice.factor.currentText()
     assert "speed · run 1 (at chance)" in score_layers(viewer)
-    assert not painted.colors.isEnabled()
-    assert not painted.over_time.follow.isEnabled()
+    assert not painted.scores.colors.isEnabled()
+    assert not painted.scores.over_time.follow.isEnabled()
 
 
 def test_the_threshold_changes_count_table_and_features(painted, session, viewer, qtbot):
     scores = shown_map(session)
-    painted.histogram.line.setValue(scores.score_of(1.0))
-    painted.histogram.line.sigDragged.emit(painted.histogram.line)
+    painted.scores.histogram.line.setValue(scores.score_of(1.0))
+    painted.scores.histogram.line.sigDragged.emit(painted.scores.histogram.line)
     qtbot.waitUntil(lambda: session.shown.threshold == pytest.approx(1.0), timeout=SECONDS)
     count = int(scores.selected(1.0).sum())
-    assert painted.histogram.count.text() == f"{count} of 30 cells selected"
-    assert painted.histogram.z.value() == pytest.approx(1.0)
-    assert painted.histogram.score.value() == pytest.approx(scores.score_of(1.0), rel=1e-2)
+    assert painted.scores.histogram.count.text() == f"{count} of 30 cells selected"
+    assert painted.scores.histogram.z.value() == pytest.approx(1.0)
+    assert painted.scores.histogram.score.value() == pytest.approx(scores.score_of(1.0), rel=1e-2)
     selected = score_layers(viewer)["place · run 1"].features["selected"].to_numpy()[1:]
     assert selected.sum() == count
-    painted.table.selected_only.setChecked(True)
-    assert painted.table.model.rowCount() == count
+    painted.scores.table.selected_only.setChecked(True)
+    assert painted.scores.table.model.rowCount() == count
     # it can be typed as a score, and reset
-    painted.histogram.score.setValue(scores.score_of(0.5))
+    painted.scores.histogram.score.setValue(scores.score_of(0.5))
     assert session.shown.threshold == pytest.approx(0.5, abs=0.05)
-    painted.histogram.reset.click()
+    painted.scores.histogram.reset.click()
     assert session.shown.threshold == 0
-    assert not painted.histogram.reset.isEnabled()
+    assert not painted.scores.histogram.reset.isEnabled()
 
 
 def test_brushing_the_histogram_selects_those_cells(painted, session):
     scores = shown_map(session)
     low, high = scores.score_of(0.2), scores.score_of(1.5)
-    painted.histogram._view.brushed.emit(low, high)
+    painted.scores.histogram._view.brushed.emit(low, high)
     np.testing.assert_array_equal(session.selection, scores.within(low, high))
-    assert painted.histogram.region.isVisible()
-    painted.histogram._view.brushed.emit(low, low)
+    assert painted.scores.histogram.region.isVisible()
+    painted.scores.histogram._view.brushed.emit(low, low)
     assert len(session.selection) == 0
-    assert not painted.histogram.region.isVisible()
+    assert not painted.scores.histogram.region.isVisible()
 
 
 def test_a_click_in_the_table_selects_the_cell_and_brings_it_into_view(painted, session, viewer):
@@ -160,27 +161,29 @@ def test_a_click_in_the_table_selects_the_cell_and_brings_it_into_view(painted, 
     camera.zoom *= 6
     camera.center = (0, 0, 0)
     viewer.window._qt_viewer.canvas.on_draw(None)
-    cell = int(painted.table.model.cells[4])
-    row = painted.table.model.index(4, 0)
+    cell = int(painted.scores.table.model.cells[4])
+    row = painted.scores.table.model.index(4, 0)
     flags = QItemSelectionModel.SelectionFlag
-    painted.table.view.selectionModel().setCurrentIndex(row, flags.ClearAndSelect | flags.Rows)
+    painted.scores.table.view.selectionModel().setCurrentIndex(
+        row, flags.ClearAndSelect | flags.Rows
+    )
     assert list(session.selection) == [cell]
     pixels = np.argwhere(session.current.labels == cell + 1)
     np.testing.assert_allclose(camera.center[-2:], np.median(pixels, axis=0), atol=1)
 
 
 def test_a_selection_elsewhere_is_marked_in_the_table(painted, session):
-    last = int(painted.table.model.cells[-1])
+    last = int(painted.scores.table.model.cells[-1])
     session.select([last])
-    assert list(painted.table.view.marked_cells()) == [last]
+    assert list(painted.scores.table.view.marked_cells()) == [last]
     # and stays so when the rows are arranged anew
-    painted.table.view.sortByColumn(1, Qt.SortOrder.DescendingOrder)
-    assert list(painted.table.view.marked_cells()) == [last]
+    painted.scores.table.view.sortByColumn(1, Qt.SortOrder.DescendingOrder)
+    assert list(painted.scores.table.view.marked_cells()) == [last]
     assert list(session.selection) == [last]
 
 
 def test_the_table_is_sorted_by_its_titles_searched_and_copied(painted, session, recording):
-    table = painted.table
+    table = painted.scores.table
     titles = table.model.ranking.titles
     table.view.sortByColumn(titles.index("cell"), Qt.SortOrder.DescendingOrder)
     assert table.model.data(table.model.index(0, 1)) == "29"  # ROIs that were not used come last
@@ -214,26 +217,28 @@ def test_a_map_of_another_scale_has_its_own_limits(painted, session):
 def test_colours_and_limits_can_be_chosen_and_taken_back(painted, session, viewer):
     layer = score_layers(viewer)["place · run 1"]
     before = np.array(layer.colormap.colors)
-    painted.colors.colormap.setCurrentText("magma")
+    painted.scores.colors.colormap.setCurrentText("magma")
     assert session.shown.colormap == "magma"
     assert not np.allclose(layer.colormap.colors, before)
-    high = painted.colors.high.value()
-    painted.colors.high.setValue(10 * high)
+    high = painted.scores.colors.high.value()
+    painted.scores.colors.high.setValue(10 * high)
     assert painted.painter.limits[1] == pytest.approx(10 * high)
-    painted.colors.automatic.click()
-    assert painted.colors.high.value() == pytest.approx(high)
-    assert not painted.colors.automatic.isEnabled()
+    painted.scores.colors.automatic.click()
+    assert painted.scores.colors.high.value() == pytest.approx(high)
+    assert not painted.scores.colors.automatic.isEnabled()
 
 
 def test_two_maps_are_compared_in_two_views_and_a_plot(painted, session, viewer):
-    choose(painted.side_by_side.other, "time")
+    choose(painted.scores.side_by_side.other, "time")
     assert viewer.canvas.grid.enabled
-    assert "Rank correlation" in painted.side_by_side.agreement.text()
-    assert len(painted.side_by_side.points.getData()[0]) == 30
-    point = painted.side_by_side.points.points()[0]
-    painted.side_by_side.points.sigClicked.emit(painted.side_by_side.points, [point], None)
+    assert "Rank correlation" in painted.scores.side_by_side.agreement.text()
+    assert len(painted.scores.side_by_side.points.getData()[0]) == 30
+    point = painted.scores.side_by_side.points.points()[0]
+    painted.scores.side_by_side.points.sigClicked.emit(
+        painted.scores.side_by_side.points, [point], None
+    )
     assert list(session.selection) == [point.data()]
-    choose(painted.side_by_side.other, "nothing")
+    choose(painted.scores.side_by_side.other, "nothing")
     assert not viewer.canvas.grid.enabled
 
 
@@ -242,7 +247,7 @@ def test_scores_are_computed_in_the_background_and_follow_the_slider(
 ):
     choose(painted.choice.method, "neuron gradient (not computed yet)")
     assert "run 1 has no scores by neuron gradient yet" in painted.compute.sentence.text()
-    assert painted._scores.isHidden()
+    assert painted.scores.isHidden()
     painted.compute.start.click()
     assert painted.computation.busy and not painted.compute.stop.isHidden()
     qtbot.waitUntil(lambda: not painted.computation.busy, timeout=90 * SECONDS)
@@ -252,18 +257,18 @@ def test_scores_are_computed_in_the_background_and_follow_the_slider(
     assert score_layers(viewer)["place · run 1"].visible
 
     session.frame = 700
-    painted.over_time.seconds.setValue(0)
-    painted.over_time.follow.setChecked(True)
-    assert "Waiting" in painted.over_time.status.text()
-    qtbot.waitUntil(lambda: painted.time_painter.status == "", timeout=90 * SECONDS)
-    layer = painted.time_painter.layer
+    painted.scores.over_time.seconds.setValue(0)
+    painted.scores.over_time.follow.setChecked(True)
+    assert "Waiting" in painted.scores.over_time.status.text()
+    qtbot.waitUntil(lambda: time_painter_of(session).status == "", timeout=90 * SECONDS)
+    layer = time_painter_of(session).layer
     assert layer.visible and not score_layers(viewer)["place · run 1"].visible
     local = session.attribution.over_time("place", frames=slice(700, 701))[0]
     labels, shown = session.current.labels, np.array(layer.data.frame(700))
     for cell in (0, 11):
         np.testing.assert_allclose(shown[labels == cell + 1], local[cell], rtol=1e-3)
     assert np.isnan(shown[labels == 0]).all()
-    painted.over_time.follow.setChecked(False)
+    painted.scores.over_time.follow.setChecked(False)
     assert not layer.visible and score_layers(viewer)["place · run 1"].visible
 
 
@@ -277,21 +282,21 @@ def test_statistics_are_computed_in_the_background_and_stand_in_the_table(
     assert painted.computation.busy and not painted.compute.isHidden()
     assert "Computing mutual information" in painted.compute.sentence.text()
     qtbot.waitUntil(lambda: not painted.computation.busy, timeout=90 * SECONDS)
-    columns = painted.table.model.ranking.columns
+    columns = painted.scores.table.model.ranking.columns
     assert list(columns)[-4:] == ["MI", "grid", "selected", "accepted"]
     expected = cell_statistics(recording, FACTORS, ["mutual_information"]).of("place")
     np.testing.assert_allclose(columns["MI"].values, expected["mutual_information"])
     assert "shifted in time" in columns["MI"].help
 
     choose(painted.choice.factor, "speed")  # has no map, so no grid score
-    assert "MI" in painted.table.model.ranking.titles
-    assert "grid" not in painted.table.model.ranking.titles
+    assert "MI" in painted.scores.table.model.ranking.titles
+    assert "grid" not in painted.scores.table.model.ranking.titles
     assert not button.entries["grid_score"].isEnabled()
     choose(painted.choice.factor, "time")
     assert not button.isEnabled() and "no variable" in button.toolTip()
     choose(painted.choice.factor, "place")
     button.entries["grid_score"].trigger()
-    assert "grid" not in painted.table.model.ranking.titles
+    assert "grid" not in painted.scores.table.model.ranking.titles
     assert not painted.computation.busy
 
 
@@ -438,7 +443,7 @@ def test_a_dock_opened_later_shows_what_is_painted(painted, session, viewer):
     other = AttributionDock(viewer)
     viewer.window.add_dock_widget(other, name="Attribution again")
     assert other.choice.factor.currentText() == "time"
-    assert other.histogram.z.value() == pytest.approx(0.4)
+    assert other.scores.histogram.z.value() == pytest.approx(0.4)
 
 
 def test_every_control_fits_and_says_what_it_does(painted, viewer, qtbot):

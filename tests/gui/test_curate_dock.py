@@ -179,7 +179,7 @@ def test_the_table_of_the_attribution_dock_follows_decisions(viewer, session):
     session.shown = Shown(run="run 1", factor="place")
     dock = curate_dock(viewer)
     open_dock(viewer, "Attribution")
-    table = viewer.window.dock_widgets[full_name("Attribution")].table
+    table = viewer.window.dock_widgets[full_name("Attribution")].scores.table
     cell = int(np.flatnonzero(session.recording.accepted)[0])
     dock.curations.act(lambda curation: curation.decide([cell], "rejected"))
     table.accepted_only.setChecked(True)

@@ -62,7 +62,7 @@ def test_the_map_so_far_is_painted_ranked_and_called_provisional(session, asked,
     assert dock.choice.run.currentText() == "run 1 · training, 10%"
     assert "Provisional" in dock.verdict.text
     assert "no verdict yet" in dock.verdict.text
-    assert dock.table.isVisibleTo(dock)
+    assert dock.scores.table.isVisibleTo(dock)
     np.testing.assert_array_equal(session.scores, provisional().score("place"))
 
 
@@ -89,8 +89,8 @@ def test_a_new_map_takes_the_place_of_the_one_before(session, asked, dock, qtbot
 def test_nothing_is_offered_that_needs_a_trained_run(session, asked, dock, qtbot, tmp_path):
     sketch(session, asked, qtbot)
     assert not dock.export.isEnabled()
-    assert not dock.over_time.follow.isEnabled()
-    assert not dock.significance.isVisibleTo(dock)
+    assert not dock.scores.over_time.follow.isEnabled()
+    assert not dock.scores.significance.isVisibleTo(dock)
     assert shown_map(session) is None  # what is exported, walked through and decided by
     session.save(tmp_path / "session")
     assert load_session(tmp_path / "session").opened[0].runs == []

@@ -56,7 +56,7 @@ def run(recording):
 
 
 def test_the_test_is_offered_with_the_time_it_takes(scored, session):
-    row = scored.significance
+    row = scored.scores.significance
     assert row.sentence.text() == "Which cells beat chance?"
     assert row.test.text() == "Test (after start-up, about 5 s)"
     assert session.worker.ready
@@ -64,13 +64,13 @@ def test_the_test_is_offered_with_the_time_it_takes(scored, session):
     assert row.test.text() == "Test (about 5 s)"
     assert not row.test.isHidden()
     assert row.limit.isHidden() and row.only.isHidden() and row.progress.isHidden()
-    assert "q" not in scored.table.model.ranking.titles
+    assert "q" not in scored.scores.table.model.ranking.titles
 
 
 def test_cells_are_tested_in_the_background_for_all_methods(dock, session, recording, run, qtbot):
     session.show(recording)
     session.add_run(run)
-    row = dock.significance
+    row = dock.scores.significance
     row.test.click()
     assert row.test.isHidden() and not row.progress.isHidden()
     assert dock.compute.isHidden()  # which would show the same progress
@@ -93,16 +93,16 @@ def test_cells_are_tested_in_the_background_for_all_methods(dock, session, recor
 
 
 def test_a_test_that_is_stopped_keeps_nothing_and_can_be_asked_for_again(scored, session, qtbot):
-    scored.significance.test.click()
-    scored.significance.stop.click()
+    scored.scores.significance.test.click()
+    scored.scores.significance.stop.click()
     qtbot.waitUntil(lambda: not scored.computation.busy, timeout=SLOW)
     assert session.shown_run.significance is None
-    assert not scored.significance.test.isHidden()
+    assert not scored.scores.significance.test.isHidden()
 
 
 def test_what_cannot_be_tested_is_said_in_a_sentence(scored, session, qtbot):
     session.change_recording(replace(session.recording, behavior={}))
-    scored.significance.test.click()
+    scored.scores.significance.test.click()
     qtbot.waitUntil(lambda: not scored.computation.busy, timeout=SLOW)
     assert not scored.notice.isHidden() and scored.notice.text
     assert session.shown_run.significance is None
@@ -110,7 +110,7 @@ def test_what_cannot_be_tested_is_said_in_a_sentence(scored, session, qtbot):
 
 def test_the_limit_and_the_tick_filter_the_table_and_are_kept(scored, session, tmp_path):
     session.replace_run("run 1", session.shown_run.with_significance(scored_test()))
-    row, model = scored.significance, scored.table.model
+    row, model = scored.scores.significance, scored.scores.table.model
     assert row.sentence.text() == f"3 of {CELLS - 1} cells with q ≤"
     assert model.rowCount() == CELLS
     row.only.click()
@@ -133,5 +133,5 @@ def test_q_orders_the_queue_and_is_hidden_from_the_blind(scored, session):
     walk.choice = replace(walk.choice, order="q-value")
     assert list(walk.queue.order[:3]) == [0, 1, 2]
     session.shown = replace(session.shown, blind=True)
-    assert scored._scores.isHidden()
+    assert scored.scores.isHidden()
     assert "q-value" not in walk.orders

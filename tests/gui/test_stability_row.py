@@ -47,8 +47,8 @@ def test_a_run_of_several_sessions_is_not_repeated_on_one_of_them(scored, sessio
     run = session.shown_run
     joint = replace(run, fit=replace(run.fit, together=("tuesday",)))
     session.replace_run("run 1", joint)
-    assert scored.stability.repeat.isHidden()
-    assert "Trained together with tuesday" in scored.stability.sentence.text()
+    assert scored.scores.stability.repeat.isHidden()
+    assert "Trained together with tuesday" in scored.scores.stability.sentence.text()
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def run(recording):
 
 
 def test_repeating_is_offered_with_the_time_that_the_run_itself_took(scored, session):
-    row = scored.stability
+    row = scored.scores.stability
     assert row.repeat.text() == "Repeat (about 5 s)"  # by its one step, as it was not timed
     run = session.shown_run
     session.replace_run(run.name, replace(run, fit=replace(run.fit, seconds=60.0)))
@@ -81,7 +81,7 @@ def test_repeating_is_offered_with_the_time_that_the_run_itself_took(scored, ses
 def test_other_seeds_are_trained_in_the_background(dock, session, recording, run, qtbot):
     session.show(recording)
     session.add_run(run)
-    row = dock.stability
+    row = dock.scores.stability
     row.more.setValue(2)
     row.repeat.click()
     assert row.repeat.isHidden() and not row.progress.isHidden()
@@ -105,17 +105,17 @@ def test_repeating_that_is_stopped_can_be_asked_for_again(dock, session, recordi
     endless = replace(run.fit, settings=replace(run.fit.settings, steps=1_000_000))
     session.show(recording)
     session.add_run(replace(run, fit=endless))
-    dock.stability.repeat.click()
+    dock.scores.stability.repeat.click()
     qtbot.waitUntil(lambda: dock.computation.progress is not None, timeout=SLOW)
-    dock.stability.stop.click()
+    dock.scores.stability.stop.click()
     qtbot.waitUntil(lambda: not dock.computation.busy, timeout=SLOW)
     assert session.shown_run.attributions[METHOD].stability is None
-    assert not dock.stability.repeat.isHidden()
+    assert not dock.scores.stability.repeat.isHidden()
     assert "nothing was kept" in dock.notice.text
 
 
 def test_the_table_shows_how_far_scores_and_ranks_move(repeated):
-    ranking = repeated.table.model.ranking
+    ranking = repeated.scores.table.model.ranking
     assert {"± sd", "ranks", "stable"} <= set(ranking.titles)
     ranks = ranking.columns["rank"].values
     first, second = sorted(ranks[[CELLS - 2, CELLS - 1]])
@@ -129,7 +129,7 @@ def test_the_table_shows_how_far_scores_and_ranks_move(repeated):
 
 
 def test_only_stable_cells_are_shown_if_so_ticked(repeated, session):
-    row, model = repeated.stability, repeated.table.model
+    row, model = repeated.scores.stability, repeated.scores.table.model
     assert model.rowCount() == CELLS
     row.only.click()
     stable = session.shown_run.attributions[METHOD].stability.stable("place")
@@ -153,7 +153,7 @@ def test_the_consensus_is_painted_in_a_layer_of_its_own(repeated, session, viewe
 
 def test_single_latents_have_no_spread_since_they_change_from_seed_to_seed(repeated, session):
     session.shown = replace(session.shown, latent=1)
-    assert "ranks" not in repeated.table.model.ranking.titles
+    assert "ranks" not in repeated.scores.table.model.ranking.titles
 
 
 def test_curation_knows_which_cells_move(repeated, session):

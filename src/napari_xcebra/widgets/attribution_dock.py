@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from napari_xcebra.widgets.camera import bring_into_view
-from napari_xcebra.widgets.cell_table import CellTable
-from napari_xcebra.widgets.color_bar import ColorRow
 from napari_xcebra.widgets.computation import computation_of
 from napari_xcebra.widgets.compute_row import ComputeRow, no_scores_by
 from napari_xcebra.widgets.curations import curations_of
@@ -20,24 +16,15 @@ from napari_xcebra.widgets.export_menu import ExportButton
 from napari_xcebra.widgets.lifetime import Presence, end_with_dock, follow
 from napari_xcebra.widgets.methods_window import MethodsButton
 from napari_xcebra.widgets.notice import VERDICT_HELP, Notice, Tone
-from napari_xcebra.widgets.over_time_row import OverTimeRow
-from napari_xcebra.widgets.painting import colors_of
-from napari_xcebra.widgets.plot_style import style_of
-from napari_xcebra.widgets.ranking import Ranking
 from napari_xcebra.widgets.repeating import repeating_of
 from napari_xcebra.widgets.run_list import best_factor
-from napari_xcebra.widgets.score_histogram import ScoreHistogram
-from napari_xcebra.widgets.score_map import ScoreMap, chosen_map, painted_map
+from napari_xcebra.widgets.score_map import chosen_map, painted_map
 from napari_xcebra.widgets.score_painter import painter_of
+from napari_xcebra.widgets.score_panel import ScorePanel
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.shown_choice import FactorChoice, ShownChoice
-from napari_xcebra.widgets.side_by_side import SideBySide
-from napari_xcebra.widgets.significance_row import SignificanceRow
-from napari_xcebra.widgets.stability_row import StabilityRow
 from napari_xcebra.widgets.statistics_menu import StatisticsButton
-from napari_xcebra.widgets.statistics_store import statistic_columns, statistics_of
 from napari_xcebra.widgets.testing import testing_of
-from napari_xcebra.widgets.time_painter import time_painter_of
 from napari_xcebra.widgets.vertical_scroll import VerticalScroll
 from napari_xcebra.widgets.wheel import spare_from_wheel
 from napari_xcebra.widgets.workspace import open_dock
@@ -57,18 +44,14 @@ class AttributionDock(QWidget):
         super().__init__()
         self.session = session_of(napari_viewer)
         self.painter = painter_of(self.session)
-        self.time_painter = time_painter_of(self.session)
         self.computation = computation_of(self.session)
         self.curations = curations_of(self.session)
-        self.statistics = statistics_of(self.session)
         self.testing = testing_of(self.session)
         self.repeating = repeating_of(self.session)
-        self._map: ScoreMap | None = None
         self._make_parts()
         self._lay_out()
         self._connect_parts()
         self._follow_session()
-        self._show_theme()
         self._show_runs()
 
     def _make_parts(self) -> None:
@@ -76,33 +59,19 @@ class AttributionDock(QWidget):
         self.choice = ShownChoice()
         self.verdict = Notice()
         self.compute = ComputeRow()
-        self.colors = ColorRow()
-        self.histogram = ScoreHistogram()
-        self.significance = SignificanceRow(self.session)
-        self.stability = StabilityRow(self.session)
-        self.table = CellTable()
-        self.over_time = OverTimeRow()
-        self.side_by_side = SideBySide()
+        self.scores = ScorePanel(self.session)
         self.statistics_button = StatisticsButton(self.session)
         self.methods_button = MethodsButton(self.session)
         self.export = ExportButton(self.session)
         self.notice = Notice()
 
     def _lay_out(self) -> None:
-        self._scores = QWidget()
-        scores = QVBoxLayout(self._scores)
-        scores.setContentsMargins(0, 0, 0, 0)
-        for part in (self.colors, self.histogram, self.significance, self.stability):
-            scores.addWidget(part)
-        scores.addWidget(self.table, 1)
-        for part in (self.over_time, self.side_by_side):
-            scores.addWidget(part)
         inside = QWidget()
         column = QVBoxLayout(inside)
         column.setContentsMargins(6, 6, 6, 6)
         for part in (self.empty, self.choice, self.verdict, self.compute):
             column.addWidget(part)
-        column.addWidget(self._scores, 1)
+        column.addWidget(self.scores, 1)
         column.addStretch(0)
         self._area = VerticalScroll(inside, WIDTH)
         layout = QVBoxLayout(self)
@@ -133,18 +102,9 @@ class AttributionDock(QWidget):
         self.choice.method_chosen.connect(lambda method: self._change(method=method))
         self.compute.asked.connect(self._compute)
         self.compute.stopped.connect(self.computation.cancel)
-        self.colors.colormap_changed.connect(lambda name: self._change(colormap=name))
-        self.colors.limits_changed.connect(self._set_limits)
-        self.histogram.threshold_changed.connect(lambda z: self._change(threshold=z))
-        self.histogram.dim_changed.connect(lambda dim: self._change(dim=dim))
-        self.histogram.brushed.connect(self.session.select)
-        self.significance.asked.connect(self.notice.clear)
-        self.stability.asked.connect(self.notice.clear)
-        self.table.marked.connect(self._mark_from_table)
-        self.over_time.toggled.connect(lambda on: self._change(over_time=on))
-        self.over_time.smoothing_changed.connect(lambda s: self._change(smoothing=s))
-        self.side_by_side.chosen.connect(self.compare)
-        self.side_by_side.picked.connect(self.session.select)
+        for question in (self.scores.significance, self.scores.stability):
+            question.asked.connect(self.notice.clear)
+        self.scores.side_by_side.chosen.connect(self.compare)
         self.export.said.connect(self.notice.say)
 
     def _follow_session(self) -> None:
@@ -154,15 +114,9 @@ class AttributionDock(QWidget):
             (session.runs_changed, self._show_runs),
             (session.shown_changed, self._show_shown),
             (session.live_changed, self._show_live),
-            (session.selection_changed, self._show_selection),
-            (session.frame_changed, self._show_status),
-            (self.painter.limits_changed, self._show_colors),
-            (self.time_painter.status_changed, self._show_status),
             (self.computation.changed, self._show_computation),
             (self.computation.said, self._say),
             (self.curations.changed, self._show_decisions),
-            (self.statistics.changed, self._show_table),
-            (session.viewer.events.theme, self._show_theme),
         ):
             follow(self, signal, method)
         end_with_dock(self)
@@ -195,22 +149,10 @@ class AttributionDock(QWidget):
             self.notice.clear()
             self.computation.start(opened, run, self.session.shown.method)
 
-    def _set_limits(self, limits: tuple[float, float] | None) -> None:
-        if self.time_painter.limits is not None:
-            self.time_painter.set_limits(limits)
-            self._show_colors()
-        else:
-            self.painter.set_limits(limits)
-
-    def _mark_from_table(self, cells: np.ndarray) -> None:
-        self.session.select(cells)
-        if (cell := self.table.current_cell) is not None and cell in cells:
-            bring_into_view(self.session, cell)
-
     def compare(self, beside: tuple[str, str] | None) -> None:
         """Show the map of another run or factor beside this one."""
         self.painter.beside = beside
-        self._show_comparison()
+        self.scores.show_comparison()
         if beside is not None:
             # once the plot has its place
             QTimer.singleShot(0, self._reveal_comparison)
@@ -219,18 +161,18 @@ class AttributionDock(QWidget):
         self._area.ensureWidgetVisible(self.compute)
 
     def _reveal_comparison(self) -> None:
-        self._area.ensureWidgetVisible(self.side_by_side)
+        self._area.ensureWidgetVisible(self.scores.side_by_side)
 
     # ------------------------------------------------------------ what is shown
 
     def _show_recording(self) -> None:
         """The cells may have been accepted or rejected."""
-        self._map = None
+        self.scores.forget()
         self._show_shown()
 
     def _show_decisions(self, *_: Any) -> None:
-        if self._map is not None and self.presence.now:
-            self._show_map(self._map)
+        if self.presence.now:
+            self.scores.show_decisions()
 
     def _show_runs(self) -> None:
         runs, shown = self.session.runs, self.session.shown
@@ -250,23 +192,15 @@ class AttributionDock(QWidget):
         self.choice.show_choice(runs, shown, session.live)
         self._show_verdict()
         self._show_computation()
-        self._scores.setVisible(painted is not None)
+        self.scores.setVisible(painted is not None)
         self._more.setVisible(painted is not None)
         if painted is None:
-            self._map = None
+            self.scores.forget()
             return
-        self._show_map(painted)
-        self._mark_provisional(painted)
+        self.scores.show_map(painted)
+        for button in (self.statistics_button, self.methods_button, self.export):
+            button.setEnabled(not painted.provisional)  # which need a trained run
         self.statistics_button.show_shown()
-        self._show_colors()
-        self.over_time.show_state(
-            following=shown.over_time,
-            smoothing=shown.smoothing,
-            why_not=painted.why_not_over_time,
-        )
-        self._show_comparison()
-        self._show_selection()
-        self._show_status()
 
     def _show_live(self) -> None:
         """The run that is being trained has another map, which may be what is shown."""
@@ -275,14 +209,6 @@ class AttributionDock(QWidget):
             self._show_shown()
         else:
             self.choice.show_choice(self.session.runs, self.session.shown, live)
-
-    def _mark_provisional(self, painted: ScoreMap) -> None:
-        """Offer nothing that needs a trained run."""
-        trained = not painted.provisional
-        for part in (self.significance, self.stability):
-            part.setVisible(trained)
-        for button in (self.statistics_button, self.methods_button, self.export):
-            button.setEnabled(trained)
 
     def _first_step(self) -> tuple[str, str]:
         """What is needed before there is anything to show, and in which dock it is done."""
@@ -315,71 +241,10 @@ class AttributionDock(QWidget):
         if begins:
             # asked for at the foot of the dock; once it has its place
             QTimer.singleShot(0, self._reveal_computation)
-        self.significance.show_shown()
-        self.stability.show_shown()
+        self.scores.show_questions()
         if run is not None:
             sentence = no_scores_by(shown.method, run.name)
             self.compute.show_state(sentence, self.computation)
 
-    def _show_map(self, painted: ScoreMap) -> None:
-        shown = self.session.shown
-        before, self._map = self._map, painted
-        same = before is not None and (
-            (before.attribution, before.factor, before.latent)
-            == (painted.attribution, painted.factor, painted.latent)
-        )
-        if not same:
-            self.histogram.show_map(painted)
-        self.histogram.show_threshold(shown.threshold, dim=shown.dim)
-        self._show_table()
-
-    def _show_table(self) -> None:
-        painted, shown = self._map, self.session.shown
-        opened, run = self.session.current, self.session.shown_run
-        if painted is None or opened is None:
-            return
-        grey = np.full(len(painted.scores), np.nan)
-        colors = colors_of(
-            grey if painted.at_chance else painted.scores, shown.colormap, self.painter.limits
-        )
-        found = self.statistics.of(opened, run) if run is not None else None
-        more = statistic_columns(found, painted.factor, shown.statistics)
-        accepted = self.curations.accepted(opened)
-        ranking = Ranking.of(opened.recording, painted, shown.threshold, accepted)
-        self.table.narrow(shown.q_limit if shown.q_only else None, stable_only=shown.stable_only)
-        self.table.show_ranking(ranking.with_columns(more), colors[1:])
-
-    def _show_colors(self) -> None:
-        painted, shown = self._map, self.session.shown
-        if painted is None:
-            return
-        moving = self.time_painter.limits
-        chosen = self.time_painter.limits_chosen if moving else self.painter.limits_chosen
-        colormap = "gray" if painted.at_chance else shown.colormap
-        self.colors.setEnabled(not painted.at_chance)
-        self.colors.show_colors(colormap, moving or self.painter.limits, chosen=chosen)
-        self.histogram.show_colors(colormap, self.painter.limits)
-
-    def _show_comparison(self) -> None:
-        shown, beside = self.session.shown, self.painter.beside
-        self.side_by_side.show_choice(self.session.runs, shown, beside)
-        title = f"{beside[1]} · {beside[0]}" if beside else ""
-        self.side_by_side.show_maps(self._map, self.painter.map_beside(), title, shown.threshold)
-        self.side_by_side.mark(self.session.selection)
-
-    def _show_selection(self) -> None:
-        cells = self.session.selection
-        self.table.mark(cells)
-        self.histogram.mark(cells)
-        self.side_by_side.mark(cells)
-
-    def _show_status(self) -> None:
-        self.over_time.show_status(self.time_painter.status)
-
     def _say(self, sentence: str, tone: Any, details: str) -> None:
         self.notice.say(sentence, tone, details)
-
-    def _show_theme(self) -> None:
-        style = style_of(self.session.viewer.theme)
-        self.histogram.follow_theme(style)
-        self.side_by_side.follow_theme(style)
