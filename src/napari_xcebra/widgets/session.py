@@ -5,7 +5,6 @@ One object owns each of these; the docks change it through methods and listen to
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from os import PathLike
@@ -21,20 +20,13 @@ from napari_xcebra.knobs import known_only
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.sessions import Opened, SavedSession, name_of, save_session
+from napari_xcebra.widgets import own_layers
 from napari_xcebra.widgets.garbage import collect_while_waiting
-from napari_xcebra.widgets.layers import (
-    KEY,
-    LayerTuple,
-    cell_colormap,
-    cell_features,
-    recording_layers,
-    role_of,
-    shown_by,
-    token_of,
-)
+from napari_xcebra.widgets.layers import KEY, LayerTuple, role_of, token_of
 from napari_xcebra.widgets.preferences import follow_preferences, preferred_colormap
 from napari_xcebra.widgets.processes import Processes
 from napari_xcebra.widgets.shown import Shown
+from napari_xcebra.widgets.time_slider import TimeSlider
 
 if TYPE_CHECKING:
     import napari
@@ -82,13 +74,12 @@ class Session(Processes):
         self._shown = Shown(colormap=preferred_colormap())
         self._live: LiveRun | None = None
         self._selection = np.zeros(0, np.int64)
-        self._frame = 0
         self.picking: Picking | None = None
         self.in_view: OneInView | None = None
         for layer in viewer.layers:
             self._adopt(layer)
         viewer.layers.events.inserted.connect(lambda event: self._adopt(event.value))
-        viewer.dims.events.current_step.connect(self._follow_slider)
+        self._slider = TimeSlider(self)
 
     @property
     def viewer(self) -> napari.Viewer:
@@ -142,20 +133,11 @@ class Session(Processes):
 
     def add_layers(self, opened: Opened, layers: Sequence[LayerTuple] | None = None) -> None:
         """Add those of the images, activity and cells of a recording that are not in the viewer."""
-        from napari.layers import Layer
+        own_layers.add_missing(self.viewer, opened, layers, self._prefix(opened))
 
-        there = {shown_by(layer) for layer in self.layers_of(opened)}
-        for values, arguments, kind in layers or recording_layers(
-            opened.recording, token=opened.token
-        ):
-            layer = Layer.create(values, arguments, kind)
-            if shown_by(layer) not in there:
-                layer.name = self._layer_name(opened, layer.name)
-                self.viewer.add_layer(layer)
-
-    def _layer_name(self, opened: Opened, name: str) -> str:
-        """Name of a layer, with that of its recording before it where there are several."""
-        return name if self.opened[0] is opened else f"{opened.name} · {name}"
+    def _prefix(self, opened: Opened) -> str:
+        """What comes before the names of layers, where there are several recordings."""
+        return "" if self.opened[0] is opened else f"{opened.name} · "
 
     def change_recording(self, recording: Recording) -> None:
         """Put a changed copy in the place of the current recording: kinds, traces, cells in use."""
@@ -164,31 +146,17 @@ class Session(Processes):
         self._current.recording = recording
         for drawn in ("labels", "centers"):
             self._current.__dict__.pop(drawn, None)
-        for layer in self.layers_of(self._current):
-            if role_of(layer) == "cells":
-                layer.metadata[KEY]["value"] = recording
-                layer.features = cell_features(recording)
-                layer.colormap = cell_colormap(recording)
-            elif role_of(layer) == "activity":
-                layer.data.values = recording.traces
-                layer.refresh()
+        own_layers.bring_up_to_date(self.viewer, self._current)
         self.recording_changed.emit()
 
     def layers_of(self, opened: Opened) -> list[Layer]:
         """Layers in the viewer that belong to a recording, whatever they are called by now."""
-        return [
-            layer
-            for layer in self.viewer.layers
-            if role_of(layer) and layer.metadata[KEY].get("token") == opened.token
-        ]
+        return own_layers.layers_of(self.viewer, opened)
 
     def forget(self, opened: Opened) -> None:
         """Close a recording and remove its layers."""
         self.opened.remove(opened)
-        # one by one, napari would look for garbage after each, which takes 0.2 s
-        with self.viewer.layers.batched_update():
-            for layer in self.layers_of(opened):
-                self.viewer.layers.remove(layer)
+        own_layers.remove(self.viewer, opened)
         if opened is self._current:
             self.current = self.opened[-1] if self.opened else None
 
@@ -202,9 +170,7 @@ class Session(Processes):
         recording = entry.get("value")
         if isinstance(recording, Recording):
             opened = self._register(recording, entry["token"], entry.get("opening"))
-            for own in self.layers_of(opened):
-                # napari numbers names that are taken
-                own.name = self._layer_name(opened, re.sub(r" \[\d+\]$", "", own.name))
+            own_layers.put_before_names(self.viewer, opened, self._prefix(opened))
             self.current = opened
             collect_while_waiting()
 
@@ -346,37 +312,11 @@ class Session(Processes):
     @property
     def frame(self) -> int:
         """Frame at the time slider."""
-        return self._frame
+        return self._slider.frame
 
     @frame.setter
     def frame(self, frame: int) -> None:
-        recording = self.recording
-        if recording is None:
-            return
-        frame = int(np.clip(frame, 0, recording.n_frames - 1))
-        axis = self._time_axis
-        if axis is not None:
-            self.viewer.dims.set_current_step(axis, frame)
-        elif frame != self._frame:
-            self._frame = frame
-            self.frame_changed.emit(frame)
-
-    @property
-    def _time_axis(self) -> int | None:
-        """Axis of the viewer that counts the frames; None if no layer with frames is there."""
-        if self._current is None:
-            return None
-        axis = self.viewer.dims.ndim - self._current.labels.ndim - 1
-        return axis if axis >= 0 else None
-
-    def _follow_slider(self) -> None:
-        axis, recording = self._time_axis, self.recording
-        if axis is None or recording is None:
-            return
-        frame = min(int(self.viewer.dims.current_step[axis]), recording.n_frames - 1)
-        if frame != self._frame:
-            self._frame = frame
-            self.frame_changed.emit(frame)
+        self._slider.go_to(frame)
 
 
 def session_of(viewer: napari.Viewer) -> Session:
