@@ -76,9 +76,7 @@ def small_button(text: str, help: str, menu: QMenu | None = None) -> QPushButton
     """Button for a row of controls, as wide as its text."""
     button = QPushButton(f"{text} ▾" if menu else text)
     button.setToolTip(help)
-    button.setStyleSheet(
-        "QPushButton { padding: 2px 7px; } QPushButton::menu-indicator { width: 0; }"
-    )
+    button.setStyleSheet(SMALL)
     button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
     if menu is not None:
         button.setMenu(menu)
