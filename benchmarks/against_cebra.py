@@ -92,6 +92,7 @@ def measure_steps(frames: int, batch_size: int, rounds: int) -> None:
         batch_size=batch_size,
         lambda_=0.1,
         steps=100_000,
+        stop_when_settled=False,
         settle=0.0,
         ramp=0.0,
     )

@@ -100,7 +100,7 @@ def training(cells: int, batch: int, seed: int) -> Training:
     made = box(frames=5000, cells=(cells // 2, cells - cells // 2))
     settings = FitSettings(
         steps=100_000, batch_size=batch, lambda_=0.05, settle=0, ramp=0, smoothing=0, warm_up=0,
-        penalty_batch=PENALTY, penalty="exact", seed=seed,
+        penalty_batch=PENALTY, penalty="exact", seed=seed, stop_when_settled=False,
     )  # fmt: skip
     made_ready = Training(made.recording, made.factors, settings)
     assert made_ready.parts[-1].stop == LATENTS

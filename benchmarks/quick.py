@@ -47,7 +47,13 @@ def works() -> dict[str, Work]:
     simulation = box(d1=4, d2=2, frames=20_000)
     recording, factors = simulation.recording, simulation.factors
     settings = FitSettings(
-        time_latents=4, lambda_=0.1, settle=0.0, ramp=0.0, steps=100_000, smoothing=0.0
+        time_latents=4,
+        lambda_=0.1,
+        settle=0.0,
+        ramp=0.0,
+        steps=100_000,
+        smoothing=0.0,
+        stop_when_settled=False,
     )
 
     def steps(every: int, **changes: object) -> Work:

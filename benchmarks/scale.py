@@ -133,6 +133,7 @@ class Ours:
             settle=0.0,
             ramp=0.0,
             steps=1_000_000,
+            stop_when_settled=False,
         )
         self.training = Training(self.recording, {"variable": ["variable"]}, settings)
         self._run = self.training.run(1)

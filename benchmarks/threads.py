@@ -69,8 +69,9 @@ def main() -> None:
         recording, found, work = recording_of(cells), [], 0.0
         for count in threads:
             settings = FitSettings(
-                batch_size=batch, window=window, lambda_=0.1, settle=0.0, ramp=0.0, threads=count
-            )
+                batch_size=batch, window=window, lambda_=0.1, settle=0.0, ramp=0.0, threads=count,
+                stop_when_settled=False,
+            )  # fmt: skip
             training = Training(recording, {"variable": ["variable"]}, settings)
             work = sum(2 * m * k * n for m, k, n in shapes_of(training)) / 1e9
             found.append(steps_a_second(training, given.seconds))
