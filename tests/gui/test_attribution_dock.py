@@ -20,6 +20,7 @@ from qtpy.QtWidgets import (
 from napari_xcebra.attribution import METHODS, attribute
 from napari_xcebra.attribution.single_cell import STATISTICS, cell_statistics
 from napari_xcebra.learn import Factor, FitSettings, fit
+from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets import reporting
@@ -457,3 +458,16 @@ def test_every_control_fits_and_says_what_it_does(painted, viewer, qtbot):
         for control in inside.findChildren(kind):
             inner = isinstance(control.parent(), (QAbstractSpinBox, QLineEdit, QTableView))
             assert inner or control.toolTip(), (kind, control.parent())
+
+
+def test_another_recording_is_opened_in_front_of_a_map(painted, session, viewer, qtbot):
+    """Its cells are other ones, which the decisions are told of before the map is taken away."""
+    assert painted.scores._map is not None
+    painted.presence.now = True
+    fewer = Recording.from_arrays(np.random.default_rng(0).random((200, 7)), rate=10.0)
+    session.show(fewer)
+    assert painted.scores._map is None
+    assert painted.scores.isHidden()
+    session.current = session.opened[0]
+    qtbot.waitUntil(lambda: painted.scores._map is not None)
+    assert len(painted.scores.table.model.cells) == session.recording.n_cells

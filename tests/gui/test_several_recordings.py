@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from qtpy.QtCore import Qt
 
 from napari_xcebra.learn import FitSettings, fit
+from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
 from napari_xcebra.simulate import arena, drifted
+from napari_xcebra.widgets.camera import camera_of, canvas_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.train_dock import TrainDock
 
@@ -89,4 +92,24 @@ def test_one_recording_alone_offers_no_others(make_napari_viewer, days):
     viewer.window.add_dock_widget(dock, name="Train")
     assert dock.choice.together.isHidden()
     assert dock.choice.together.chosen == []
+    session.close()
+
+
+def test_a_recording_of_another_field_is_shown_whole_and_one_of_the_same_leaves_the_view(
+    make_napari_viewer, small_field
+):
+    viewer = make_napari_viewer(show=True)
+    session, camera = session_of(viewer), camera_of(viewer)
+    session.show(small_field)
+    camera.center, camera.zoom = (0, 20, 70), 3.0
+    session.show(replace(small_field, source="the next day"))
+    assert (camera.center, camera.zoom) == ((0, 20, 70), 3.0)
+    traces = np.random.default_rng(0).random((200, 4), np.float32)
+    grid = session.show(Recording.from_arrays(traces, rate=10.0))
+    height, width = grid.labels.shape[-2:]
+    canvas = canvas_of(viewer)
+    assert camera.center[-2:] == pytest.approx(((height - 1) / 2, (width - 1) / 2))
+    assert camera.zoom == pytest.approx(
+        0.95 * min(canvas.height() / height, canvas.width() / width), rel=0.05
+    )
     session.close()

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from napari_xcebra.widgets.session import Opened, Session
 
+MARGIN = 0.95
+"""Share of the canvas that a field of view takes, as where napari fits it in."""
 ACROSS = 18
 """Diameters of a cell that the view is wide when one looks at single cells."""
 
@@ -48,6 +50,25 @@ def zoom_to_cells(session: Session) -> None:
     wanted = min(canvas.width(), canvas.height()) / (ACROSS * diameter * layer.scale[-1])
     camera = camera_of(session.viewer)
     camera.zoom = max(camera.zoom, wanted)
+
+
+def field_of(session: Session) -> np.ndarray | None:
+    """(2, 2) first and last corner of the current recording's field of view, in world units."""
+    layer = labels_layer(session)
+    return None if layer is None else np.asarray(layer.extent.world)[:, -2:]
+
+
+def fit_into_view(session: Session, field: np.ndarray) -> None:
+    """Show all of a field of view.
+
+    napari's own reset would make room for the layers of other recordings, hidden as they are.
+    """
+    canvas = canvas_of(session.viewer)
+    if canvas is None:
+        return
+    camera, (height, width) = camera_of(session.viewer), field[1] - field[0] + 1
+    camera.center = (0.0, *field.mean(axis=0))
+    camera.zoom = MARGIN * min(canvas.height() / height, canvas.width() / width)
 
 
 def camera_of(viewer: Any) -> Any:

@@ -18,7 +18,7 @@ from napari_xcebra.widgets.painting import colors_of
 from napari_xcebra.widgets.plot_style import style_of
 from napari_xcebra.widgets.ranking import Ranking
 from napari_xcebra.widgets.score_histogram import ScoreHistogram
-from napari_xcebra.widgets.score_map import ScoreMap
+from napari_xcebra.widgets.score_map import ScoreMap, painted_map
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import Session
 from napari_xcebra.widgets.side_by_side import SideBySide
@@ -126,8 +126,10 @@ class ScorePanel(QWidget):
 
     def show_decisions(self) -> None:
         """Show which cells are accepted by now."""
-        if self._map is not None:
-            self._show_scores(self._map)
+        # where another recording is turned to, the map in this panel is not of it
+        painted = painted_map(self._session)
+        if self._map is not None and painted is not None:
+            self._show_scores(painted)
 
     def show_questions(self) -> None:
         """Show how far the tests of the run are."""
