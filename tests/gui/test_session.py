@@ -11,6 +11,7 @@ from napari.utils._proxies import PublicOnlyProxy
 from napari.utils.notifications import notification_manager
 
 from napari_xcebra.io import save_recording
+from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.layers import recording_layers, role_of
 from napari_xcebra.widgets.session import session_of
@@ -120,6 +121,20 @@ def test_the_time_slider_and_the_session_follow_each_other(session, small_field)
     session.frame = 10_000
     assert session.frame == small_field.n_frames - 1
     assert seen == [42, 77, 599]
+
+
+def test_the_frame_is_where_the_slider_is_from_the_beginning(viewer, small_field):
+    """napari begins in the middle of what has frames, and knows only the longest recording."""
+    session = session_of(viewer)
+    traces = np.random.default_rng(0).random((900, 5), np.float32)
+    add_as_napari_does(viewer, recording_layers(Recording.from_arrays(traces, rate=10.0)))
+    assert viewer.dims.current_step[0] > 0
+    assert session.frame == viewer.dims.current_step[0]
+    session.frame = 800
+    seen = []
+    session.recording_changed.connect(lambda: seen.append(session.frame))
+    session.show(small_field)
+    assert seen[0] == small_field.n_frames - 1
 
 
 def test_another_recording_starts_without_selection_and_with_nothing_painted(

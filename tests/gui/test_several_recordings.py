@@ -11,6 +11,7 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
 from napari_xcebra.simulate import arena, drifted
 from napari_xcebra.widgets.camera import camera_of, canvas_of
+from napari_xcebra.widgets.layers import role_of
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.train_dock import TrainDock
 
@@ -52,9 +53,8 @@ def test_a_run_is_carried_from_one_recording_to_the_other(dock, qtbot, days):
     trained = fit(days[0], {"heading": ["direction"]}, FitSettings(**QUICK))
     dock.session.add_run(Run("run 1", "2026-11-16T09:30:00", {}, trained), monday)
     dock.runs.refresh()
-    (action,) = dock.runs._elsewhere.actions()
-    assert action.text() == "monday · run 1"
-    action.trigger()
+    same_cells, _ = ways_to_carry(dock)
+    same_cells.trigger()
     assert dock.busy
     wait_idle(dock, qtbot)
     (run,) = tuesday.runs
@@ -66,9 +66,58 @@ def test_a_run_is_carried_from_one_recording_to_the_other(dock, qtbot, days):
     assert len(monday.runs) == 1
 
 
+def ways_to_carry(dock):
+    (of_monday,) = dock.runs._elsewhere.actions()
+    assert of_monday.text() == "monday · run 1"
+    return of_monday.menu().actions()
+
+
+def test_a_run_is_carried_to_other_cells_though_their_ids_are_the_same(dock, qtbot, days):
+    """Extractors number from 0: in another animal, the same ids are other cells."""
+    monday, tuesday = dock.session.opened
+    trained = fit(days[0], {"heading": ["direction"]}, FitSettings(**QUICK))
+    dock.session.add_run(Run("run 1", "2026-11-16T09:30:00", {}, trained), monday)
+    dock.runs.refresh()
+    _, other_cells = ways_to_carry(dock)
+    assert "input layer" in other_cells.text()
+    other_cells.trigger()
+    wait_idle(dock, qtbot)
+    (run,) = tuesday.runs
+    assert "nothing was trained" not in dock.notice.text
+    assert run.complete
+
+
+def test_maps_of_two_recordings_are_told_apart_by_name(dock, qtbot):
+    """Each may have its run 1, and napari would number the layer of the second."""
+    monday, tuesday = dock.session.opened
+    dock.choice.form.value = replace(dock.choice.form.value, **QUICK)
+    dock.choice.together.choose("monday")
+    assert not dock.choice.live.isEnabled()
+    dock.train()
+    wait_idle(dock, qtbot)
+    dock.session.current = monday
+    dock.session.shown = replace(dock.session.shown, run="run 1", factor="direction")
+    maps = {
+        opened.name: [layer.name for layer in dock.session.layers_of(opened) if is_map(layer)]
+        for opened in (monday, tuesday)
+    }
+    assert not any("[" in name for names in maps.values() for name in names)
+    assert maps["monday"][0].startswith("direction · run 1")
+    assert maps["tuesday"][0].startswith("tuesday · direction · run 1")
+    dock.session.current = tuesday
+    (run,) = tuesday.runs
+    dock.session.replace_run("run 1", replace(run, name="better"))
+    (layer,) = [layer for layer in dock.session.layers_of(tuesday) if is_map(layer)]
+    assert layer.name.startswith("tuesday · direction · better")
+
+
+def is_map(layer):
+    return role_of(layer) == "scores"
+
+
 def test_recordings_are_trained_together_and_each_gets_its_own_run(dock, qtbot):
     monday, tuesday = dock.session.opened
-    dock.form.value = replace(dock.form.value, **QUICK)
+    dock.choice.form.value = replace(dock.choice.form.value, **QUICK)
     assert dock.train_button.text() == "Train"
     dock.choice.together.choose("monday")
     assert dock.train_button.text() == "Train 2 together"

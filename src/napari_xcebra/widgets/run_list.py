@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from qtpy.QtCore import Qt, Signal
@@ -31,6 +32,18 @@ from napari_xcebra.widgets.session import Session
 
 NAME, TIME, FACTORS, VERDICT = range(4)
 ROW, MOST_ROWS = 26, 5
+WAYS = {
+    "statistics": (
+        "The same cells, under the same ids",
+        "Nothing is trained. Ids tell which cells are the same: right after registering days to "
+        "each other, wrong where an extractor numbered the cells anew.",
+    ),
+    "input-layer": (
+        "Other cells: train the input layer",
+        "Another animal, or cells that were numbered anew. What follows the input layer stays.",
+    ),
+}
+"""How a run may be carried over, by the name in the library: title and help."""
 
 
 class RunList(QWidget):
@@ -40,8 +53,8 @@ class RunList(QWidget):
     """A sentence for the dock's notice, its tone, and details."""
     comparing = Signal(str)
     """Name of a run to show beside the selected one."""
-    carrying = Signal(str, object)
-    """A run of another recording to bring to this one, and the name of that recording."""
+    carrying = Signal(str, object, str)
+    """A run of another recording to bring to this one, the name of that recording, and how."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -74,8 +87,8 @@ class RunList(QWidget):
             buttons.addWidget(button)
         self._carry = QPushButton("Carry a run over")
         self._carry.setToolTip(
-            "Bring a run of another recording to this one. The same cells on another day: nothing "
-            "is trained. Other cells: only the input layer is. It is measured anew here."
+            "Bring a run of another recording to this one: of the same cells on another day, or of "
+            "other cells. It is measured anew here."
         )
         self._elsewhere = QMenu(self._carry)
         self._carry.setMenu(self._elsewhere)
@@ -124,11 +137,15 @@ class RunList(QWidget):
             if opened is self._session.current:
                 continue
             for run in opened.runs:
-                action = self._elsewhere.addAction(f"{opened.name} · {run.name}")
-                action.triggered.connect(
-                    lambda _=False, name=opened.name, run=run: self.carrying.emit(name, run)
-                )
+                ways = self._elsewhere.addMenu(f"{opened.name} · {run.name}")
+                ways.setToolTipsVisible(True)
+                for how, (title, help) in WAYS.items():
+                    action = ways.addAction(title, partial(self._carry_over, opened.name, run, how))
+                    action.setToolTip(help)
         self._carry.setVisible(bool(self._elsewhere.actions()))
+
+    def _carry_over(self, recording: str, run: Run, how: str) -> None:
+        self.carrying.emit(recording, run, how)
 
     def save(self, folder: str | Path | None = None) -> None:
         """Write the selected run to a folder that the user names."""

@@ -82,7 +82,7 @@ class ScoreLayers(OfSession):
         if layer is None:
             layer = self._insert(self._blank(run, factor, method))
         self._spare.add(layer)
-        entitle(layer, title(run, factor, method), mark)
+        entitle(layer, mark)
 
     def discard(self, opened: Opened, run: Named) -> None:
         """Remove what was made for a run that came to nothing."""
@@ -102,9 +102,10 @@ class ScoreLayers(OfSession):
             runs = [run for run in session.runs if run.created == entry.get("created")]
             if entry.get("run") in names or len(runs) != 1:
                 continue
-            before = _title(entry["factor"], entry["run"])
-            if layer.name.startswith(before):
-                layer.name = _title(entry["factor"], runs[0].name) + layer.name.removeprefix(before)
+            before, after = (_title(entry["factor"], name) for name in (entry["run"], runs[0].name))
+            if _mark_of(layer) is not None:
+                layer.name = layer.name.replace(before, after, 1)
+            entry["title"] = entry["title"].replace(before, after, 1)
             entry["run"] = runs[0].name
 
     def _of(self, opened: Opened | None) -> list[Labels]:
@@ -114,10 +115,13 @@ class ScoreLayers(OfSession):
     def _blank(self, run: Named, factor: str, method: str) -> Labels:
         opened = self.session.current
         assert opened is not None, "a map is of a recording"
+        # runs of two recordings may have one name, which napari would number
+        title = self.session.prefix(opened) + _title(factor, run.name) + of_seeds(method)
         return blank_layer(
             opened.recording,
             opened.labels,
-            title(run, factor, method),
+            title,
+            title=title,
             token=opened.token,
             factor=factor,
             method=method,
@@ -149,15 +153,16 @@ class ScoreLayers(OfSession):
         return layer
 
 
-def entitle(layer: Labels, title: str, mark: str) -> None:
+def entitle(layer: Labels, mark: str) -> None:
     """Say in its name what to think of it, unless the user gave it another."""
-    if layer.name in [title + words for words in MARKS]:
-        layer.name = title + mark
+    if _mark_of(layer) is not None:
+        layer.name = layer.metadata[KEY]["title"] + mark
 
 
-def title(run: Named, factor: str, method: str) -> str:
-    """What the layer of a map is called, before what to think of it."""
-    return _title(factor, run.name) + of_seeds(method)
+def _mark_of(layer: Labels) -> str | None:
+    """What its name says to think of it; None if the user gave it another."""
+    title = layer.metadata[KEY].get("title", "")
+    return next((mark for mark in MARKS if layer.name == title + mark), None)
 
 
 def of_seeds(method: str) -> str:

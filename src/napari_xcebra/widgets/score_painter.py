@@ -12,7 +12,7 @@ from psygnal import Signal
 from napari_xcebra.widgets.layers import KEY, cell_features, role_of
 from napari_xcebra.widgets.painting import provenance, repaint
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
-from napari_xcebra.widgets.score_layers import AT_CHANCE, TRAINING, ScoreLayers, entitle, title
+from napari_xcebra.widgets.score_layers import AT_CHANCE, TRAINING, ScoreLayers, entitle
 from napari_xcebra.widgets.score_map import ScoreMap, attribution_of, painted_map
 from napari_xcebra.widgets.second_view import SecondView
 
@@ -165,7 +165,8 @@ class ScorePainter(OfSession):
             )
         if before[1] != table:
             self._tabulate(layer, opened, painted)
-            self._entitle(layer, run, painted)
+            mark = TRAINING if painted.provisional else AT_CHANCE if painted.at_chance else ""
+            entitle(layer, mark)
         if before == (None, None):
             self._hide_cells(opened)
         self.layers.painted[layer] = (colors, table)
@@ -207,10 +208,6 @@ class ScorePainter(OfSession):
             latent=painted.latent,
             threshold=self.session.shown.threshold,
         )
-
-    def _entitle(self, layer: Labels, run: Run | LiveRun, painted: ScoreMap) -> None:
-        mark = TRAINING if painted.provisional else AT_CHANCE if painted.at_chance else ""
-        entitle(layer, title(run, painted.factor, painted.attribution.method), mark)
 
     def _hide_cells(self, opened: Opened) -> None:
         """Their random colours would mix with those of the scores."""

@@ -76,10 +76,10 @@ class Session(Processes):
         self._selection = np.zeros(0, np.int64)
         self.picking: Picking | None = None
         self.in_view: OneInView | None = None
+        self._slider = TimeSlider(self)
         for layer in viewer.layers:
             self._adopt(layer)
         viewer.layers.events.inserted.connect(lambda event: self._adopt(event.value))
-        self._slider = TimeSlider(self)
 
     @property
     def viewer(self) -> napari.Viewer:
@@ -102,10 +102,14 @@ class Session(Processes):
         self._current = opened
         self._selection = np.zeros(0, np.int64)
         self._shown = Shown(colormap=self._shown.colormap)
+        before = self._slider.frame
+        self._slider.frame = self._slider.there
         self.recording_changed.emit()
         self.runs_changed.emit()
         self.selection_changed.emit()
         self.shown_changed.emit()
+        if self.frame != before:
+            self.frame_changed.emit(self.frame)
 
     @property
     def recording(self) -> Recording | None:
@@ -133,9 +137,9 @@ class Session(Processes):
 
     def add_layers(self, opened: Opened, layers: Sequence[LayerTuple] | None = None) -> None:
         """Add those of the images, activity and cells of a recording that are not in the viewer."""
-        own_layers.add_missing(self.viewer, opened, layers, self._prefix(opened))
+        own_layers.add_missing(self.viewer, opened, layers, self.prefix(opened))
 
-    def _prefix(self, opened: Opened) -> str:
+    def prefix(self, opened: Opened) -> str:
         """What comes before the names of layers, where there are several recordings."""
         return "" if self.opened[0] is opened else f"{opened.name} · "
 
@@ -170,7 +174,7 @@ class Session(Processes):
         recording = entry.get("value")
         if isinstance(recording, Recording):
             opened = self._register(recording, entry["token"], entry.get("opening"))
-            own_layers.put_before_names(self.viewer, opened, self._prefix(opened))
+            own_layers.put_before_names(self.viewer, opened, self.prefix(opened))
             self.current = opened
             collect_while_waiting()
 

@@ -47,12 +47,17 @@ class TimeSlider(OfSession):
         axis = session.viewer.dims.ndim - session.current.labels.ndim - 1
         return axis if axis >= 0 else None
 
-    def _follow(self) -> None:
+    @property
+    def there(self) -> int:
+        """Where the slider is in the current recording, which may be shorter than another one."""
         axis, recording = self._axis, self.session.recording
-        if axis is None or recording is None:
-            return
-        step = int(self.session.viewer.dims.current_step[axis])
-        self._take(min(step, recording.n_frames - 1))
+        if recording is None:
+            return self.frame
+        at = self.frame if axis is None else int(self.session.viewer.dims.current_step[axis])
+        return min(at, recording.n_frames - 1)
+
+    def _follow(self) -> None:
+        self._take(self.there)
 
     def _take(self, frame: int) -> None:
         if frame != self.frame:

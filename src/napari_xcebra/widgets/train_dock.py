@@ -37,6 +37,8 @@ from napari_xcebra.widgets.workspace import open_dock
 if TYPE_CHECKING:
     import napari
 
+    from napari_xcebra.learn.adaptation import How
+
 
 class TrainDock(QWidget):
     """Everything about training a run, top to bottom."""
@@ -146,14 +148,14 @@ class TrainDock(QWidget):
         live = self.choice.live.isChecked()
         return self.trainer.start(opened, name, factors, settings, live=live)
 
-    def carry(self, recording: str, run: Run) -> Job | None:
+    def carry(self, recording: str, run: Run, how: How = "auto") -> Job | None:
         """Bring a run of another recording to this one; returns its job."""
         opened = self.session.current
         if opened is None or self.busy:
             return None
         self.notice.clear()
         taken = [own.name for own in opened.runs]
-        return self.trainer.carry(opened, free_name(f"{run.name} of {recording}", taken), run)
+        return self.trainer.carry(opened, free_name(f"{run.name} of {recording}", taken), run, how)
 
     def cancel(self) -> None:
         """Stop what is running."""
@@ -265,7 +267,7 @@ class TrainDock(QWidget):
         if painted:
             sentence = "Next: see which cells, in Attribution."
         elif self.busy:
-            sentence = "The cells are painted as soon as something is learned."
+            sentence = "The cells are painted as soon as there is a map."
         else:
             sentence = "Next: tick what you ask about, and press Train." if ready else ""
         self.next.say(sentence, there=painted)

@@ -34,6 +34,7 @@ from napari_xcebra.widgets.score_painter import painter_of
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.jobs import Event, Task
+    from napari_xcebra.learn.adaptation import How
     from napari_xcebra.learn.parts import Factor
     from napari_xcebra.learn.result import Fit
     from napari_xcebra.learn.settings import FitSettings
@@ -101,9 +102,9 @@ class Trainer(AtWork):
         task = JointTask(recordings, factors, settings)
         return self._learn(task, Asked(opened, name, factors, others=tuple(others)))
 
-    def carry(self, opened: Opened, name: str, run: Run) -> Job | None:
+    def carry(self, opened: Opened, name: str, run: Run, how: How = "auto") -> Job | None:
         """Bring a run of another recording to this one."""
-        task = AdaptTask(run.fit, opened.recording)
+        task = AdaptTask(run.fit, opened.recording, how)
         return self._learn(task, Asked(opened, name, run.factors))
 
     def _learn(self, task: Task, asked: Asked) -> Job | None:

@@ -50,7 +50,8 @@ class TrainingChoice(Fold):
         self.live = QCheckBox("Paint the map while it learns")
         self.live.setToolTip(
             "Show a provisional map every few seconds, over some of the frames; training takes a "
-            "little longer. It changes nothing in what is learned."
+            "little longer. It changes nothing in what is learned. Recordings that are trained "
+            "together are painted at the end."
         )
         self.live.setChecked(kept_text(LIVE) != "no")
         for part in (self.factors, self.together, self.form, self.live):
@@ -59,6 +60,7 @@ class TrainingChoice(Fold):
             part.changed.connect(self.changed)
         self.dimension.chosen.connect(self._use_latents)
         self.live.toggled.connect(lambda live: keep(LIVE, "yes" if live else "no"))
+        self.together.changed.connect(lambda: self.live.setEnabled(not self.together.chosen))
         self.button.clicked.connect(self._sum_up)
 
     def asked_for(self) -> tuple[dict[str, Factor], FitSettings]:
