@@ -239,8 +239,24 @@ def test_two_maps_are_compared_in_two_views_and_a_plot(painted, session, viewer)
         painted.scores.side_by_side.points, [point], None
     )
     assert list(session.selection) == [point.data()]
+    assert viewer.layers.selection.active.name == "place · run 1"
+    assert any("second view" in layer.name for layer in viewer.layers)
     choose(painted.scores.side_by_side.other, "nothing")
     assert not viewer.canvas.grid.enabled
+    assert not any("second view" in layer.name for layer in viewer.layers)
+    assert viewer.layers.selection.active.name == "place · run 1"
+
+
+def test_napari_speaks_of_the_map_that_is_shown(painted, session, viewer):
+    """Its status line tells the score of the active layer, even of one that is hidden."""
+    for factor in ("time", "place"):
+        session.shown = replace(session.shown, factor=factor)
+        assert viewer.layers.selection.active.metadata["napari-xcebra"]["factor"] == factor
+    # a layer that the user works on is left to them
+    cells = next(layer for layer in viewer.layers if role_of(layer) == "cells")
+    viewer.layers.selection.active = cells
+    session.shown = replace(session.shown, factor="time")
+    assert viewer.layers.selection.active is cells
 
 
 def test_scores_are_computed_in_the_background_and_follow_the_slider(

@@ -45,7 +45,7 @@ def test_a_sweep_runs_and_its_members_open_as_runs(window, qtbot, monkeypatch):
     assert not window.start_button.isEnabled()
     qtbot.waitUntil(lambda: not window.sweeper.busy, timeout=TIMEOUT)
     qtbot.waitUntil(lambda: window.table._finished == [True, True], timeout=TIMEOUT)
-    assert window.notice.text == "2 of 2 runs are finished."
+    assert window.notice.text.startswith("2 of 2 runs are finished. Next: select one")
     titles = [window.table.horizontalHeaderItem(i).text() for i in range(3)]
     assert titles == ["seed", "status", "position"]
     assert [window.table.item(row, 0).text() for row in range(2)] == ["3", "4"]

@@ -17,6 +17,8 @@ from napari_xcebra.widgets.score_map import ScoreMap, attribution_of, painted_ma
 from napari_xcebra.widgets.second_view import SecondView
 
 if TYPE_CHECKING:
+    from napari.layers import Layer
+
     from napari_xcebra.runs import Run
     from napari_xcebra.widgets.live_run import LiveRun
     from napari_xcebra.widgets.session import Opened, Session
@@ -123,6 +125,7 @@ class ScorePainter(OfSession):
         session, shown = self.session, self.session.shown
         showing: list[Labels] = []
         beside: Labels | None = None
+        active = session.viewer.layers.selection.active
         painted, run = painted_map(session), self._run
         if self._beside == (shown.run, shown.factor):
             self._beside = None  # the same map twice says nothing
@@ -144,6 +147,19 @@ class ScorePainter(OfSession):
         elif painted is None:
             self._show_cells()
         self._second.show(beside)
+        if showing:
+            self._activate(showing, active)
+
+    def _activate(self, showing: list[Labels], before: Layer | None) -> None:
+        """Have napari's controls and status line speak of the map that is shown.
+
+        A layer that is inserted takes them over, and one that is hidden keeps them.
+        """
+        selection = self.session.viewer.layers.selection
+        now = selection.active
+        hidden = now is not None and role_of(now) == "scores" and now not in showing
+        if hidden or (now is not before and now is not showing[0]):
+            selection.active = showing[0]
 
     def _painted_layer(self, run: Run | LiveRun, painted: ScoreMap, limits: Limits) -> Labels:
         opened, shown = self.session.current, self.session.shown

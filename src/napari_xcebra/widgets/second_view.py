@@ -80,10 +80,9 @@ class SecondView(OfSession):
         grid.enabled, grid.stride, grid.shape = self._before
         self._before = None
         self.session.viewer.reset_view()
-        # hidden rather than removed: it may be wanted again soon
-        for layer in self.session.viewer.layers:
-            if role_of(layer) == "image" and layer.metadata[KEY].get("second"):
-                layer.visible = False
+        layers = self.session.viewer.layers
+        for layer in [layer for layer in layers if _is_copy(layer)]:
+            layers.remove(layer)
 
     def _background(self) -> list[Layer]:
         """Copy of the background image of the recording, if it has one."""
@@ -91,7 +90,7 @@ class SecondView(OfSession):
         if opened is None:
             return []
         images = [image for image in self.session.layers_of(opened) if role_of(image) == "image"]
-        copies = [image for image in images if image.metadata[KEY].get("second")]
+        copies = [image for image in images if _is_copy(image)]
         originals = [image for image in images if image not in copies]
         shown = [image for image in originals if image.visible] or originals
         if copies or not shown:
@@ -108,3 +107,7 @@ class SecondView(OfSession):
         layers.append(copy)
         layers.selection.active = active
         return [copy]
+
+
+def _is_copy(layer: Layer) -> bool:
+    return role_of(layer) == "image" and bool(layer.metadata[KEY].get("second"))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 GRACE = 10.0
 """Seconds in which a sweep that is stopped writes what it has."""
+NEXT = "Next: select one in the table and press Open run to see its map, or Report for all."
 
 
 class Sweeper(AtWork):
@@ -61,7 +62,7 @@ class Sweeper(AtWork):
         if isinstance(event, Failed):
             self.said.emit(event.sentence, "problem", event.details)
         elif isinstance(event, Finished) and self.progress is not None:
-            self.said.emit(f"{self.progress.phase} are finished.", "good", "")
+            self.said.emit(f"{self.progress.phase} are finished. {NEXT}", "good", "")
         elif isinstance(event, Cancelled):
             self.said.emit(
                 "Stopped. What is finished is kept; Start goes on with the rest.", "plain", ""
