@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from qtpy.QtCore import QMimeData, QPointF, Qt, QUrl
-from qtpy.QtGui import QDropEvent, QWheelEvent
+from napari._qt.qt_viewer import QtViewer
+from qtpy.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from qtpy.QtGui import QDragEnterEvent, QDropEvent, QWheelEvent
 from qtpy.QtWidgets import QApplication, QMessageBox
 
 from napari_xcebra.io import save_recording
@@ -57,18 +58,14 @@ def open_path(dock, qtbot, path, *behavior):
     wait_until_read(dock, qtbot)
 
 
-def drop(widget, *paths):
+def drop(widget, *paths, holding=Qt.KeyboardModifier.NoModifier):
     """What Qt does when files are let go over a widget."""
     files = QMimeData()
     files.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    event = QDropEvent(
-        QPointF(5, 5),
-        Qt.DropAction.CopyAction,
-        files,
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )
-    widget.dropEvent(event)
+    how = (Qt.DropAction.CopyAction, files, Qt.MouseButton.LeftButton, holding)
+    # Qt lets go over the widget that has welcomed the files
+    QApplication.sendEvent(widget, QDragEnterEvent(QPoint(5, 5), *how))
+    QApplication.sendEvent(widget, QDropEvent(QPointF(5, 5), *how))
 
 
 def test_at_first_it_says_what_to_do_and_why_open_is_off(dock):
@@ -290,6 +287,85 @@ def test_dropped_files_find_their_place(dock, saved, arrays):
     assert dock.form.behavior.paths == (arrays / "behaviour.csv",)
     drop(dock.form.path, arrays / "traces.npz")
     assert dock.form.path.path == arrays / "traces.npz"
+
+
+@pytest.fixture
+def left_to_napari(monkeypatch):
+    """Files that were dropped on the image and not taken by the dock."""
+    files = []
+    monkeypatch.setattr(QtViewer, "_qt_open", lambda self, paths, **_: files.extend(paths))
+    return files
+
+
+def image(viewer):
+    """Where napari shows layers; a fixture would keep it beyond the end of the test."""
+    return viewer.window._qt_viewer
+
+
+def test_behaviour_dropped_on_the_image_becomes_that_of_the_open_recording(
+    dock, qtbot, arrays, viewer, left_to_napari
+):
+    open_path(dock, qtbot, arrays / "traces.npz")
+    opened = dock.session.current
+    assert not dock.session.recording.behavior
+    drop(image(viewer), arrays / "behaviour.csv")
+    wait_until_read(dock, qtbot)
+    assert dock.session.opened == [opened]
+    assert set(dock.session.recording.behavior) == {"way", "speed_cm_s"}
+    assert left_to_napari == []
+
+
+def test_a_recording_dropped_on_the_image_is_opened_without_the_behaviour_of_another(
+    dock, qtbot, arrays, viewer, left_to_napari, saved
+):
+    open_path(dock, qtbot, arrays / "traces.npz", arrays / "behaviour.csv")
+    drop(image(viewer), saved)
+    wait_until_read(dock, qtbot)
+    assert [opened.name for opened in dock.session.opened] == [
+        "traces.npz",
+        "mouse 7.npz",
+    ]
+    assert dock.form.behavior.paths == ()
+    assert "way" not in dock.session.recording.behavior
+
+
+def test_a_table_dropped_on_the_image_before_any_recording_says_where_it_belongs(
+    dock, arrays, viewer, left_to_napari
+):
+    drop(image(viewer)._welcome_widget, arrays / "behaviour.csv")
+    assert "choose the recording first" in dock.notice.text
+    assert dock.session.opened == []
+
+
+def test_pictures_and_tables_of_napari_are_left_to_it(dock, qtbot, arrays, viewer, left_to_napari):
+    open_path(dock, qtbot, arrays / "traces.npz")
+    points, picture, odd = (arrays / name for name in ("points.csv", "picture.npy", "plain"))
+    points.write_text("index,axis-0,axis-1\n0,3,4\n")
+    np.save(picture, np.zeros((64, 64)))
+    odd.mkdir()
+    for path in (points, picture, odd):
+        drop(image(viewer), path)
+    drop(image(viewer), arrays / "behaviour.csv", picture)
+    drop(image(viewer), arrays / "behaviour.csv", holding=Qt.KeyboardModifier.AltModifier)
+    names = [path.rsplit("/", 1)[-1] for path in left_to_napari]
+    assert names == [
+        *("points.csv", "picture.npy", "plain"),
+        *("behaviour.csv", "picture.npy", "behaviour.csv"),
+    ]
+    values_a_frame = arrays / "licks.npy"
+    np.save(values_a_frame, np.arange(300) % 7 == 0)
+    drop(image(viewer), values_a_frame)
+    wait_until_read(dock, qtbot)
+    assert set(dock.session.recording.behavior) == {"licks"}
+
+
+def test_without_the_dock_everything_is_left_to_napari(dock, qtbot, arrays, viewer, left_to_napari):
+    gone = []
+    dock.destroyed.connect(lambda: gone.append(1))
+    viewer.window.remove_dock_widget(dock)
+    qtbot.waitUntil(lambda: bool(gone), timeout=5000)
+    drop(image(viewer), arrays / "behaviour.csv")
+    assert len(left_to_napari) == 1
 
 
 def test_scrolling_over_a_box_does_not_change_it(dock, qtbot):

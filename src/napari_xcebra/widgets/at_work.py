@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary, WeakSet
 
 from psygnal import Signal
 
@@ -11,6 +12,8 @@ from napari_xcebra.widgets.per_session import OfSession
 if TYPE_CHECKING:
     from napari_xcebra.jobs import Job
     from napari_xcebra.widgets.session import Session
+
+_AT_WORK: WeakKeyDictionary[Session, WeakSet[AtWork]] = WeakKeyDictionary()
 
 
 class AtWork(OfSession):
@@ -29,8 +32,19 @@ class AtWork(OfSession):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._job: Job | None = None
+        _AT_WORK.setdefault(session, WeakSet()).add(self)
+
+    @property
+    def at_stake(self) -> str:
+        """What is under way and would be lost with the window, as a sentence."""
+        raise NotImplementedError
 
     @property
     def busy(self) -> bool:
         """Whether a job is under way, or waits for its turn."""
         return self._job is not None
+
+
+def at_stake_in(session: Session) -> list[str]:
+    """What is under way in a session and would be lost with its window, a sentence each."""
+    return sorted(each.at_stake for each in _AT_WORK.get(session, ()) if each.busy)

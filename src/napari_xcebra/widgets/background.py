@@ -1,9 +1,9 @@
 """Work that must not stop the window: in a thread, its outcome handled in the window's own.
 
-napari remembers every worker that it made for as long as its window is open, to ask before the
-window is closed on a running one. What such a worker needed, which may be a recording or a whole
-session, is therefore let go when it has finished. Short work is not worth the question: it runs in
-workers that napari does not know of, and ends before napari does.
+napari remembers every worker that it made for as long as its window is open, and asks before the
+window is closed on a running one, in the names of functions. So it does not know of ours: they
+end before napari does, and `closing` asks where work would be lost. What a worker needed, which may
+be a recording or a whole session, is let go when it has finished.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
-from napari.qt.threading import FunctionWorker, create_worker
+from napari.qt.threading import FunctionWorker, GeneratorWorker
 from qtpy.compat import isalive
 from qtpy.QtCore import QThreadPool
 
@@ -100,7 +100,11 @@ def listen(
         if exists() and not (session is not None and session.closed):
             needed["each"](event)
 
-    return create_worker(follow, _connect={"yielded": yielded, "finished": needed.clear})
+    worker = GeneratorWorker(follow)
+    worker.yielded.connect(yielded)
+    worker.finished.connect(needed.clear)
+    worker.start()
+    return worker
 
 
 def while_exists(owner: QWidget | None) -> Callable[[], bool]:

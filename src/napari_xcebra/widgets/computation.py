@@ -100,6 +100,11 @@ class Computation(AtWork):
         """Things that come after what is being computed."""
         return len(self._waiting)
 
+    @property
+    def at_stake(self) -> str:
+        """What is being computed."""
+        return f"Computing {self.title}. It will be lost."
+
     def start(self, opened: Opened, run: Run, *methods: str) -> Job | None:
         """Compute attributions of a run by some methods; None if something else is under way."""
         return None if self.busy else self.add(opened, run, *methods)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qtpy.QtCore import QSize, Qt, QTimer
 from qtpy.QtWidgets import (
     QComboBox,
+    QDockWidget,
     QHBoxLayout,
     QMenu,
     QMessageBox,
@@ -22,9 +24,11 @@ from qtpy.QtWidgets import (
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.kinds import with_kinds
+from napari_xcebra.readers import recognised
 from napari_xcebra.recording import Recording
 from napari_xcebra.sample_data import SAMPLES
 from napari_xcebra.widgets.background import in_background
+from napari_xcebra.widgets.canvas_drops import CanvasDrops
 from napari_xcebra.widgets.fold import Fold
 from napari_xcebra.widgets.found_panel import FoundPanel
 from napari_xcebra.widgets.layers import lacks_layers
@@ -95,6 +99,27 @@ class RecordingDock(QWidget):
         """Show what could not be opened and why, so that what is missing can be filled in."""
         self.form.opening = opening
         self._failed(sentence, "")
+
+    def take(self, paths: Sequence[str]) -> None:
+        """Put files where they belong: a recording above, behaviour below it."""
+        self.fold.unfolded = True
+        if self._opens_current() and any(recognised(Path(path)) for path in paths):
+            # behaviour of the recording that is open is not that of the next
+            self.form.behavior.paths, self.form.footprints.path = (), None
+        self.form.take(paths)
+
+    def take_and_open(self, paths: Sequence[str]) -> None:
+        """Open what was dropped on the image, as napari does with pictures."""
+        if self.is_busy:
+            self.notice.say(f"{Path(paths[0]).name} can be dropped once this is read.", "warning")
+            return
+        dock = self.parent()
+        if isinstance(dock, QDockWidget):
+            dock.show()
+            dock.raise_()
+        self.take(paths)
+        if any(recognised(Path(path)) for path in paths) or self._opens_current():
+            self.open()
 
     def open_sample(self, key: str) -> None:
         """Simulate a recording, in the background."""
@@ -275,6 +300,7 @@ class RecordingDock(QWidget):
         follow(self, layers.inserted, self._mark_layers)
         follow(self, layers.removed, self._mark_layers)
         self.setAcceptDrops(True)
+        CanvasDrops(self, self.session.viewer, lambda: self.session.recording, self.take_and_open)
 
     def _lay_out(self) -> None:
         self.top = QWidget()
@@ -323,8 +349,7 @@ class RecordingDock(QWidget):
 
     def dropEvent(self, event: Any) -> None:
         """Put them where they belong."""
-        self.fold.unfolded = True
-        self.form.take(dropped_paths(event))
+        self.take(dropped_paths(event))
 
 
 def _sample_button(open_sample: Callable[[str], None]) -> QPushButton:

@@ -342,4 +342,7 @@ def session_of(viewer: napari.Viewer) -> Session:
 def _close_with_window(viewer: napari.Viewer, session: Session) -> None:
     window = getattr(viewer, "window", None)
     if window is not None:
+        from napari_xcebra.widgets.closing import AskBeforeClosing
+
         window._qt_window.destroyed.connect(session.close)
+        AskBeforeClosing(session, window._qt_window)

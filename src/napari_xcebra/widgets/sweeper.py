@@ -46,6 +46,11 @@ class Sweeper(AtWork):
         self.changed.emit()
         return job
 
+    @property
+    def at_stake(self) -> str:
+        """The runs that are under way: the others are on disk."""
+        return "A sweep is under way. What is finished is kept; Start goes on with it next time."
+
     def cancel(self) -> None:
         """Stop; what is finished is kept."""
         if self._job is not None:

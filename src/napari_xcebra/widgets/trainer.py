@@ -65,6 +65,13 @@ class Trainer(AtWork):
         """The last report of what runs."""
         return self._progress if self.busy else None
 
+    @property
+    def at_stake(self) -> str:
+        """The run."""
+        at = self.progress
+        far = f" ({at.unit} {at.done} of {at.total})" if at is not None else ""
+        return f"A run is being trained{far}. It will be lost."
+
     def start(
         self,
         opened: Opened,

@@ -1,0 +1,113 @@
+"""Recordings and behaviour that are dropped on the image, where napari expects pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from qtpy.QtCore import QEvent, QObject, Qt
+from qtpy.QtGui import QDragLeaveEvent
+from qtpy.QtWidgets import QApplication
+
+from napari_xcebra.io.behavior import deeplabcut, sleap
+from napari_xcebra.readers import recognised
+from napari_xcebra.widgets.open_form import TABLES
+from napari_xcebra.widgets.path_fields import dropped_paths
+
+if TYPE_CHECKING:
+    from qtpy.QtWidgets import QWidget
+
+    from napari_xcebra.recording import Recording
+
+NAPARIS_COLUMN = "axis-0"
+"""In the header of every table that napari itself writes: points, shapes, their features."""
+FOR_NAPARI = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ShiftModifier
+"""Keys with which napari asks for a reader, or makes a stack."""
+
+
+class CanvasDrops(QObject):
+    """Takes what belongs in the Recording dock, for as long as that is open; the rest is napari's.
+
+    napari would ask which reader to take for a folder, its own first, and fail on tables. A reader
+    for tables would make it ask for all of them.
+
+    Parameters
+    ----------
+    owner : QWidget
+        It ends together with.
+    viewer : napari.Viewer
+    current : callable
+        Gives the recording that is open, if any.
+    take : callable
+        Called with the paths.
+    """
+
+    def __init__(
+        self,
+        owner: QWidget,
+        viewer: Any,
+        current: Callable[[], Recording | None],
+        take: Callable[[Sequence[str]], object],
+    ) -> None:
+        super().__init__(owner)
+        self._current, self._take = current, take
+        window = getattr(getattr(viewer, "__wrapped__", viewer), "window", None)
+        if window is None:
+            return
+        inside = window._qt_viewer
+        # the page that napari shows while there are no layers takes drops of its own
+        for widget in (inside, getattr(inside, "_welcome_widget", None)):
+            if widget is not None:
+                widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject | None, event: Any) -> bool:
+        """Take a drop of files that belong in the dock."""
+        if event is None or event.type() != QEvent.Type.Drop:
+            return False
+        paths = dropped_paths(event)
+        if event.modifiers() & FOR_NAPARI or len(paths) != len(event.mimeData().urls()):
+            return False
+        if not belong(list(map(Path, paths)), self._current()):
+            return False
+        event.acceptProposedAction()
+        if watched is not None:  # napari has marked where the drop would go
+            QApplication.sendEvent(watched, QDragLeaveEvent())
+        self._take(paths)
+        return True
+
+
+def belong(paths: Sequence[Path], recording: Recording | None) -> bool:
+    """Whether all of these are recordings or behaviour, as far as can be told at once."""
+    return bool(paths) and all(
+        recognised(path) or (path.is_file() and _may_be_behavior(path, recording)) for path in paths
+    )
+
+
+def _may_be_behavior(path: Path, recording: Recording | None) -> bool:
+    suffix = path.suffix.lower()
+    if suffix in TABLES:
+        return not _is_naparis(path)
+    if suffix == ".npy":
+        return recording is not None and _has_frames_of(path, recording)
+    if suffix in (".mat", ".npz"):
+        return recording is not None
+    return suffix in (".h5", ".hdf5") and (deeplabcut.sniff(path) or sleap.sniff(path))
+
+
+def _is_naparis(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return NAPARIS_COLUMN.encode() in file.readline(10_000)
+    except OSError:
+        return False
+
+
+def _has_frames_of(path: Path, recording: Recording) -> bool:
+    """Whether an array is one of values a frame rather than a picture."""
+    try:
+        shape = np.load(path, mmap_mode="r", allow_pickle=False).shape
+    except (OSError, ValueError):
+        return False
+    return len(shape) == 1 or (len(shape) == 2 and recording.n_frames in shape)
