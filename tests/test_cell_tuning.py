@@ -7,10 +7,12 @@ from napari_xcebra.recording import InputError, Recording, Variable
 from napari_xcebra.simulate import arena
 from napari_xcebra.tuning import (
     Column,
+    TuningCurve,
     binned,
     columns_of,
     tuning_curve,
     tuning_map,
+    tuning_to,
 )
 
 RNG = np.random.default_rng(0)
@@ -178,3 +180,14 @@ def test_columns_carry_the_kind_and_unit_of_their_variable():
     columns = columns_of(recording, ["place", "heading"])
     assert [c.title for c in columns] == ["place 1 (cm)", "place 2 (cm)", "heading (°)"]
     assert columns[2].kind == "circular" and columns[2].period == 360
+
+
+def test_a_track_with_a_second_coordinate_that_never_changes_gives_a_curve():
+    """As trackers write it; a map of it would be a line without height."""
+    along = np.linspace(0, 100, 500)
+    columns = [Column("position 1", along), Column("position 2", np.zeros(500))]
+    tuning = tuning_to(columns, np.square(along)[:, None], np.ones(500, bool))
+    assert isinstance(tuning, TuningCurve)
+    assert tuning.bins.column.name == "position 1"
+    still = [Column("x", np.ones(500)), Column("y", np.ones(500))]
+    assert isinstance(tuning_to(still, along[:, None], np.ones(500, bool)), TuningCurve)

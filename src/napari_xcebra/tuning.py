@@ -260,6 +260,8 @@ def tuning_to(
     Parameters
     ----------
     columns : one or two Column
+        Of two, one that never changes is left out: a track is a line, also with a second
+        coordinate in the file.
     activity : (frames, cells) float
     used : (frames,) bool
     spacing : {"width", "occupancy"}
@@ -267,12 +269,19 @@ def tuning_to(
     resolution : float
         Number of bins, in units of the usual one.
     """
+    columns = [column for column in columns if _changes(column, used)] or columns[:1]
     if len(columns) == 1:
         count = max(2, round(resolution * CURVE_BINS))
         return tuning_curve(activity, binned(columns[0], used, count, spacing))
     count = max(2, round(resolution * MAP_BINS))
     across, up = (binned(column, used, count) for column in columns)
     return tuning_map(activity, across, up)
+
+
+def _changes(column: Column, used: np.ndarray) -> bool:
+    """Whether it has two values; one that is never known is left to whoever says so."""
+    values = column.values[used & ~np.isnan(column.values)]
+    return len(values) == 0 or bool(values.min() < values.max())
 
 
 def _sums(activity: np.ndarray, place: np.ndarray, size: int) -> np.ndarray:

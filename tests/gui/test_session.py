@@ -123,6 +123,19 @@ def test_the_time_slider_and_the_session_follow_each_other(session, small_field)
     assert seen == [42, 77, 599]
 
 
+def test_layers_of_a_closed_recording_are_not_drawn_while_they_are_removed(viewer, small_field):
+    """Where planes go with them, napari draws between two removals, and ended the program."""
+    session = session_of(viewer)
+    opened = session.show(small_field)
+    drawn = []
+    viewer.layers.events.removing.connect(
+        lambda _: drawn.append(any(layer.visible for layer in viewer.layers))
+    )
+    session.forget(opened)
+    assert len(viewer.layers) == 0
+    assert drawn and not any(drawn)
+
+
 def test_the_frame_is_where_the_slider_is_from_the_beginning(viewer, small_field):
     """napari begins in the middle of what has frames, and knows only the longest recording."""
     session = session_of(viewer)

@@ -81,7 +81,12 @@ def bring_up_to_date(viewer: napari.Viewer, opened: Opened) -> None:
 
 def remove(viewer: napari.Viewer, opened: Opened) -> None:
     """Take all layers of a recording out of the viewer."""
+    layers = layers_of(viewer, opened)
+    # planes that go take a slider with them: napari draws at once, and dies of a layer that is half
+    # removed
+    for layer in layers:
+        layer.visible = False
     # one by one, napari would look for garbage after each, which takes 0.2 s
     with viewer.layers.batched_update():
-        for layer in layers_of(viewer, opened):
+        for layer in layers:
             viewer.layers.remove(layer)

@@ -1,0 +1,92 @@
+"""A window that is at work is not closed unasked."""
+
+from dataclasses import replace
+
+import pytest
+from qtpy.QtCore import QTimer
+from qtpy.QtGui import QCloseEvent
+from qtpy.QtWidgets import QApplication, QMessageBox
+
+from napari_xcebra.widgets.background import listen
+from napari_xcebra.widgets.closing import AskBeforeClosing
+from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.train_dock import TrainDock
+from napari_xcebra.widgets.trainer import Trainer
+
+pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
+
+
+def train(viewer, qtbot, recording) -> Trainer:
+    """A training that is not over soon."""
+    session_of(viewer).show(recording)
+    dock = TrainDock(viewer)
+    viewer.window.add_dock_widget(dock, name="Train")
+    form = dock.choice.form
+    form.value = replace(form.value, steps=100_000, batch_size=64, stop_when_settled=False)
+    dock.train()
+    qtbot.waitUntil(lambda: dock.trainer.progress is not None, timeout=60_000)
+    return dock.trainer
+
+
+def answer(button: str, asked: list[str]) -> None:
+    """Press a button of the question that comes next."""
+
+    def press() -> None:
+        (box,) = [w for w in QApplication.topLevelWidgets() if isinstance(w, QMessageBox)]
+        asked.append(box.text())
+        next(each for each in box.buttons() if each.text() == button).click()
+
+    QTimer.singleShot(200, press)
+
+
+def would_close(viewer) -> bool:
+    """Whether a window would close as by Ctrl+W; it is not, as napari's fixture does so."""
+    window = viewer.window._qt_window
+    return not window.findChild(AskBeforeClosing).eventFilter(window, QCloseEvent())
+
+
+def test_one_question_in_words_comes_before_a_training_is_lost(
+    make_napari_viewer, qtbot, small_field
+):
+    viewer = make_napari_viewer(show=True)
+    trainer = train(viewer, qtbot, small_field)
+    asked: list[str] = []
+    answer("Keep it open", asked)
+    assert not would_close(viewer)
+    assert trainer.busy
+    assert len(asked) == 1
+    assert asked[0].startswith("A run is being trained (step ")
+    answer("Close", asked)
+    assert would_close(viewer)
+    assert len(asked) == 2
+    assert would_close(viewer)  # asked once is enough
+    session_of(viewer).close()
+
+
+def test_a_script_that_closes_its_viewer_is_not_asked(
+    make_napari_viewer, qtbot, small_field, monkeypatch
+):
+    viewer = make_napari_viewer(show=True)
+    train(viewer, qtbot, small_field)
+    session = session_of(viewer)
+    monkeypatch.setattr(QMessageBox, "exec", lambda self: pytest.fail("asked"))
+    viewer.close()
+    session.close()
+
+
+def test_a_window_that_does_nothing_is_closed_without_a_word_of_ours(
+    make_napari_viewer, small_field, monkeypatch
+):
+    viewer = make_napari_viewer(show=True)
+    session = session_of(viewer)
+    session.show(small_field)
+    monkeypatch.setattr(QMessageBox, "exec", lambda self: pytest.fail("asked"))
+    assert would_close(viewer)
+    session.close()
+
+
+def test_napari_is_not_told_of_work_that_it_would_ask_about_in_names_of_functions(viewer, qtbot):
+    heard = []
+    listen(iter([1, 2]), heard.append)
+    assert viewer.window._task_status_manager.get_status() == []
+    qtbot.waitUntil(lambda: heard == [1, 2], timeout=20_000)
