@@ -2,7 +2,8 @@
 
 napari asks the user which reader to take wherever two know a kind of file, before any of them can
 look into it. So the manifest names only kinds of files that extractors write, folders among them;
-plain arrays and tables, which are mostly something else, are opened in the Recording dock.
+plain arrays and tables, which are mostly something else, are opened in the Recording dock. Once
+that is open, `widgets.canvas_drops` takes what belongs there before napari asks.
 """
 
 from __future__ import annotations

@@ -312,6 +312,7 @@ def test_behaviour_dropped_on_the_image_becomes_that_of_the_open_recording(
     wait_until_read(dock, qtbot)
     assert dock.session.opened == [opened]
     assert set(dock.session.recording.behavior) == {"way", "speed_cm_s"}
+    assert dock.notice.text.startswith("behaviour.csv went to the behaviour of this recording.")
     assert left_to_napari == []
 
 
@@ -333,7 +334,7 @@ def test_a_table_dropped_on_the_image_before_any_recording_says_where_it_belongs
     dock, arrays, viewer, left_to_napari
 ):
     drop(image(viewer)._welcome_widget, arrays / "behaviour.csv")
-    assert "choose the recording first" in dock.notice.text
+    assert "If it is behaviour, drop the recording as well" in dock.notice.text
     assert dock.session.opened == []
 
 

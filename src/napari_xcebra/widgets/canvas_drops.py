@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 from qtpy.QtCore import QEvent, QObject, Qt
@@ -53,7 +54,8 @@ class CanvasDrops(QObject):
     ) -> None:
         super().__init__(owner)
         self._current, self._take = current, take
-        window = getattr(getattr(viewer, "__wrapped__", viewer), "window", None)
+        self._viewer = ref(getattr(viewer, "__wrapped__", viewer))
+        window = getattr(self._viewer(), "window", None)
         if window is None:
             return
         inside = window._qt_viewer
@@ -74,6 +76,8 @@ class CanvasDrops(QObject):
         event.acceptProposedAction()
         if watched is not None:  # napari has marked where the drop would go
             QApplication.sendEvent(watched, QDragLeaveEvent())
+        if (viewer := self._viewer()) is not None:  # where napari has said which keys to hold
+            viewer.status = "Taken up by the Recording dock"
         self._take(paths)
         return True
 

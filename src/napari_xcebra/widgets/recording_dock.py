@@ -56,6 +56,7 @@ class RecordingDock(QWidget):
         self.session = session_of(napari_viewer)
         self._loading: object | None = None
         self._shown: Opened | None = None
+        self._added: tuple[str, ...] = ()
         self.opened_box = QComboBox()
         self.opened_box.setToolTip("Recordings that are open; all docks work on this one.")
         self.close_button = QPushButton("Close")
@@ -118,7 +119,9 @@ class RecordingDock(QWidget):
             dock.show()
             dock.raise_()
         self.take(paths)
-        if any(recognised(Path(path)) for path in paths) or self._opens_current():
+        recordings = [path for path in paths if recognised(Path(path))]
+        if recordings or self._opens_current():
+            self._added = () if recordings else tuple(Path(path).name for path in paths)
             self.open()
 
     def open_sample(self, key: str) -> None:
@@ -154,8 +157,16 @@ class RecordingDock(QWidget):
         self.notice.clear()
         put_into(self.session, loaded)
         self._fold_form()
+        if self._added:
+            self.notice.say(
+                f"{' and '.join(self._added)} went to the behaviour of this recording. "
+                "Not meant so? Remove it above, in “Open a recording”, and press Open again.",
+                "good",
+            )
+            self._added = ()
 
     def _failed(self, sentence: str, details: str) -> None:
+        self._added = ()
         self.notice.say(sentence, "problem", details)
         self.fold.unfolded = True
         # once it has its place in the layout
@@ -166,8 +177,8 @@ class RecordingDock(QWidget):
 
     def _say_taken(self, name: str) -> None:
         self.notice.say(
-            f"{name} is taken as the traces of the cells. If it is behaviour, choose the recording "
-            "first, and add this file under Behaviour."
+            f"{name} is taken as the traces of the cells. If it is behaviour, drop the recording "
+            "as well: this file then goes under Behaviour."
         )
 
     # ------------------------------------------------------------ changing
@@ -207,10 +218,14 @@ class RecordingDock(QWidget):
         if opened is None:
             return
         if opened.runs:
+            several = len(opened.runs) > 1
+            runs = f"{len(opened.runs)} trained runs" if several else "a trained run"
+            them = "them" if several else "it"
             answer = QMessageBox.question(
                 self,
                 "Close recording",
-                f"{opened.name} has {len(opened.runs)} trained runs. Close it without them?",
+                f"{opened.name} has {runs}. What was not saved of {them} is lost. Close it all the "
+                "same?",
             )
             if answer != QMessageBox.StandardButton.Yes:
                 return
@@ -278,7 +293,7 @@ class RecordingDock(QWidget):
         if recording is None:
             text = "Next: choose a recording and press Open, or open a sample."
         elif not recording.behavior:
-            text = "Next: add a behaviour file above and press Open again."
+            text = "Next: add a behaviour file above and press Open again, or drop it on the image."
         else:
             text = "Next: choose variables in Train."
         self.next.say(text, there=recording is not None)
