@@ -62,6 +62,13 @@ def test_columns_of_one_variable_keep_their_proportion():
     )
 
 
+def test_a_column_that_never_changes_is_no_dimension():
+    x = np.random.default_rng(0).normal(size=FRAMES)
+    along, track = labels_of(x=x), labels_of(position=np.stack([x, np.full(FRAMES, 3.0)], axis=1))
+    assert track.dimensions == 1
+    np.testing.assert_allclose(track.linear, along.linear)
+
+
 def test_a_step_is_added_to_the_label():
     labels = labels_of(x=np.array([0.0, 1.0, 5.0, 7.0]))
     # from x = 1 by the step 5 → 7 is 3

@@ -19,10 +19,10 @@ class Labels:
     Parameters
     ----------
     linear : (frames, columns) float64
-        Continuous columns; each variable is centred and has unit variance over all its columns,
-        so that x and y keep their proportion and centimetres do not outweigh metres.
+        Continuous columns that change; each variable is centred and has unit variance over all of
+        them, so that x and y keep their proportion and centimetres do not outweigh metres.
     angles : (frames, columns) float64
-        Circular columns, in radians.
+        Circular columns that change, in radians.
     code : (frames,) int64
         Joint value of the discrete columns; 0 everywhere if there are none.
     known : (frames,) bool
@@ -48,11 +48,13 @@ class Labels:
         linear, angles, discrete = [], [], []
         for variable in variables:
             values = variable.values
-            if not (np.ptp(values[known], axis=0) > 0).any():
+            moves = np.ptp(values[known], axis=0) > 0
+            if not moves.any():
                 raise InputError(
                     f"Variable {variable.name!r} of factor {factor!r} is constant "
                     f"({values[known][0, 0]:g} at every frame): a variable that changes is needed."
                 )
+            values = values[:, moves]  # y of a linear track is no dimension
             if variable.kind == "continuous":
                 centred = values - values[known].mean(0)
                 linear.append(centred / centred[known].std())
