@@ -7,8 +7,11 @@ from qtpy.QtCore import QTimer
 from qtpy.QtGui import QCloseEvent
 from qtpy.QtWidgets import QApplication, QMessageBox
 
+from napari_xcebra.learn import FitSettings, fit
+from napari_xcebra.runs import Run
 from napari_xcebra.widgets.background import listen
 from napari_xcebra.widgets.closing import AskBeforeClosing
+from napari_xcebra.widgets.run_list import RunList
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.train_dock import TrainDock
 from napari_xcebra.widgets.trainer import Trainer
@@ -81,6 +84,29 @@ def test_a_window_that_does_nothing_is_closed_without_a_word_of_ours(
     session = session_of(viewer)
     session.show(small_field)
     monkeypatch.setattr(QMessageBox, "exec", lambda self: pytest.fail("asked"))
+    assert would_close(viewer)
+    session.close()
+
+
+def test_runs_that_are_not_saved_are_asked_about_by_name(
+    make_napari_viewer, qtbot, small_field, tmp_path
+):
+    viewer = make_napari_viewer(show=True)
+    session = session_of(viewer)
+    opened = session.show(small_field)
+    trained = fit(small_field, {"place": ["position"]}, FitSettings(steps=2, batch_size=32))
+    session.add_run(Run("run 1", "2026-11-16T09:30:00", {}, trained))
+    asked: list[str] = []
+    answer("Keep it open", asked)
+    assert not would_close(viewer)
+    assert asked[0].startswith(f"run 1 of {opened.name} is not saved (Save in ")
+    runs = RunList(session)
+    qtbot.addWidget(runs)
+    runs.refresh()
+    session.replace_run("run 1", replace(opened.runs[0], name="renamed"))
+    session.shown = replace(session.shown, run="renamed")
+    with qtbot.waitSignal(runs.said, timeout=20_000):
+        runs.save(tmp_path / "renamed")
     assert would_close(viewer)
     session.close()
 

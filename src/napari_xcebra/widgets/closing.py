@@ -9,13 +9,14 @@ from qtpy.QtCore import QEvent, QObject, QTimer
 from qtpy.QtWidgets import QMessageBox
 
 from napari_xcebra.widgets.at_work import at_stake_in
+from napari_xcebra.widgets.kept_runs import unsaved_in
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.session import Session
 
 
 class AskBeforeClosing(QObject):
-    """Asks once, in words, before the user closes a window whose session is at work.
+    """Asks once, in words, before the user closes a window with work or runs that are not saved.
 
     napari asks of its own accord whether to close, but knows nothing of what is under way. A
     script that closes its viewer is not asked.
@@ -39,7 +40,7 @@ class AskBeforeClosing(QObject):
         if event is None or event.type() != QEvent.Type.Close:
             return False
         session = self._session()
-        at_stake = at_stake_in(session) if session is not None else []
+        at_stake = _at_stake_in(session) if session is not None else []
         # a script closes what is in the window before the window
         if self._agreed or not at_stake or not self._window._qt_viewer.isVisible():
             return False
@@ -63,3 +64,8 @@ class AskBeforeClosing(QObject):
         question.setDefaultButton(stay)
         question.exec()
         return question.clickedButton() is close
+
+
+def _at_stake_in(session: Session) -> list[str]:
+    unsaved = unsaved_in(session)
+    return [*at_stake_in(session), *([unsaved] if unsaved else [])]

@@ -25,6 +25,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.opening import Opening
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.widgets.background import in_background
+from napari_xcebra.widgets.kept_runs import mark_as_kept
 from napari_xcebra.widgets.lifetime import follow
 from napari_xcebra.widgets.panel import SMALL
 from napari_xcebra.widgets.reporting import HELP, ask_for_report
@@ -156,9 +157,14 @@ class RunList(QWidget):
             start = Path(opened.recording.source or ".").parent / f"{opened.name}-{run.name}"
             folder, _ = QFileDialog.getSaveFileName(self, "Save run as a folder", str(start))
         if folder:
+
+            def saved(path: Path) -> None:
+                mark_as_kept([run])
+                self.said.emit(f"Saved {run.name} to {path}.", "good", "")
+
             in_background(
                 lambda: _saved(run, folder, opened.opening),
-                lambda path: self.said.emit(f"Saved {run.name} to {path}.", "good", ""),
+                saved,
                 lambda sentence, details: self.said.emit(sentence, "problem", details),
             )
 
@@ -176,9 +182,14 @@ class RunList(QWidget):
         if not folder:
             folder = QFileDialog.getExistingDirectory(self, "Open a saved run")
         if folder:
+
+            def loaded(run: Run) -> None:
+                mark_as_kept([run])
+                self._session.add_run(run, opened)
+
             in_background(
                 lambda: _fitting_run(folder, opened.recording),
-                lambda run: self._session.add_run(run, opened),
+                loaded,
                 lambda sentence, details: self.said.emit(sentence, "problem", details),
             )
 

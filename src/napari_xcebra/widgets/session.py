@@ -22,6 +22,7 @@ from napari_xcebra.runs import Run, free_name
 from napari_xcebra.sessions import Opened, SavedSession, name_of, save_session
 from napari_xcebra.widgets import own_layers
 from napari_xcebra.widgets.garbage import collect_while_waiting
+from napari_xcebra.widgets.kept_runs import mark_as_kept
 from napari_xcebra.widgets.layers import KEY, LayerTuple, role_of, token_of
 from napari_xcebra.widgets.preferences import follow_preferences, preferred_colormap
 from napari_xcebra.widgets.processes import Processes
@@ -195,6 +196,7 @@ class Session(Processes):
     def restore(self, saved: SavedSession) -> None:
         """Show what `load_session` read, beside what is open already."""
         for opened in saved.opened:
+            mark_as_kept(opened.runs)
             opened.name = free_name(opened.name, [other.name for other in self.opened])
             self.opened.append(opened)
             self.add_layers(opened)

@@ -10,6 +10,7 @@ from qtpy.QtWidgets import QFileDialog
 
 from napari_xcebra.sessions import SavedSession, load_session
 from napari_xcebra.widgets.background import in_background
+from napari_xcebra.widgets.kept_runs import mark_as_kept
 from napari_xcebra.widgets.session import session_of
 
 if TYPE_CHECKING:
@@ -30,9 +31,15 @@ def save_session_as(viewer: napari.Viewer, folder: str | Path | None = None) -> 
         )
     if not folder:
         return None
+    runs = [run for opened in session.opened for run in opened.runs]
+
+    def saved(path: Path) -> None:
+        mark_as_kept(runs)
+        show_info(f"Saved the session to {path}.")
+
     return in_background(
         lambda: session.save(folder),
-        lambda path: show_info(f"Saved the session to {path}."),
+        saved,
         lambda sentence, _: show_error(sentence),
     )
 

@@ -19,6 +19,7 @@ from napari_xcebra.sweeps import Sweep, SweepFolder
 from napari_xcebra.sweeps.estimate import in_words
 from napari_xcebra.sweeps.task import SweepReportTask
 from napari_xcebra.widgets.background import in_background
+from napari_xcebra.widgets.kept_runs import mark_as_kept
 from napari_xcebra.widgets.latest_job import LatestJob, Request
 from napari_xcebra.widgets.lifetime import follow
 from napari_xcebra.widgets.notice import Notice, Tone
@@ -172,6 +173,7 @@ class SweepWindow(QDialog):
             return run
 
         def show(run: Run) -> None:
+            mark_as_kept([run])
             added = self.session.add_run(run, opened)
             method = next(iter(added.attributions), self.session.shown.method)
             if self.session.current is opened:
