@@ -12,7 +12,6 @@ from qtpy.QtCore import QEvent, QObject, Qt
 from qtpy.QtGui import QDragLeaveEvent
 from qtpy.QtWidgets import QApplication
 
-from napari_xcebra.io.behavior import deeplabcut, sleap
 from napari_xcebra.readers import recognised
 from napari_xcebra.widgets.open_form import TABLES
 from napari_xcebra.widgets.path_fields import dropped_paths
@@ -97,7 +96,14 @@ def _may_be_behavior(path: Path, recording: Recording | None) -> bool:
         return recording is not None and _has_frames_of(path, recording)
     if suffix in (".mat", ".npz"):
         return recording is not None
-    return suffix in (".h5", ".hdf5") and (deeplabcut.sniff(path) or sleap.sniff(path))
+    return suffix in (".h5", ".hdf5") and _has_poses(path)
+
+
+def _has_poses(path: Path) -> bool:
+    # pandas comes with them, which a dock does without until then
+    from napari_xcebra.io.behavior import deeplabcut, sleap
+
+    return deeplabcut.sniff(path) or sleap.sniff(path)
 
 
 def _is_naparis(path: Path) -> bool:
