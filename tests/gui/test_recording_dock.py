@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -245,7 +246,7 @@ def test_closing_asks_only_if_runs_would_be_lost(dock, qtbot, session, small_fie
     dock.close_recording()
     assert forgotten == [opened]
     assert not asked
-    opened.runs.append(object())
+    opened.runs.append(SimpleNamespace(name="run 1", fit=object()))
     dock.close_recording()
     assert asked
     assert forgotten == [opened]
