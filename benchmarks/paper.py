@@ -55,6 +55,7 @@ def settings_for(d: int, hidden: int, mode: str, regularised: bool, seed: int) -
         steps=500 if d <= 6 else 800,
         label_step=0.35,
         warm_up=0.0,  # the paper's objective from the first step on
+        stop_when_settled=False,
         smoothing=0.0,
         seed=seed,
     )
