@@ -11,7 +11,6 @@ from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.background import listen
 from napari_xcebra.widgets.closing import AskBeforeClosing
-from napari_xcebra.widgets.run_list import RunList
 from napari_xcebra.widgets.session import session_of
 from napari_xcebra.widgets.train_dock import TrainDock
 from napari_xcebra.widgets.trainer import Trainer
@@ -100,13 +99,12 @@ def test_runs_that_are_not_saved_are_asked_about_by_name(
     answer("Keep it open", asked)
     assert not would_close(viewer)
     assert asked[0].startswith(f"run 1 of {opened.name} is not saved (Save in ")
-    runs = RunList(session)
-    qtbot.addWidget(runs)
-    runs.refresh()
+    dock = TrainDock(viewer)
+    viewer.window.add_dock_widget(dock, name="Train")
     session.replace_run("run 1", replace(opened.runs[0], name="renamed"))
     session.shown = replace(session.shown, run="renamed")
-    with qtbot.waitSignal(runs.said, timeout=20_000):
-        runs.save(tmp_path / "renamed")
+    with qtbot.waitSignal(dock.runs.said, timeout=20_000):
+        dock.runs.save(tmp_path / "renamed")
     assert would_close(viewer)
     session.close()
 
