@@ -60,6 +60,22 @@ def test_variables_of_the_hard_case_go_together():
     assert np.corrcoef(from_wall, recording.behavior["speed"].values[:, 0])[0, 1] > 0.4
 
 
+@pytest.mark.parametrize(
+    ("sample", "cells", "variables"),
+    [
+        ("belt_task", 120, ["position", "speed", "lick"]),
+        ("choice_task", 110, ["stimulus", "choice", "outcome", "running"]),
+    ],
+)
+def test_a_task_has_its_cells_and_variables(sample, cells, variables):
+    recording = SAMPLES[sample].make()
+
+    assert recording.n_cells == cells
+    assert f"{cells} cells" in SAMPLES[sample].help
+    assert list(recording.behavior) == variables
+    assert set(variables) < set(" and ".join(recording.cells["carries"]).split(" and "))
+
+
 def test_the_menus_and_the_dock_call_the_samples_the_same():
     from pathlib import Path
 

@@ -50,6 +50,16 @@ def hard_case() -> list[LayerTuple]:
     return layers_to_adopt(SAMPLES["hard_case"].make())
 
 
+def belt_task() -> list[LayerTuple]:
+    """Layers of the sample of that name."""
+    return layers_to_adopt(SAMPLES["belt_task"].make())
+
+
+def choice_task() -> list[LayerTuple]:
+    """Layers of the sample of that name."""
+    return layers_to_adopt(SAMPLES["choice_task"].make())
+
+
 def box_model() -> list[LayerTuple]:
     """Layers of the sample of that name."""
     return layers_to_adopt(SAMPLES["box_model"].make())
@@ -77,6 +87,18 @@ def _hard_case() -> Recording:
         seed=0,
     )
     return _told(field(population, seed=0), "Variables that go together")
+
+
+def _belt_task() -> Recording:
+    from napari_xcebra.simulate import belt, field
+
+    return _told(field(belt(frames=FRAMES, seed=0), seed=0), "Belt task")
+
+
+def _choice_task() -> Recording:
+    from napari_xcebra.simulate import field, task
+
+    return _told(field(task(frames=FRAMES, seed=0), seed=0), "Choice task")
 
 
 def _box_model() -> Recording:
@@ -107,6 +129,16 @@ SAMPLES = {
         "Hard case: variables that go together",
         "Speed goes with place and with a state that nobody observed; cells carry two variables.",
         _hard_case,
+    ),
+    "belt_task": Sample(
+        "Belt task, imaged field",
+        "120 cells of a mouse that runs laps: place, speed, licking, a state nobody observed.",
+        _belt_task,
+    ),
+    "choice_task": Sample(
+        "Choice task, imaged field",
+        "110 cells of a mouse that chooses left or right: stimulus, choice, outcome, running.",
+        _choice_task,
     ),
     "box_model": Sample(
         "Box model of the paper (no footprints)",

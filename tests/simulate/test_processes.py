@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.simulate.processes import correlation_time, ornstein_uhlenbeck, smoothed
+from napari_xcebra.simulate.processes import (
+    correlation_time,
+    on_and_off,
+    ornstein_uhlenbeck,
+    smoothed,
+)
 
 
 @pytest.mark.parametrize("timescale", [0.5, 10.0])
@@ -27,3 +32,16 @@ def test_the_correlation_time_of_a_process_is_found_again():
 
 def test_smoothing_keeps_a_constant():
     np.testing.assert_allclose(smoothed(np.full((50, 2), 3.0), 7.0), 3.0)
+
+
+def test_a_switch_stays_on_and_off_for_the_times_given():
+    state = on_and_off(np.random.default_rng(0), 200_000, off=30.0, on=8.0)
+    assert state.mean() == pytest.approx(8 / 38, rel=0.1)
+    bouts = (np.diff(state.astype(int)) == 1).sum()
+    assert state.sum() / bouts == pytest.approx(8, rel=0.1)
+    assert (~state).sum() / bouts == pytest.approx(30, rel=0.1)
+
+
+def test_a_switch_begins_on_as_often_as_it_is_on():
+    starts = [on_and_off(np.random.default_rng(seed), 2, 30.0, 10.0)[0] for seed in range(2000)]
+    assert np.mean(starts) == pytest.approx(0.25, abs=0.04)

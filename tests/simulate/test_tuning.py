@@ -9,7 +9,10 @@ from napari_xcebra.simulate.tuning import (
     direction_rates,
     grid_rates,
     place_rates,
+    running_rates,
     speed_rates,
+    track_rates,
+    with_baseline,
 )
 
 LATTICE = np.stack(np.meshgrid(*[np.linspace(0, 1, 101)] * 2, indexing="ij"), -1).reshape(-1, 2)
@@ -75,3 +78,26 @@ def test_speed_tuning_is_monotonic_and_some_of_it_falls(rng):
 def test_no_rate_is_negative_and_no_cells_is_fine(rng, rates):
     assert rates(rng, LATTICE, 20).min() >= 0
     assert rates(rng, LATTICE, 0).shape == (len(LATTICE), 0)
+
+
+def test_every_place_cell_of_a_track_has_one_field_and_they_cover_it(rng):
+    position = np.linspace(0, 180, 361)
+    rates = track_rates(rng, position, 40, 180.0)
+    assert (np.diff(position[rates.argmax(0)]) > -5).all()
+    far = np.abs(position[:, None] - position[rates.argmax(0)]) > 80
+    assert rates[far].max() < 0.05
+    assert rates.max(axis=1).min() > 0.7
+
+
+def test_running_cells_saturate_and_some_fall(rng):
+    rates = running_rates(rng, np.array([0.0, 20.0, 60.0, 80.0]), 60, 20.0)
+    np.testing.assert_allclose(rates[2], rates[3], atol=0.02)
+    falling = rates[3] < rates[0]
+    assert 0.2 < falling.mean() < 0.5
+    assert (np.abs(rates[3] - rates[0]) > 0.7).all()
+
+
+def test_a_baseline_keeps_the_peak_and_lifts_the_rest(rng):
+    rates = with_baseline(rng, np.array([[0.0] * 9, [1.0] * 9]))
+    assert ((rates[0] > 0) & (rates[0] < 0.15)).all()
+    np.testing.assert_allclose(rates[1], 1)

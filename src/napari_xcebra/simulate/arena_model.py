@@ -6,15 +6,20 @@ that go together, an unobserved state, mixed selectivity, cells that carry nothi
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import ndtr
 
-from napari_xcebra.recording import InputError, Recording, Variable
-from napari_xcebra.simulate.processes import correlation_time, ornstein_uhlenbeck
+from napari_xcebra.recording import Recording, Variable
+from napari_xcebra.simulate.population import (
+    Population,
+    check_cells,
+    joined,
+    lookalikes,
+    template_counts,
+)
 from napari_xcebra.simulate.simulation import (
     Simulation,
     check_count,
@@ -28,24 +33,6 @@ from napari_xcebra.simulate.tuning import direction_rates, grid_rates, place_rat
 FACTORS = {"place": ("position",), "direction": ("direction",), "speed": ("speed",)}
 AROUSED_SHARE = 0.5
 """Share of the cells that follow the unobserved state, if there is one."""
-TEMPLATES = 60
-"""Tuned cells whose distribution of rates and time scale the untuned cells take over."""
-
-
-@dataclass(frozen=True)
-class Population:
-    """Cells of some kinds: their rates and what they carry.
-
-    Parameters
-    ----------
-    rates : (frames, cells) float32
-    kinds : (cells,) str
-    truth : mapping of str to (cells,) bool
-    """
-
-    rates: np.ndarray
-    kinds: np.ndarray
-    truth: Mapping[str, np.ndarray]
 
 
 def arena(
@@ -113,7 +100,7 @@ def arena(
     {'place': 10, 'direction': 5, 'speed': 5}
     """
     counts = {"place": place, "grid": grid, "direction": direction, "speed": speed}
-    _check_counts({**counts, "mixed": mixed, "untuned": untuned})
+    check_cells({**counts, "mixed": mixed, "untuned": untuned})
     check_count("frames", frames, 2)
     check_positive("dt", dt)
     check_number("noise", noise, 0)
@@ -137,10 +124,10 @@ def arena(
         population = _remapped(population, trajectory, counts, remapped, [seed, day, 1])
     if mixed:
         cells = mixed_cells(for_mixed, trajectory, mixed, mixed_strength)
-        population = _joined(population, cells)
+        population = joined(population, cells)
     if untuned:
         cells = untuned_cells(for_untuned, trajectory, untuned, untuned_strength)
-        population = _joined(population, cells)
+        population = joined(population, cells)
     if arousal:
         population = aroused(for_arousal, trajectory, population, arousal)
     source = f"seed {seed}" + (f", day {day}" if day else "")
@@ -210,19 +197,9 @@ def mixed_cells(
 def untuned_cells(
     rng: np.random.Generator, trajectory: Trajectory, cells: int, strength: float
 ) -> Population:
-    """Cells that look like tuned ones, one by one, but follow a random process of their own.
-
-    Each has the distribution of rates and the time scale of some tuned cell, so that neither
-    gives it away.
-    """
-    each = -(-min(cells, TEMPLATES) // 4)
-    counts = dict.fromkeys(("place", "grid", "direction", "speed"), each)
-    templates = tuned_cells(rng, trajectory, counts).rates
-    timescales = correlation_time(templates)
-    rates = np.empty((len(templates), cells), np.float32)
-    for cell, template in enumerate(np.resize(rng.permutation(templates.shape[1]), cells)):
-        process = ornstein_uhlenbeck(rng, len(templates), timescales[template])
-        rates[np.argsort(process), cell] = np.sort(templates[:, template])
+    """Cells that look like tuned ones, one by one, but follow a random process of their own."""
+    counts = template_counts(("place", "grid", "direction", "speed"), cells)
+    rates = lookalikes(rng, tuned_cells(rng, trajectory, counts).rates, cells)
     mean = rates.mean(axis=0)
     rates = mean + np.float32(strength) * (rates - mean)
     truth = {factor: np.zeros(cells, bool) for factor in FACTORS}
@@ -244,14 +221,6 @@ def aroused(
     return Population(rates + added, population.kinds, {**population.truth, "arousal": follows})
 
 
-def _joined(one: Population, other: Population) -> Population:
-    return Population(
-        rates=np.hstack([one.rates, other.rates]),
-        kinds=np.concatenate([one.kinds, other.kinds]),
-        truth={factor: np.r_[cells, other.truth[factor]] for factor, cells in one.truth.items()},
-    )
-
-
 def _simulation(
     trajectory: Trajectory,
     population: Population,
@@ -266,10 +235,9 @@ def _simulation(
     if noise:
         spread = (noise * traces.std(axis=0)).astype(np.float32)
         traces = traces + spread * rng.standard_normal(traces.shape, np.float32)
-    made = ", ".join(f"{n} {kind}" for kind, n in Counter(population.kinds.tolist()).items())
     hard = ", ".join(f"{name} {value:g}" for name, value in strengths.items())
     description = (
-        f"Animal foraging in a box of 1 m × 1 m for {len(traces) * dt:.0f} s; cells: {made}; "
+        f"Animal foraging in a box of 1 m × 1 m for {len(traces) * dt:.0f} s; cells: {population}; "
         f"{hard}; noise {noise:g}."
     )
     recording = Recording(
@@ -292,8 +260,3 @@ def _simulation(
         cell_kinds=population.kinds,
         description=description,
     )
-
-
-def _check_counts(counts: Mapping[str, int]) -> None:
-    if sum(check_count(name, count) for name, count in counts.items()) == 0:
-        raise InputError(f"{', '.join(counts)} are all 0: at least one cell is needed.")

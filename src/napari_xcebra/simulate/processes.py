@@ -54,3 +54,25 @@ def smoothed(values: np.ndarray, timescale: float) -> np.ndarray:
     kept = np.exp(-1 / timescale)
     start = kept * values[:1]
     return scipy.signal.lfilter([1 - kept], [1.0, -kept], values, axis=0, zi=start)[0]
+
+
+def on_and_off(rng: np.random.Generator, frames: int, off: float, on: float) -> np.ndarray:
+    """Switch that stays off, then on, for random times without memory.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    frames : int
+    off, on : float
+        Mean frames that it stays off, and on.
+
+    Returns
+    -------
+    (frames,) bool
+    """
+    start, switches = bool(rng.random() < on / (off + on)), 1 - np.exp(-1 / np.array([off, on]))
+    chances = (rng.random(frames)[:, None] < switches).tolist()
+    states = [start]
+    for from_off, from_on in chances[1:]:
+        states.append(not from_on if states[-1] else from_off)
+    return np.array(states)

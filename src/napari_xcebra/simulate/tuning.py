@@ -1,7 +1,7 @@
 """Tuning of cells to position, head direction and speed: behaviour → rates.
 
-Every function returns (frames, cells) float32 rates between 0 and about 1. Shapes are those of
-RatInABox (George et al. 2024) with the parameters of the paper's App. B.2.
+Every function returns (frames, cells) float32 rates between 0 and about 1. In the arena, shapes
+are those of RatInABox (George et al. 2024) with the parameters of the paper's App. B.2.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ GRID_WIDTH = 4 / (3 * np.sqrt(3))
 """Full width of a grid field, in wavelengths of the cosines."""
 DIRECTION_WIDTHS = (35.0, 55.0)
 """Range of widths of head direction tuning, in degrees."""
+TRACK_WIDTHS = (0.04, 0.12)
+"""Range of widths (standard deviations) of place fields of a track, in its length."""
+FALLING_SHARE = 0.35
+"""Share of the saturating speed cells that fall with speed."""
+BASELINES = (0.03, 0.12)
+"""Range of what cells fire at rest, in their peak rate."""
 
 
 def place_rates(rng: np.random.Generator, position: np.ndarray, cells: int) -> np.ndarray:
@@ -90,3 +96,27 @@ def speed_rates(rng: np.random.Generator, speed: np.ndarray, cells: int) -> np.n
     linear = offset + slope * speed[:, None] / (2 * SPEED_SCALE)
     sigmoid = offset + (1 - offset) * expit(sign * (speed[:, None] - middle) / width)
     return np.where(rng.random(cells) < 0.5, linear, sigmoid).astype(np.float32)
+
+
+def track_rates(
+    rng: np.random.Generator, position: np.ndarray, cells: int, length: float
+) -> np.ndarray:
+    """Place cells of a track: a Gaussian field each, centres spread evenly from end to end."""
+    centres = length * (np.arange(cells) + rng.uniform(0, 1, cells)) / max(cells, 1)
+    widths = length * rng.uniform(*TRACK_WIDTHS, cells)
+    return np.exp(-(((position[:, None] - centres) / widths) ** 2) / 2).astype(np.float32)
+
+
+def running_rates(
+    rng: np.random.Generator, speed: np.ndarray, cells: int, usual: float
+) -> np.ndarray:
+    """Speed cells that saturate: sigmoids, some of them falling; `usual` is a middling speed."""
+    middle, width = usual * rng.uniform(0.4, 1.4, cells), usual * rng.uniform(0.15, 0.35, cells)
+    sign = np.where(rng.random(cells) < FALLING_SHARE, -1, 1)
+    return expit(sign * (speed[:, None] - middle) / width).astype(np.float32)
+
+
+def with_baseline(rng: np.random.Generator, rates: np.ndarray) -> np.ndarray:
+    """Rates of cells that never fall silent, each with a baseline of its own."""
+    baseline = rng.uniform(*BASELINES, rates.shape[1])
+    return (baseline + (1 - baseline) * rates).astype(np.float32)

@@ -1,0 +1,197 @@
+"""A choice between two sides, and cells of stimulus, choice, outcome, running and trial phase.
+
+Stimulus and choice go together, and the outcome follows from both, as they do in labs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from napari_xcebra.recording import Recording, Variable
+from napari_xcebra.simulate.population import (
+    Population,
+    check_cells,
+    joined,
+    lookalikes,
+    population_of,
+    template_counts,
+)
+from napari_xcebra.simulate.simulation import Simulation, check_count, check_positive
+from napari_xcebra.simulate.trials import RUN_SPEED, STIMULUS, Trials, run_trials
+from napari_xcebra.simulate.tuning import running_rates, with_baseline
+
+FACTORS = {name: (name,) for name in ("stimulus", "choice", "outcome", "running")}
+CARRIED = {kind: (kind,) for kind in (*FACTORS, "phase")}
+"""Kinds of cells that carry each factor, and the phase of the trial."""
+OTHER_SIDE = (0.0, 0.25)
+"""Range of the response to what a cell does not prefer, in that to what it prefers."""
+ONSET = 0.15
+"""Time within which responses rise, in s."""
+STIMULUS_DECAYS, CHOICE_RISES, CHOICE_DECAYS, OUTCOME_DECAYS = (
+    (0.5, 2.5),
+    (0.4, 1.0),
+    (0.8, 2.0),
+    (1.0, 2.5),
+)
+"""Ranges of the time constants of responses, in s."""
+LAST_PHASE = 9.0
+"""Latest preferred time of phase cells, in s from the start of the trial."""
+PHASE_WIDTHS = (0.4, 1.2)
+"""Range of widths (standard deviations) of phase cells, in s."""
+
+
+def task(
+    *,
+    stimulus: int = 20,
+    choice: int = 20,
+    outcome: int = 15,
+    running: int = 20,
+    phase: int = 15,
+    untuned: int = 20,
+    frames: int = 20_000,
+    rate: float = 10.0,
+    seed: int = 0,
+) -> Simulation:
+    """Cells of a mouse that chooses between left and right.
+
+    A trial lasts about 9 s: stimulus, delay, choice, outcome, and a rest of random length. The
+    choice follows the stimulus in 4 of 5 trials, which are the correct ones. Stimulus, choice and
+    outcome are given on every frame of their trial. The recording is one segment.
+
+    Parameters
+    ----------
+    stimulus : int
+        Number of cells that respond to a stimulus on their side, and a while after it.
+    choice : int
+        Number of cells that are active around a choice of their side.
+    outcome : int
+        Number of cells that respond to a correct, or a wrong, outcome.
+    running : int
+        Number of cells that rise, or fall, with running speed, up to a limit.
+    phase : int
+        Number of cells that are active at some time of every trial, whatever the sides.
+    untuned : int
+        Number of cells that are active but carry nothing.
+    frames : int
+    rate : float
+        Frames per second.
+    seed : int
+
+    Returns
+    -------
+    Simulation
+        Truth and factors "stimulus", "choice", "outcome", "running"; truth also has "phase" where
+        there are phase cells. Left and wrong are 0, right and correct are 1. The time since the
+        trial began, in s, is `hidden["phase"]`. Rates are between 0 and 1.
+
+    Examples
+    --------
+    >>> counts = {"stimulus": 4, "choice": 4, "outcome": 2, "running": 3, "phase": 2}
+    >>> simulation = task(**counts, untuned=5, frames=500)
+    >>> {factor: int(cells.sum()) for factor, cells in simulation.truth.items()}
+    {'stimulus': 4, 'choice': 4, 'outcome': 2, 'running': 3, 'phase': 2}
+    """
+    counts = {
+        "stimulus": stimulus,
+        "choice": choice,
+        "outcome": outcome,
+        "running": running,
+        "phase": phase,
+    }
+    check_cells({**counts, "untuned": untuned})
+    check_count("frames", frames, 2)
+    check_positive("rate", rate)
+    streams = np.random.default_rng(check_count("seed", seed)).spawn(3)
+    for_trials, for_tuning, for_untuned = streams
+
+    trials = run_trials(for_trials, frames, 1 / rate)
+    population = tuned_cells(for_tuning, trials, counts)
+    if untuned:
+        templates = tuned_cells(for_untuned, trials, template_counts(counts, untuned)).rates
+        rates = {"untuned": lookalikes(for_untuned, templates, untuned)}
+        population = joined(population, population_of(rates, CARRIED))
+    return _simulation(trials, population, rate, seed)
+
+
+def tuned_cells(rng: np.random.Generator, trials: Trials, counts: Mapping[str, int]) -> Population:
+    """Cells that carry a variable or the phase, `counts` of them by kind."""
+    for_stimulus, for_choice, for_outcome, for_running, for_phase, for_baseline = rng.spawn(6)
+    rates = {
+        "stimulus": _stimulus_rates(for_stimulus, trials, counts["stimulus"]),
+        "choice": _choice_rates(for_choice, trials, counts["choice"]),
+        "outcome": _outcome_rates(for_outcome, trials, counts["outcome"]),
+        "running": running_rates(for_running, trials.running, counts["running"], RUN_SPEED),
+        "phase": _phase_rates(for_phase, trials.phase, counts["phase"]),
+    }
+    return population_of({k: with_baseline(for_baseline, r) for k, r in rates.items()}, CARRIED)
+
+
+def _stimulus_rates(rng: np.random.Generator, trials: Trials, cells: int) -> np.ndarray:
+    """As long as the stimulus, then decaying, (frames, cells)."""
+    time = trials.phase[:, None]
+    lasts = np.exp(-np.maximum(time - STIMULUS, 0) / rng.uniform(*STIMULUS_DECAYS, cells))
+    return _preference(rng, trials.stimulus, cells) * _onset(time) * lasts
+
+
+def _choice_rates(rng: np.random.Generator, trials: Trials, cells: int) -> np.ndarray:
+    """Rising to the choice, then decaying, (frames, cells)."""
+    time = trials.from_choice[:, None]
+    rises, decays = rng.uniform(*CHOICE_RISES, cells), rng.uniform(*CHOICE_DECAYS, cells)
+    around = np.exp(-np.abs(time) / np.where(time < 0, rises, decays))
+    return _preference(rng, trials.choice, cells) * around
+
+
+def _outcome_rates(rng: np.random.Generator, trials: Trials, cells: int) -> np.ndarray:
+    """From the outcome on, decaying, (frames, cells)."""
+    time = trials.from_outcome[:, None]
+    after = np.exp(-np.maximum(time, 0) / rng.uniform(*OUTCOME_DECAYS, cells))
+    return _preference(rng, trials.outcome, cells) * _onset(time) * after
+
+
+def _phase_rates(rng: np.random.Generator, phase: np.ndarray, cells: int) -> np.ndarray:
+    """A Gaussian around some time of the trial, (frames, cells)."""
+    times = LAST_PHASE * (np.arange(cells) + rng.uniform(0, 1, cells)) / max(cells, 1)
+    return np.exp(-(((phase[:, None] - times) / rng.uniform(*PHASE_WIDTHS, cells)) ** 2) / 2)
+
+
+def _preference(rng: np.random.Generator, values: np.ndarray, cells: int) -> np.ndarray:
+    """1 where a variable has the value a cell prefers, less elsewhere, (frames, cells)."""
+    prefers = np.arange(cells) % 2
+    return np.where(values[:, None] == prefers, 1, rng.uniform(*OTHER_SIDE, cells))
+
+
+def _onset(time: np.ndarray) -> np.ndarray:
+    """Rise from 0, before time 0, to 1."""
+    return 1 - np.exp(-np.maximum(time, 0) / ONSET)
+
+
+def _simulation(trials: Trials, population: Population, rate: float, seed: int) -> Simulation:
+    frames = len(population.rates)
+    description = (
+        f"Mouse choosing between two sides in {trials.trial[-1] + 1} trials, {frames / rate:.0f} s;"
+        f" cells: {population}."
+    )
+    recording = Recording(
+        traces=population.rates,
+        rate=rate,
+        behavior={
+            "stimulus": Variable("stimulus", trials.stimulus, "discrete"),
+            "choice": Variable("choice", trials.choice, "discrete"),
+            "outcome": Variable("outcome", trials.outcome, "discrete"),
+            "running": Variable("running", trials.running, unit="cm/s"),
+        },
+        source=f"simulated task, seed {seed}",
+        notes=(description,),
+    )
+    unseen = population.truth["phase"].any()
+    return Simulation(
+        recording=recording,
+        truth={f: c for f, c in population.truth.items() if f in FACTORS or unseen},
+        factors=FACTORS,
+        hidden={"phase": trials.phase},
+        rates=population.rates,
+        cell_kinds=population.kinds,
+        description=description,
+    )

@@ -1,0 +1,96 @@
+"""A mouse that chooses between two sides, trial by trial, and runs as it likes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from napari_xcebra.simulate.processes import ornstein_uhlenbeck, smoothed
+
+STIMULUS = 1.5
+"""Length of the stimulus, in s."""
+DELAY, REACTION, REST = (1.0, 2.0), (0.3, 0.9), (2.0, 4.5)
+"""Ranges of the delay, of the time to the choice, and between trials, in s."""
+FEEDBACK, OUTCOME = 0.3, 2.0
+"""Time from the choice to the outcome, and length of the outcome, in s."""
+CORRECT_SHARE = 0.8
+"""Share of the trials in which the choice follows the stimulus."""
+RUN_TIME, RUN_SMOOTH = 1.2, 0.15
+"""Coherence time of running and the time it is smoothed over, in s."""
+RUN_SPEED, RUN_BIAS = 12.0, 0.3
+"""Scale of running, in cm/s, and how far its drive is above 0, where the mouse stands still."""
+SLOWED_SHARE, SLOWED_BY = 0.6, 0.9
+"""Share of the trials in which a stimulus slows the mouse, and by how much of the drive."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Behaviour of the mouse and state of the task, frame by frame.
+
+    Parameters
+    ----------
+    trial : (frames,) int
+        Number of the trial.
+    phase, from_choice, from_outcome : (frames,) float64
+        Time since the trial began, the choice, and the outcome, in s; negative before.
+    stimulus, choice : (frames,) int
+        0 is left, 1 is right.
+    outcome : (frames,) int
+        0 is wrong, 1 is correct.
+    running : (frames,) float64
+        In cm/s.
+    """
+
+    trial: np.ndarray
+    phase: np.ndarray
+    from_choice: np.ndarray
+    from_outcome: np.ndarray
+    stimulus: np.ndarray
+    choice: np.ndarray
+    outcome: np.ndarray
+    running: np.ndarray
+
+
+def run_trials(rng: np.random.Generator, frames: int, dt: float) -> Trials:
+    """Trials one after the other until the frames are full.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    frames : int
+    dt : float
+        Seconds between frames.
+    """
+    for_times, for_sides, for_running = rng.spawn(3)
+    shortest = STIMULUS + DELAY[0] + REACTION[0] + FEEDBACK + OUTCOME + REST[0]
+    trials = int(np.ceil(frames * dt / shortest))
+    delay, reaction, rest = (for_times.uniform(*span, trials) for span in (DELAY, REACTION, REST))
+    choice_at = STIMULUS + delay + reaction
+    ends = np.cumsum(choice_at + FEEDBACK + OUTCOME + rest)
+    time = np.arange(frames) * dt
+    trial = np.searchsorted(ends, time, side="right")
+    phase = time - np.r_[0, ends[:-1]][trial]
+    stimulus = for_sides.integers(0, 2, trials)
+    outcome = (for_sides.random(trials) < CORRECT_SHARE).astype(int)
+    choice = np.where(outcome == 1, stimulus, 1 - stimulus)
+    return Trials(
+        trial=trial,
+        phase=phase,
+        from_choice=phase - choice_at[trial],
+        from_outcome=phase - (choice_at + FEEDBACK)[trial],
+        stimulus=stimulus[trial],
+        choice=choice[trial],
+        outcome=outcome[trial],
+        running=_running(for_running, trial, phase < STIMULUS, dt),
+    )
+
+
+def _running(
+    rng: np.random.Generator, trial: np.ndarray, stimulus: np.ndarray, dt: float
+) -> np.ndarray:
+    """Bouts of running, in cm/s: a fast process where it is above 0, slowed by some stimuli."""
+    drive = RUN_BIAS + ornstein_uhlenbeck(rng, len(trial), RUN_TIME / dt)
+    slowed = (rng.random(trial[-1] + 1) < SLOWED_SHARE)[trial] & stimulus
+    bouts = np.maximum(drive - SLOWED_BY * slowed, 0)
+    return RUN_SPEED * smoothed(bouts, RUN_SMOOTH / dt)
