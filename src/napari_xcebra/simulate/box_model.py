@@ -104,10 +104,10 @@ def box(
     check_count("frames", frames, 2)
     check_positive("sigma", sigma, most=2)
     check_number("noise", noise, 0)
-    for_latents, for_mixing, for_noise = np.random.default_rng(check_count("seed", seed)).spawn(3)
+    for_latents, _, for_noise = _streams(seed)
     walk = box_walk(for_latents, frames, d1 + d2, sigma)
     latents = {"z1": walk[:, :d1], "z2": walk[:, d1:]}
-    mixing = draw_box_mixing(for_mixing, d1, d2, cells)
+    mixing = box_mixing(seed, d1=d1, d2=d2, cells=cells)
     activity = mixing(latents["z1"], latents["z2"])
     description = (
         f"Box model (App. B.1): z1 in {d1} dimensions reaches all {sum(cells)} cells, z2 in {d2} "
@@ -129,6 +129,19 @@ def box(
         rates=activity,
         description=description,
     )
+
+
+def box_mixing(
+    seed: int, *, d1: int = 2, d2: int = 2, cells: tuple[int, int] = (25, 25)
+) -> BoxMixing:
+    """The mixing of `box` with that seed, to send other latents through, or for its Jacobian."""
+    _check_sizes(d1, d2, cells)
+    return draw_box_mixing(_streams(seed)[1], d1, d2, cells)
+
+
+def _streams(seed: int) -> list[np.random.Generator]:
+    """Randomness of the latents, of the mixing and of the noise."""
+    return np.random.default_rng(check_count("seed", seed)).spawn(3)
 
 
 def box_walk(rng: np.random.Generator, frames: int, d: int, sigma: float) -> np.ndarray:

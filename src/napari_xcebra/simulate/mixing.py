@@ -55,17 +55,20 @@ class Mixing:
         return jacobian
 
 
-def draw_mixing(rng: np.random.Generator, d: int, cells: int) -> Mixing:
-    """Random `Mixing` of `d` latents into at least as many cells, with output of order 1."""
+def draw_mixing(rng: np.random.Generator, d: int, cells: int, draws: int = DRAWS) -> Mixing:
+    """Random `Mixing` of `d` latents into at least as many cells, with output of order 1.
+
+    Each weight matrix is the best-conditioned of that many draws.
+    """
     sizes = [d] * (HIDDEN_LAYERS + 1) + [cells]
-    weights = tuple(_weights(rng, *shape) for shape in itertools.pairwise(sizes))
+    weights = tuple(_weights(rng, *shape, draws) for shape in itertools.pairwise(sizes))
     biases = tuple(rng.uniform(-0.3, 0.3, size) for size in sizes[1:])
     return Mixing(weights, biases)
 
 
-def _weights(rng: np.random.Generator, inputs: int, outputs: int) -> np.ndarray:
+def _weights(rng: np.random.Generator, inputs: int, outputs: int, draws: int) -> np.ndarray:
     """Best-conditioned of several random matrices, each cell's weights of norm √2."""
-    candidates = rng.standard_normal((DRAWS, inputs, outputs))
+    candidates = rng.standard_normal((draws, inputs, outputs))
     candidates *= np.sqrt(2) / np.linalg.norm(candidates, axis=1, keepdims=True)
     return candidates[np.argmin(np.linalg.cond(candidates))]
 
