@@ -53,7 +53,15 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import Simulation, box
 from napari_xcebra.simulate.box_model import box_walk
 
-OURS: dict[str, Any] = {"lambda_": 0.1, "label_step": 0.35, "smoothing": 0.0, "warm_up": 0.0}
+OURS: dict[str, Any] = {
+    "lambda_": 0.1,
+    "label_step": 0.35,
+    "learning_rate": 0.003,
+    "smoothing": 0.0,
+    "readout": 0.0,
+    "hide": 0.0,
+    "deconvolve": False,
+}
 """Settings of the runs that are timed to a settled map, and where they differ by latents."""
 OURS_BY_LATENTS: dict[tuple[int, int], dict[str, Any]] = {
     (2, 2): {"steps": 200},

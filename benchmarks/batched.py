@@ -32,6 +32,7 @@ SIZES = ("40x128", "40x512", "100x512", "400x512")
 """Cells and batch size."""
 PENALTY = 64
 LATENTS = 3
+WIDTHS = (30 * LATENTS, 30 * LATENTS, 10 * LATENTS)
 GROUPS = 3
 """References, positives by label, positives in time."""
 
@@ -99,7 +100,8 @@ def timed(steps: dict[str, Callable[[], object]], each: int) -> dict[str, float]
 def training(cells: int, batch: int, seed: int) -> Training:
     made = box(frames=5000, cells=(cells // 2, cells - cells // 2))
     settings = FitSettings(
-        steps=100_000, batch_size=batch, lambda_=0.05, settle=0, ramp=0, smoothing=0, warm_up=0,
+        steps=100_000, batch_size=batch, lambda_=0.05, settle=0, ramp=0, smoothing=0,
+        readout=0, hide=0, deconvolve=False, hidden_units=30 * LATENTS,
         penalty_batch=PENALTY, penalty="exact", seed=seed, stop_when_settled=False,
     )  # fmt: skip
     made_ready = Training(made.recording, made.factors, settings)
@@ -130,7 +132,7 @@ def drawn(trainings: list[Training]) -> Tensor:
 
 
 def by_vmap(cells: int, batch: int, seeds: int) -> Callable[[], object]:
-    encoders = [Step(make_encoder(cells, LATENTS, bound=20.0)) for _ in range(seeds)]
+    encoders = [Step(make_encoder(cells, LATENTS, WIDTHS, bound=20.0)) for _ in range(seeds)]
     parameters, buffers = torch.func.stack_module_state(encoders)
     trainings, v = [training(cells, batch, seed) for seed in range(seeds)], directions(seeds)
     optimizer = torch.optim.Adam(list(parameters.values()), lr=0.003, fused=True)
@@ -149,7 +151,7 @@ def by_vmap(cells: int, batch: int, seeds: int) -> Callable[[], object]:
 
 
 def by_products(cells: int, batch: int, seeds: int) -> Callable[[], object]:
-    encoders = [make_encoder(cells, LATENTS, bound=20.0) for _ in range(seeds)]
+    encoders = [make_encoder(cells, LATENTS, WIDTHS, bound=20.0) for _ in range(seeds)]
     layers = [list(e.layers) for e in encoders if isinstance(e, FrameEncoder)]
     weights = [nn.Parameter(torch.stack([layer.weight for layer in own]).detach())
                for own in zip(*layers, strict=True)]  # fmt: skip

@@ -72,7 +72,7 @@ def loss_of(batch: int) -> tuple[float, ...]:
 
 def encoder_of(cells: int, batch: int) -> tuple[float, ...]:
     """Embedding of references and two partners, penalty on some, and the gradient of both."""
-    encoder = make_encoder(cells, LATENTS, hidden=30 * LATENTS, bound=20.0)
+    encoder = make_encoder(cells, LATENTS, (30 * LATENTS, 30 * LATENTS, 10 * LATENTS), bound=20.0)
     x = torch.randn(3 * batch, cells)
     directions = penalty_directions(PENALTY_BATCH, torch.ones(LATENTS))
 

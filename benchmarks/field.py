@@ -36,9 +36,10 @@ CHANGES: dict[str, dict[str, object]] = {
     "label steps over 1 frame": {"label_offset": 1, "time_offset": 1},
     "label steps over 5 frames": {"label_offset": 5, "time_offset": 5},
     "temperature 1": {"temperature": "fixed"},
-    "no warm-up": {"warm_up": 0.0},
-    "warm-up 1": {"warm_up": 1.0},
-    "warm-up 100": {"warm_up": 100.0},
+    "no readout": {"readout": 0.0},
+    "readout 100": {"readout": 100.0},
+    "no cells hidden": {"hide": 0.0},
+    "not deconvolved": {"deconvolve": False},
 }
 
 

@@ -124,11 +124,11 @@ BAD_FITS = {
         {},
         ["'speed' of factor 'pace' is constant", "2 at every frame", "needed"],
     ),
-    "fewer frames than the batch": (
-        {},
+    "too few frames": (
+        {"traces": traces(70), "behavior": {"speed": np.arange(70.0)}},
         {"pace": ["speed"]},
-        {"batch_size": 5000},
-        ["of 1200 in the recording", "`batch_size` (5000)", "needed"],
+        {"blocks": 2},
+        ["of 70 in the recording", "at least 64 are needed", "record longer"],
     ),
     "fewer frames than the window": (
         {"traces": traces(100), "behavior": {"speed": np.arange(100.0)}},

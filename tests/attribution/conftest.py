@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter1d
 
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.recording import Recording, Variable
@@ -76,7 +77,7 @@ def meaningless():
     recording = Recording(
         traces=rng.normal(size=(2000, 12)),
         rate=10.0,
-        behavior={"mood": Variable("mood", np.cumsum(rng.normal(size=2000)))},
+        behavior={"mood": Variable("mood", gaussian_filter1d(rng.normal(size=2000), 5))},
     )
     settings = FitSettings(steps=20, time_latents=1, batch_size=64, mode="behavior")
     return recording, fit(recording, {"mood": ["mood"]}, settings)

@@ -222,7 +222,7 @@ def test_the_hidden_latents_of_the_box_are_found_in_the_cells_they_reach(trained
     z2 = simulation.truth["z2"]
     assert auroc(scored.score("z2"), z2) > 0.95
     assert np.nanmedian(scored.score("z2")[z2]) > 0.1
-    assert np.nanmax(scored.score("z2")[~z2]) < 0.02
+    assert np.nanmax(scored.score("z2")[~z2]) < 0.03
     assert np.nanmedian(scored.score("time")) > 0.05
 
 

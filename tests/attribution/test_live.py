@@ -9,7 +9,9 @@ from napari_xcebra.attribution.comparison import rank_correlation
 from napari_xcebra.attribution.live import LiveMap
 from napari_xcebra.learn import FitSettings, fit
 
-QUICK = FitSettings(steps=20, batch_size=128, hidden_units=32, smoothing=0, lambda_=0.05)
+QUICK = FitSettings(
+    steps=20, batch_size=128, hidden_units=32, smoothing=0, lambda_=0.05, readout=0, hide=0
+)
 METHODS = ("inverted-neuron-gradient", "neuron-gradient", "conditional-encoding")
 
 

@@ -9,6 +9,7 @@ from quick_settings import quick
 from napari_xcebra.attribution import attribute
 from napari_xcebra.learn import Fit, fit
 from napari_xcebra.learn.adaptation import adapt
+from napari_xcebra.learn.inputs import Filter
 from napari_xcebra.recording import InputError, Variable
 from napari_xcebra.simulate import arena, drifted
 
@@ -138,3 +139,19 @@ def test_a_recording_without_the_variable_is_refused(trained, next_day):
         adapt(trained, replace(next_day, behavior={}))
     with pytest.raises(InputError, match="how is 'magic'"):
         adapt(trained, next_day, "magic")
+
+
+def test_each_part_keeps_its_lambda_and_all_cells_their_filter(trained, next_day):
+    parts = tuple(replace(p, lambda_=v) for p, v in zip(trained.parts, (0.05, 0.02), strict=True))
+    filter_ = Filter((0.1, -0.5, 1.0), 2)
+    uneven = replace(trained, parts=parts, inputs=replace(trained.inputs, filter=filter_))
+    for how, steps in (("statistics", 0), ("input-layer", 5)):
+        carried = adapt(uneven, next_day, how, **({"steps": steps} if steps else {}))
+        assert [part.lambda_ for part in carried.parts] == pytest.approx([0.05, 0.02])
+        assert carried.inputs.filter == filter_
+
+
+def test_a_fit_of_an_earlier_version_that_has_no_lambda_a_part_is_carried(trained, next_day):
+    old = replace(trained, parts=tuple(replace(p, lambda_=np.nan) for p in trained.parts))
+    carried = adapt(old, next_day, "input-layer", steps=5)
+    assert [part.lambda_ for part in carried.parts] == pytest.approx([0.05, 0.05])

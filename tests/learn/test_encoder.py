@@ -5,7 +5,14 @@ import torch
 from torch.func import jacrev, vmap
 from torch.nn.functional import gelu
 
-from napari_xcebra.learn.encoder import Encoder, hidden_units, kernels_of, make_encoder
+from napari_xcebra.learn.encoder import (
+    Encoder,
+    hidden_units,
+    kernels_of,
+    make_encoder,
+    widths_for,
+    widths_of,
+)
 from napari_xcebra.learn.objective import penalty_directions
 
 CELLS, LATENTS, FRAMES = 12, 3, 9
@@ -15,7 +22,8 @@ WINDOWS = [1, 2, 5, 10]
 def an_encoder(window=1, cells=CELLS, hidden=16, bound=5.0, seed=0):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return make_encoder(cells, LATENTS, hidden=hidden, bound=bound, window=window).double()
+        widths = widths_for(hidden, LATENTS, 0, window)
+        return make_encoder(cells, LATENTS, widths, bound=bound, window=window).double()
 
 
 def inputs(encoder, size=1.0, frames=FRAMES):
@@ -175,7 +183,7 @@ def test_the_embedding_stays_within_its_bound_and_is_free_inside(window):
 
 def test_weights_tell_over_how_many_frames_each_layer_goes():
     """So that a fit is read whatever its encoder was like when it was trained."""
-    encoder = make_encoder(CELLS, LATENTS, hidden=16, window=10, kernels=(4, 3, 3, 3)).double()
+    encoder = make_encoder(CELLS, LATENTS, (16,), window=10, kernels=(4, 3, 3, 3)).double()
     assert kernels_of(encoder.state_dict()) == (4, 3, 3, 3)
     assert kernels_of(an_encoder(1).state_dict()) == ()
     x = inputs(encoder)
@@ -183,6 +191,51 @@ def test_weights_tell_over_how_many_frames_each_layer_goes():
     torch.testing.assert_close(encoder(x), plain(encoder, x))
 
 
-def test_hidden_units_grow_with_the_latents_within_limits():
-    assert [hidden_units(0, d) for d in (1, 4, 20)] == [64, 120, 256]
-    assert hidden_units(10, 4) == 10
+@pytest.mark.parametrize("widths", [(16, 16, 10), (20, 7, 9), (64, 64, 21)])
+def test_weights_tell_how_wide_each_layer_is(widths):
+    assert widths_of(make_encoder(CELLS, LATENTS, widths).state_dict()) == widths
+    windowed = make_encoder(CELLS, LATENTS, widths[:1], window=5)
+    assert widths_of(windowed.state_dict()) == widths[:1]
+
+
+def test_hidden_units_grow_with_what_the_recording_holds_within_limits_set_by_the_latents():
+    assert [hidden_units(0, 4, samples) for samples in (100, 1600, 100_000)] == [48, 80, 120]
+    assert [hidden_units(0, latents, 100_000) for latents in (1, 4, 20)] == [64, 120, 256]
+    assert hidden_units(0, 20, 100) == 80
+    assert hidden_units(10, 4, 100_000) == 10
+
+
+@pytest.mark.parametrize("latents", [1, 4, 20])
+def test_the_last_hidden_layer_has_room_for_a_pair_of_units_a_latent(latents):
+    assert min(widths_for(0, latents, 100)) > 2 * latents
+    assert len(widths_for(0, latents, 100, window=5)) == 1
+
+
+class TestStartingLinear:
+    """GELU(x) − GELU(−x) = x: a pair of units in every layer carries a number through."""
+
+    @pytest.fixture
+    def linear(self):
+        generator = torch.Generator().manual_seed(3)
+        weights, bias = torch.randn(2, CELLS, generator=generator), torch.tensor([0.5, -1.0])
+        return weights.double(), bias.double()
+
+    def test_chosen_latents_are_exactly_linear_in_the_cells(self, linear):
+        encoder = an_encoder(bound=1e4).float()
+        weights, bias = (each.float() for each in linear)
+        encoder.start_linear([0, 2], weights, bias)
+        x = inputs(encoder, 3.0).float()
+        before_the_bound = encoder.trace(x)[1][-1]
+        torch.testing.assert_close(before_the_bound[:, [0, 2]], x @ weights.t() + bias)
+
+    def test_their_jacobian_is_the_weights(self, linear):
+        encoder = an_encoder(bound=1e4).float()
+        weights, bias = (each.float() for each in linear)
+        encoder.start_linear([1, 2], weights, bias)
+        found = encoder.jacobian(inputs(encoder).float())[:, [1, 2]]
+        torch.testing.assert_close(found, weights.expand_as(found), rtol=1e-4, atol=1e-5)
+
+    def test_the_other_latents_still_see_every_cell(self, linear):
+        encoder = an_encoder().float()
+        encoder.start_linear([0, 2], *(each.float() for each in linear))
+        assert encoder.jacobian(inputs(encoder).float())[:, 1].abs().amax(0).min() > 1e-6

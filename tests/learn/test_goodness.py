@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from quick_settings import quick
 
-from napari_xcebra.learn import Goodness, Training, fit
-from napari_xcebra.learn.goodness import is_above_chance, measure_goodness
+from napari_xcebra.learn import Training, fit, goodness
+from napari_xcebra.learn.goodness import measure_goodness
 from napari_xcebra.recording import InputError, Variable
 from napari_xcebra.simulate import box
 
@@ -73,9 +74,12 @@ def test_labels_that_do_not_belong_to_the_cells_are_at_chance(simulation, change
 
 
 def test_a_supervised_fit_of_the_real_labels_is_above_chance(simulation):
-    found = goodness_of(simulation, unchanged, mode="supervised", steps=200)
+    knobs = {"steps": 250, "hide": 0.0, "learning_rate": 0.003, "stop_when_settled": False}
+    found = goodness_of(simulation, unchanged, mode="supervised", **knobs)
     assert found.above_chance
-    assert found.r2 > 0.8
+    # read by a regression, which from the cells themselves has 0.86
+    assert found.r2 > found.ridge_r2 - 0.1
+    assert found.r2 > 0.7
     assert math.isnan(found.infonce)
 
 
@@ -119,67 +123,13 @@ def test_what_happens_in_held_out_blocks_changes_the_goodness_and_not_the_traini
     assert not measure_goodness(second)["z2"].above_chance
 
 
-def a_goodness(**changes):
-    values = {
-        "factor": "place",
-        "infonce": 5.0,
-        "chance": 6.2,
-        "goodness": 1.2,
-        "error": 0.1,
-        "training": 1.3,
-        "r2": 0.8,
-        "above_chance": True,
-    }
-    return Goodness(**(values | changes))
-
-
-@pytest.mark.parametrize(
-    ("goodness", "words"),
-    [
-        (
-            a_goodness(),
-            "place is clearly in these cells (1.20 ± 0.10 nats above chance on held-out data, "
-            "R² 0.80).",
-        ),
-        (
-            a_goodness(goodness=0.3, error=0.05, training=0.4),
-            "place is weakly in these cells (0.30 ± 0.05 nats above chance on held-out data, "
-            "R² 0.80).",
-        ),
-        (
-            a_goodness(goodness=-0.1, above_chance=False),
-            "place is at chance in these cells (-0.10 ± 0.10 nats above chance on held-out data): "
-            "its map means nothing.",
-        ),
-        (
-            a_goodness(factor="time", r2=math.nan),
-            "The time latents find structure that lasts beyond chance (1.20 ± 0.10 nats above "
-            "chance on held-out data).",
-        ),
-        (
-            a_goodness(factor="time", goodness=0.0, above_chance=False, r2=math.nan),
-            "The time latents find no structure that lasts beyond chance (0.00 ± 0.10 nats above "
-            "chance on held-out data).",
-        ),
-    ],
-    ids=["clear", "weak", "chance", "time", "no time"],
-)
-def test_the_verdict_in_words(goodness, words):
-    assert goodness.verdict == words
-
-
-def test_a_fit_far_better_on_its_training_frames_is_said_to_overfit():
-    assert a_goodness(training=5.0).verdict.endswith("(5.00 nats): it overfits.")
-    assert "overfits" not in a_goodness(training=4.5).verdict
-
-
 class TestShiftedLabels:
     """Chance is what labels shifted in time reach with the same encoder."""
 
     def test_no_shift_of_the_real_labels_reaches_what_they_reach(self, real):
-        assert real.p == pytest.approx(0.01)
-        assert real.null_low < real.null_high < 0 < real.goodness
-        assert "p = 0.01" in real.verdict
+        assert real.p < 0.01
+        assert real.null_low < real.null_high < real.goodness
+        assert f"p = {real.p:.2g}" in real.verdict
 
     def test_labels_that_mean_nothing_reach_no_more_than_their_shifts(self, simulation):
         """p is not small; on several recordings it is spread over all values."""
@@ -197,46 +147,12 @@ class TestShiftedLabels:
         slow = goodness_of(simulation, drift, steps=5)
         assert math.isnan(slow.p)
         assert slow.samples < 10
+        assert slow.strength == "not tested"
         assert "too few to test this against chance" in slow.verdict
-
-    def test_what_is_there_but_does_not_hold_on_held_out_data_is_said_to_be_so(self):
-        found = a_goodness(goodness=-0.1, above_chance=False, p=0.01)
-        assert found.verdict.startswith("place leaves a trace in these cells, but")
-        assert found.verdict.endswith("its map means nothing.")
-
-    def test_a_file_written_before_there_was_a_test_is_read(self):
-        values = a_goodness(p=0.02).as_dict()
-        for name in ("p", "null_low", "null_high", "samples"):
-            del values[name]
-        old = Goodness.from_dict(values)
-        assert math.isnan(old.p)
-        assert old.verdict == a_goodness().verdict
-        assert not old.too_slow
-
-    def test_the_test_survives_its_file(self):
-        found = a_goodness(p=0.02, null_low=-0.3, null_high=-0.1, samples=40.0)
-        assert Goodness.from_dict(found.as_dict()) == found
 
 
 def by(frames):
     return lambda z2: np.roll(z2, frames, axis=0)
-
-
-@pytest.mark.parametrize(
-    ("goodness", "error", "above"),
-    [(1.0, 0.1, True), (1.0, 0.4, False), (0.019, 0.001, False), (-1.0, 0.0, False)],
-)
-def test_above_chance_needs_a_margin_and_a_small_error(goodness, error, above):
-    assert is_above_chance(goodness, error) is above
-    assert is_above_chance(math.nan, error) is False
-
-
-@pytest.mark.parametrize(
-    ("goodness", "p", "above"),
-    [(1.0, 0.01, True), (1.0, 0.02, False), (0.01, 0.01, True), (0.001, 0.01, False)],
-)
-def test_shifted_labels_decide_where_they_could_be_tried(goodness, p, above):
-    assert is_above_chance(goodness, 5.0, p) is above
 
 
 def test_a_variable_known_in_too_few_blocks_cannot_be_judged_and_says_so(simulation):
@@ -245,3 +161,62 @@ def test_a_variable_known_in_too_few_blocks_cannot_be_judged_and_says_so(simulat
 
     with pytest.raises(InputError, match="known in 1 of the 8 held-out blocks: at least 2"):
         goodness_of(simulation, known_at_first, steps=2, batch_size=64)
+
+
+def test_the_label_allows_more_than_is_found_and_little_less(real):
+    assert real.goodness < real.allowed < real.chance
+    assert real.share > 0.25
+
+
+def test_a_regression_from_the_cells_stands_beside_it(real):
+    assert real.ridge_r2 > 0.8
+    assert math.isnan(real.accuracy) and math.isnan(real.ridge_accuracy)
+
+
+def test_values_are_read_with_an_accuracy(simulation):
+    side = np.array(simulation.recording.variable("z2").values)[:, 0] > 0
+    recording = replace(simulation.recording, behavior={"z2": Variable("z2", side, "discrete")})
+    settings = quick(steps=100, mode="behavior", batch_size=256)
+    found = fit(recording, {"z2": ["z2"]}, settings).goodness["z2"]
+    assert found.above_chance
+    assert found.accuracy > 0.7
+    assert found.ridge_accuracy > 0.8
+    assert 0.3 < found.allowed < 1  # two values, if as frequent, are worth log 2
+
+
+def test_a_temperature_that_does_not_fit_costs_no_goodness(simulation):
+    """One number for all of the encoder, never chosen on the block that it is used in."""
+    labels = with_labels(simulation, unchanged)
+    training = Training(labels, {"z2": ["z2"]}, quick(steps=60, mode="behavior"))
+    list(training.run())
+    before = measure_goodness(training)["z2"]
+    with torch.no_grad():
+        training.log_temperature.sub_(math.log(8))
+    after = measure_goodness(training)["z2"]
+    assert after.scale < before.scale
+    assert after.goodness == pytest.approx(before.goodness, abs=0.1)
+
+
+def test_many_frames_are_embedded_as_they_are_needed_and_measured_the_same(simulation, monkeypatch):
+    labels = with_labels(simulation, unchanged)
+    training = Training(labels, {"z2": ["z2"]}, quick(steps=20, mode="behavior"))
+    list(training.run())
+    usual = measure_goodness(training)["z2"]
+    monkeypatch.setattr(goodness, "EMBEDDED", 100)
+    few = measure_goodness(training)["z2"]
+    assert few.goodness == pytest.approx(usual.goodness, abs=1e-3)
+    assert few.r2 == pytest.approx(usual.r2, abs=0.02)
+    assert few.p == pytest.approx(usual.p, abs=0.01)
+
+
+def test_labels_missing_for_one_factor_leave_the_other_as_it_was(simulation):
+    z2 = np.array(simulation.recording.variable("z2").values)
+    gaps = np.where(np.arange(FRAMES)[:, None] // 50 % 3 == 0, np.nan, z2)
+    both = {"z2": Variable("z2", z2), "gaps": Variable("gaps", gaps)}
+    recording = replace(simulation.recording, behavior=both)
+    for mode in ("hybrid", "supervised"):
+        settings = quick(steps=60, mode=mode)
+        found = fit(recording, {"z2": ["z2"], "gaps": ["gaps"]}, settings).goodness
+        assert found["z2"].r2 > 0.4
+        assert found["gaps"].r2 > 0.4
+        assert np.isnan(found["gaps"].allowed) == (mode == "supervised")

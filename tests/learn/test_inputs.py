@@ -26,12 +26,13 @@ def recording_of(traces, **more):
 
 
 def expected(traces, sigma):
-    """By the filter of scipy, run by run, then standardised over the training frames."""
+    """By the filter of scipy, run by run, then standardised over the training frames, and cut."""
     smooth = traces.astype(float)
     for trial in range(3) if sigma else []:
         own = TRIALS == trial
         smooth[own] = gaussian_filter1d(smooth[own], sigma, axis=0, mode="nearest")
-    return (smooth - smooth[TRAINING].mean(0)) / smooth[TRAINING].std(0)
+    standard = (smooth - smooth[TRAINING].mean(0)) / smooth[TRAINING].std(0)
+    return np.clip(standard, -inputs.CLIP, inputs.CLIP)
 
 
 @pytest.fixture(params=[2**40, 4 * 50 * CELLS], ids=["all at once", "fifty frames at a time"])
@@ -75,6 +76,41 @@ def test_a_bright_cell_that_moves_little_keeps_its_scale(traces):
     assert made.mean[0] == pytest.approx(30_000.5)
 
 
+def test_a_burst_beyond_ten_standard_deviations_is_cut(traces):
+    """Of a cell that is nearly silent in training."""
+    traces[295, 1] += 1e5
+    _, found = inputs_for(recording_of(traces), TRAINING, FitSettings(smoothing=0.0))
+    assert found[295, 1] == inputs.CLIP
+    untouched = np.delete(np.arange(FRAMES), 295)
+    np.testing.assert_allclose(found[untouched], expected(traces, 0)[untouched], atol=2e-4)
+
+
+def test_a_cell_that_hardly_moves_in_training_is_not_blown_up(traces):
+    quiet = np.where(np.isin(np.arange(FRAMES), TRAINING), 1e-4, 1.0)
+    traces[:, 2] = np.random.default_rng(1).normal(size=FRAMES) * quiet
+    made, found = inputs_for(recording_of(traces), TRAINING, FitSettings(smoothing=0.0))
+    assert made.scale[2] == pytest.approx(inputs.QUIET * np.median(made.scale), rel=1e-5)
+    assert np.abs(found[TRAINING, 2]).max() < 0.1
+
+
+def test_inputs_of_earlier_versions_are_not_cut(traces):
+    traces[295, 1] += 1e5
+    old = inputs.Inputs(np.arange(CELLS), np.zeros(CELLS), np.ones(CELLS), 0.0)
+    np.testing.assert_array_equal(old.of(recording_of(traces)), traces)
+
+
+def test_a_filter_is_applied_within_a_trial(traces):
+    filter_ = inputs.Filter((0.2, -0.8, 1.0), 2)
+    made, found = inputs_for(recording_of(traces), TRAINING, FitSettings(smoothing=0.1), filter_)
+    assert made.radius == 4 + 2
+    changed = traces.copy()
+    changed[:305] += np.random.default_rng(1).normal(size=(305, CELLS)).astype(np.float32)
+    np.testing.assert_array_equal(
+        made.of(recording_of(changed))[305:], made.of(recording_of(traces))[305:]
+    )
+    np.testing.assert_allclose(made.of(recording_of(traces)), found, atol=1e-5)
+
+
 def test_recordings_of_constant_cells_are_refused(traces):
     with pytest.raises(InputError, match="All 6 cells in use are constant"):
         inputs_for(recording_of(np.ones_like(traces)), TRAINING, FitSettings())
@@ -102,17 +138,20 @@ def test_inputs_too_large_for_the_memory_lie_in_a_file(simulation, request):
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 3.0])
+@pytest.mark.parametrize(
+    "filter_", [inputs.Filter(), inputs.Filter((0.2, -0.8, 1.0), 3)], ids=["unfiltered", "filtered"]
+)
 @pytest.mark.parametrize("accepted", [[1, 1, 1, 1, 1, 1], [0, 1, 1, 0, 1, 0]], ids=["all", "some"])
 def test_without_room_for_a_copy_frames_are_read_and_are_the_same(
-    traces, tmp_path, request, seconds, accepted
+    traces, tmp_path, request, seconds, accepted, filter_
 ):
     np.save(tmp_path / "traces.npy", traces)
     file = NpyTraces(tmp_path / "traces.npy", cells_first=False)
     recording = recording_of(file, accepted=np.array(accepted, bool))
     settings = FitSettings(smoothing=seconds)
-    usual, kept = inputs_for(recording, TRAINING, settings)
+    usual, kept = inputs_for(recording, TRAINING, settings, filter_)
     request.getfixturevalue("little_room")
-    made, read = inputs_for(recording, TRAINING, settings)
+    made, read = inputs_for(recording, TRAINING, settings, filter_)
     assert isinstance(kept, np.ndarray)
     assert isinstance(read, ReadInputs)
     assert isinstance(made.on(recording), ReadInputs)

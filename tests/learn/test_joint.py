@@ -154,8 +154,8 @@ def test_time_pairs_have_negatives_of_their_session_alone(recordings):
     far[20:] += 50
     part = shared.parts[-1]
     shared._places = places
-    near = shared._info_nce(part, reference, positive)
-    moved = shared._info_nce(part, far, torch.cat([positive[:20], far[20:] + 0.1]))
+    near = shared._info_nce(part, reference, positive, None)
+    moved = shared._info_nce(part, far, torch.cat([positive[:20], far[20:] + 0.1]), None)
     torch.testing.assert_close(near, moved, rtol=1e-3, atol=1e-3)
 
 

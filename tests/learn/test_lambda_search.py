@@ -1,4 +1,4 @@
-"""λ is raised until a factor gives way, and then held at what all factors bore."""
+"""λ of each part is raised until that part gives way, and then held at what it bore."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from napari_xcebra.learn.checkpoint import Checkpoint
 from napari_xcebra.learn.lambda_search import (
     BORNE,
     HIGHEST,
+    IN_DOUBT,
     LOWEST,
     SMOOTHED,
     UNSEARCHED,
@@ -18,7 +19,7 @@ from napari_xcebra.learn.lambda_search import (
 from napari_xcebra.learn.state import state_of
 from napari_xcebra.simulate import box
 
-SETTINGS = quick(lambda_="auto", steps=120, batch_size=256)
+SETTINGS = quick(lambda_="auto", steps=240, batch_size=128, stop_when_settled=False)
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +50,19 @@ def search(simulation):
     return LambdaSearch(Training(simulation.recording, simulation.factors, SETTINGS))
 
 
-def see(search, lambdas, **goodness):
-    """Let a search look at these values instead of an encoder."""
-    search.looks = {"step": list(range(13, 13 + len(lambdas))), "lambda": list(lambdas)} | goodness
-    search.watched = list(goodness)
+def see(search, lambdas, *, over=True, **goodness):
+    """Let a search look at these values instead of an encoder, up to its last step or not."""
+    last = search.last if over else search.last - 1
+    steps = list(last - np.arange(len(lambdas))[::-1])
+    search.looks = {"step": steps, "lambda": list(lambdas)}
+    search.looks |= {name: list(values) for name, values in goodness.items()}
+    search.parts = search.watched = list(goodness)
+    search._known = 0, None
+
+
+RISING = np.geomspace(LOWEST, HIGHEST, 60)
+FALLING = 1 / (1 + RISING)
+"""Goodness that has lost a twentieth of its best at λ = 0.16."""
 
 
 def test_lambda_is_zero_at_first_then_rises_by_a_constant_factor_then_holds(trained):
@@ -63,16 +73,19 @@ def test_lambda_is_zero_at_first_then_rises_by_a_constant_factor_then_holds(trai
     rising = lambdas[settled:held]
     assert len(rising) > 10
     np.testing.assert_allclose(rising[1:] / rising[:-1], rising[1] / rising[0])
-    assert (lambdas[held:] == training.search.chosen).all()
-    assert LOWEST < training.search.chosen < rising.max()
+    highest = max(training.search.chosen.values())
+    assert (lambdas[held:] == highest).all()
+    assert LOWEST < highest <= HIGHEST
 
 
-def test_at_the_lambda_that_was_chosen_the_factor_kept_its_goodness(trained):
+@pytest.mark.parametrize("name", ["z2", "time"])
+def test_at_the_lambda_that_was_chosen_the_part_kept_its_goodness(trained, name):
     search = trained[0].search
-    looks = np.array(search.looks["lambda"])
-    goodness = search.goodness("z2")
-    assert goodness[looks <= search.chosen].max() > 0.95 * goodness.max()
-    assert goodness[-1] < (1 - BORNE) * goodness.max()
+    goodness, borne = search.goodness(name), search.borne_at(name)
+    assert search.looks["lambda"][borne] == search.chosen[name]
+    # each is the mean of the last few looks, of which the first had that λ
+    assert goodness[: borne + SMOOTHED].max() >= (1 - BORNE) * goodness.max()
+    assert (goodness[borne + SMOOTHED :] < (1 - BORNE) * goodness.max()).all()
 
 
 def same(one, other):
@@ -81,7 +94,7 @@ def same(one, other):
 
 def steps_of(search):
     """Step at which λ was what is chosen, and step at which the search was over."""
-    return int(search.looks["step"][search.chosen_look]), int(search.looks["step"][-1])
+    return int(search.looks["step"][search.end]), int(search.looks["step"][-1])
 
 
 def test_weights_and_moments_go_back_to_what_they_were_at_the_lambda_that_was_borne(whole_run):
@@ -107,7 +120,7 @@ def test_steps_that_were_undone_are_done_again(whole_run):
 def test_only_the_snapshots_that_may_still_be_chosen_are_kept(whole_run):
     training, *_, kept = whole_run
     _, over = steps_of(training.search)
-    assert SMOOTHED < max(kept) <= len(training.search.watched) + SMOOTHED
+    assert SMOOTHED < max(kept) <= len(training.search.watched) + SMOOTHED + 1
     assert set(kept[over - 1 :]) == {0}
 
 
@@ -115,7 +128,8 @@ def test_only_the_snapshots_that_may_still_be_chosen_are_kept(whole_run):
 def test_what_is_chosen_in_the_end_was_kept_whatever_goodness_did(simulation, monkeypatch, seed):
     training = Training(simulation.recording, simulation.factors, SETTINGS)
     search, rng = training.search, np.random.default_rng(seed)
-    search.watched = ["one", "two", "time"]
+    search.parts = search.watched = ["one", "two", "time"]
+    search.averaged = set()
     search.looks = {name: [] for name in ("step", "lambda", *search.watched)}
     walk = np.cumsum(rng.normal(scale=0.05, size=(SETTINGS.steps + 1, 3)), axis=0)
     monkeypatch.setattr(
@@ -126,7 +140,7 @@ def test_what_is_chosen_in_the_end_was_kept_whatever_goodness_did(simulation, mo
     monkeypatch.setattr("napari_xcebra.learn.lambda_search.put_state", lambda t, s: found.append(s))
     for training.step in range(1, SETTINGS.steps + 1):
         search.look(training)
-    assert found == [search.looks["step"][search.chosen_look]]
+    assert found == [search.looks["step"][search.end]]
 
 
 @pytest.mark.parametrize("when", ["before", "within", "after"])
@@ -165,60 +179,103 @@ def test_frames_set_aside_are_not_trained_on_until_lambda_is_chosen(simulation):
     assert both.tolist() == training.split.training.anchors.tolist()
 
 
-def test_the_weakest_factor_decides(search):
-    lambdas = np.geomspace(LOWEST, HIGHEST, 60)
-    strong, weak = 2 / (1 + lambdas / 30), 0.2 / (1 + lambdas)
-    see(search, lambdas, strong=list(strong), weak=list(weak))
-    # 0.2 / (1 + λ) has lost a tenth at λ = 1/9
-    assert search.chosen == pytest.approx(1 / 9, rel=0.4)
-    assert search.reason.startswith(f"λ is {search.chosen:.2g}: raised further, weak loses more")
+def test_each_part_is_judged_by_itself(search):
+    see(search, RISING, strong=2 / (1 + RISING / 30), weak=0.2 / (1 + RISING))
+    # the one has lost a twentieth at λ = 1.7, the other 0.01 nats at λ = 0.16
+    assert search.chosen["strong"] == pytest.approx(1.7, rel=0.3)
+    assert search.chosen["weak"] == pytest.approx(0.16, rel=0.3)
+    for name, value in search.chosen.items():
+        assert f"{value:.2g} for {name}" in search.reason
+    assert search.end == search.borne_at("weak") < search.borne_at("strong")
 
 
-def test_a_factor_that_gains_from_the_penalty_does_not_hold_lambda_down(search):
+def test_time_never_decides_for_a_behaviour(search):
+    see(search, RISING, place=[1.0] * 60, time=FALLING)
+    assert search.chosen["place"] == pytest.approx(HIGHEST)
+    assert search.chosen["time"] == pytest.approx(0.16, rel=0.3)
+    assert search.end == search.borne_at("place")
+    see(search, RISING, place=FALLING, time=[1.0] * 60)
+    assert search.chosen["time"] == pytest.approx(HIGHEST)
+    assert search.end == search.borne_at("place")
+
+
+def test_a_part_that_gave_way_goes_back_to_what_it_bore_while_the_others_are_raised(search):
+    some = RISING[RISING < 2]
+    see(search, some, over=False, clear=[1.0] * len(some), faint=1 / (1 + some))
+    assert not search.over
+    step = int(search.last) - 1
+    found = search.lambdas_at(step)
+    assert found["clear"] == search.raised(step) > 5
+    assert found["faint"] == pytest.approx(0.16, rel=0.3)
+
+
+def test_what_a_part_recovers_once_its_lambda_is_low_again_tells_nothing(search):
+    lost = np.where((RISING > 1) & (RISING < 3), 0.3, 1.0)
+    see(search, RISING, clear=[1.0] * 60, faint=lost)
+    assert search.chosen["faint"] <= 1
+    assert search.chosen["clear"] == pytest.approx(HIGHEST)
+
+
+def test_a_part_that_gains_from_the_penalty_does_not_hold_lambda_down(search):
     """On noisy recordings the penalty keeps the encoder from fitting the noise."""
-    lambdas = np.geomspace(LOWEST, HIGHEST, 60)
-    noisy = np.where(lambdas < 3, 0.1 * np.log(lambdas / LOWEST), 0.1)
-    see(search, lambdas, noisy=list(noisy))
-    assert search.chosen == pytest.approx(3, rel=0.4)
+    see(search, RISING, noisy=np.where(RISING < 3, 0.1 * np.log(RISING / LOWEST), 0.1))
+    assert search.chosen["noisy"] == pytest.approx(3, rel=0.4)
 
 
-def test_a_factor_at_chance_has_nothing_to_lose(search):
-    lambdas = np.geomspace(LOWEST, HIGHEST, 60)
-    lost = list(1 / (1 + lambdas))
-    see(search, lambdas, real=lost, nothing=list(np.linspace(0.01, -3, 60)))
+def test_a_factor_at_chance_has_nothing_to_lose_and_takes_what_the_others_bore(search):
+    see(search, RISING, real=FALLING, nothing=np.linspace(0.01, -3, 60))
     both = search.chosen
-    see(search, lambdas, real=lost)
-    assert search.chosen == both
+    assert search.found == ["real"]
+    assert both["nothing"] == both["real"]
+    see(search, RISING, real=FALLING)
+    assert search.chosen["real"] == both["real"]
 
 
-def test_where_all_factors_are_at_chance_time_decides(search):
-    lambdas = np.geomspace(LOWEST, HIGHEST, 60)
-    lost = list(1 / (1 + lambdas))
-    see(search, lambdas, nothing=list(np.linspace(0.01, -3, 60)), time=lost)
-    assert search.chosen == pytest.approx(1 / 9, rel=0.4)
-    see(search, lambdas, something=[1.0] * 60, time=lost)
-    assert search.chosen == pytest.approx(HIGHEST)
+def test_where_only_time_is_above_chance_the_factors_take_what_is_taken_unsearched(search):
+    see(search, RISING, nothing=np.linspace(0.01, -3, 60), time=FALLING)
+    assert search.chosen["nothing"] == UNSEARCHED
+    assert search.chosen["time"] == pytest.approx(0.16, rel=0.3)
+
+
+def test_where_nothing_is_above_chance_that_is_said(search):
+    see(search, RISING, nothing=np.linspace(0.01, -3, 60))
+    assert search.over
+    assert search.chosen == {"nothing": UNSEARCHED}
+    assert search.reason.endswith("nothing is above chance on frames set aside.")
 
 
 def test_a_dip_while_much_is_learned_does_not_end_the_search(search):
-    see(search, [0.01, 0.012, 0.015, 0.02], z2=[1.0, 1.0, 0.9, 0.7])
+    early = [0.1, 0.14, 0.2, 0.28]
+    assert max(early) < IN_DOUBT
+    see(search, early, over=False, z2=[1.0, 1.0, 0.6, 0.3])
     assert not search.over
     assert search.reason == ""
 
 
-def test_where_no_factor_gives_way_the_highest_lambda_is_taken_and_said(search):
-    see(search, np.geomspace(LOWEST, HIGHEST, 60), z2=[1.0] * 60)
+def test_the_search_ends_once_every_part_has_lost_beyond_doubt(search):
+    see(search, RISING[:40], over=False, one=FALLING[:40], two=FALLING[:40])
     assert search.over
-    assert search.chosen == pytest.approx(HIGHEST)
-    assert "no factor gave way" in search.reason
+    see(search, RISING[:40], over=False, one=FALLING[:40], two=[1.0] * 40)
+    assert not search.over
+
+
+def test_where_no_part_gives_way_the_highest_lambda_is_taken_and_said(search):
+    see(search, RISING, z2=[1.0] * 60)
+    assert search.over
+    assert search.chosen["z2"] == pytest.approx(HIGHEST)
+    assert "gave way up to 10" in search.reason
 
 
 def test_the_fit_says_what_was_chosen_and_why(simulation, trained, tmp_path):
     done = fit(simulation.recording, simulation.factors, SETTINGS)
-    assert done.lambda_ == done.history["lambda"][-1] == trained[0].search.chosen
+    chosen = trained[0].search.chosen
+    assert {part.name: part.lambda_ for part in done.parts} == chosen
+    assert done.lambda_ == done.history["lambda"][-1] == max(chosen.values())
     assert done.lambda_reason == trained[0].search.reason
-    assert "z2 loses more than 10%" in done.summary()
-    assert Fit.load(done.save(tmp_path)).lambda_reason == done.lambda_reason
+    assert "loses more than 5%" in done.summary()
+    loaded = Fit.load(done.save(tmp_path))
+    assert loaded.lambda_reason == done.lambda_reason
+    assert loaded.parts == done.parts
 
 
 @pytest.mark.parametrize("mode", ["behavior", "time", "supervised"])

@@ -149,7 +149,7 @@ def test_a_description_with_a_part_missing_is_refused(folder):
     path = folder / "fit.json"
     about = json.loads(path.read_text(encoding="utf-8"))
     # fits were saved before λ was found by itself, before they were timed, and before they stopped
-    later = {"lambda_reason", "repeated", "seconds", "stop_reason", "together"}
+    later = {"lambda_reason", "repeated", "seconds", "stop_reason", "together", "filter", "clip"}
     for key in set(about) - {"kind", "format"} - later:
         path.write_text(json.dumps({k: v for k, v in about.items() if k != key}), encoding="utf-8")
         assert key in the_sentence(folder)
@@ -226,3 +226,22 @@ def test_cells_are_found_by_their_ids_in_whatever_order(trained, recording):
 def test_an_unknown_factor_is_named_with_those_there_are(trained):
     with pytest.raises(InputError, match=r"no factor 'place' here; there are: z2, time\."):
         trained.part("place")
+
+
+def test_a_fit_of_an_earlier_version_is_read_without_filter_clip_and_a_lambda_a_part(folder):
+    path = folder / "fit.json"
+    about = json.loads(path.read_text(encoding="utf-8"))
+    del about["filter"], about["clip"]
+    for part in about["parts"]:
+        del part["lambda_"]
+    for knob in ("readout", "hide", "deconvolve"):
+        del about["settings"][knob]
+    about["settings"]["warm_up"] = 0.05
+    path.write_text(json.dumps(about), encoding="utf-8")
+    old = Fit.load(folder)
+    assert old.inputs.filter.does_nothing
+    assert old.inputs.clip == np.inf
+    assert all(np.isnan(part.lambda_) for part in old.parts)
+    again = Fit.load(old.save(folder / "again"))
+    assert again.parts == old.parts
+    assert again.inputs.clip == np.inf

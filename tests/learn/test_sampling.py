@@ -88,16 +88,27 @@ def test_excluded_and_missing_frames_enter_no_pair():
     assert np.isfinite(x[starts + 2] - x[starts]).all()
 
 
-def test_a_reference_knows_the_labels_of_all_factors():
+def test_a_missing_label_of_one_factor_leaves_the_frame_to_the_others_and_to_time():
     x, y = np.random.default_rng(0).normal(size=(2, FRAMES))
     x[:500], y[1500:] = np.nan, np.nan
     recording = a_recording(behavior={"x": x, "y": y})
     batch = drawn(a_sampler(recording, factors={"x": ["x"], "y": ["y"]}))
-    assert batch.reference.min() >= 500
-    assert batch.reference.max() < 1500
-    # but a partner needs the label of its own factor only
-    assert batch.label["x"].max() >= 1500
-    assert batch.label["y"].min() < 500
+    assert batch.reference.min() < 500
+    assert batch.reference.max() >= 1500
+    for name, values in {"x": x, "y": y}.items():
+        known = ~np.isnan(values)
+        np.testing.assert_array_equal(batch.label[name] >= 0, known[batch.reference])
+        np.testing.assert_array_equal(batch.rows(name), np.flatnonzero(known[batch.reference]))
+        assert known[batch.label[name][batch.rows(name)]].all()
+
+
+def test_a_frame_at_which_no_label_is_known_is_no_reference():
+    x, y = np.random.default_rng(0).normal(size=(2, FRAMES))
+    x[:800], y[600:] = np.nan, np.nan
+    recording = a_recording(behavior={"x": x, "y": y})
+    reference = drawn(a_sampler(recording, factors={"x": ["x"], "y": ["y"]})).reference
+    assert not ((reference >= 600) & (reference < 800)).any()
+    assert (reference < 600).any() and (reference >= 800).any()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -204,16 +215,8 @@ def test_the_same_seed_draws_the_same_batch():
             {"place": ["x"]},
             ["'place'", "no two frames 3 apart", "known"],
         ),
-        (
-            {
-                "x": np.where(np.arange(FRAMES) < 1000, np.arange(FRAMES), np.nan),
-                "y": np.where(np.arange(FRAMES) < 1000, np.nan, np.arange(FRAMES)),
-            },
-            {"place": ["x"], "pace": ["y"]},
-            ["no frame", "all factors are known"],
-        ),
     ],
-    ids=["no step", "never together"],
+    ids=["no step"],
 )
 def test_labels_that_leave_no_pair_get_one_sentence(behavior, factors, words):
     with pytest.raises(InputError) as caught:

@@ -28,7 +28,7 @@ def content(monkeypatch):
 
 
 def trained(simulation, **given):
-    settings = quick(steps=STEPS, stop_when_settled=True)
+    settings = quick(steps=STEPS, batch_size=64, stop_when_settled=True)
     return fit(simulation.recording, simulation.factors, settings, **given)
 
 
@@ -57,7 +57,7 @@ def test_a_run_that_still_changes_does_all_steps(simulation, monkeypatch):
 
 def test_until_it_stops_it_learns_what_it_would_have_learned(simulation, content):
     stopped = trained(simulation)
-    whole = fit(simulation.recording, simulation.factors, quick(steps=STEPS))
+    whole = fit(simulation.recording, simulation.factors, quick(steps=STEPS, batch_size=64))
     same = stopped.history["step"] <= stopped.steps - settled.LAST
     np.testing.assert_array_equal(stopped.history["z2"][same], whole.history["z2"][: same.sum()])
 
@@ -87,7 +87,7 @@ def test_how_often_it_reports_does_not_decide_when_it_stops(simulation, monkeypa
 
 
 def test_the_learning_rate_goes_down_to_its_end_before_it_stops(simulation, content):
-    settings = quick(steps=STEPS, stop_when_settled=True)
+    settings = quick(steps=STEPS, batch_size=64, stop_when_settled=True)
     training = Training(simulation.recording, simulation.factors, settings)
     rates = []
     for _ in training.run(1):
@@ -98,7 +98,9 @@ def test_the_learning_rate_goes_down_to_its_end_before_it_stops(simulation, cont
 
 
 def test_nothing_is_looked_at_before_lambda_is_held(simulation):
-    settings = replace(quick(steps=STEPS, stop_when_settled=True), settle=0.5, ramp=0.5)
+    settings = replace(
+        quick(steps=STEPS, batch_size=64, stop_when_settled=True), settle=0.5, ramp=0.5
+    )
     training = Training(simulation.recording, simulation.factors, settings)
     for _ in training.run():
         pass

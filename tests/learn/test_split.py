@@ -107,7 +107,7 @@ def test_a_guard_longer_than_the_recording_allows_still_leaves_training_frames()
 @pytest.mark.parametrize(
     ("recording", "settings", "words"),
     [
-        (a_recording(400), {"batch_size": 512}, ["400", "`batch_size` (512)", "needed"]),
+        (a_recording(40), {"blocks": 2}, ["of 40 in the recording", "at least 64 are needed"]),
         (a_recording(20), {"window": 50}, ["20 usable frames", "`window` (50)", "needed"]),
         (
             a_recording(3000, starts=range(0, 3000, 10)),
@@ -121,7 +121,7 @@ def test_a_guard_longer_than_the_recording_allows_still_leaves_training_frames()
             ["of 100 held-out blocks", "`window` (10)", "fewer `blocks`"],
         ),
     ],
-    ids=["batch", "window", "short trials", "all excluded", "blocks too short"],
+    ids=["few frames", "window", "short trials", "all excluded", "blocks too short"],
 )
 def test_a_recording_too_short_for_the_settings_gets_one_sentence(recording, settings, words):
     with pytest.raises(InputError) as caught:

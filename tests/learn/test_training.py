@@ -139,7 +139,8 @@ class TestStopping:
             checkpoint=path,
             on_progress=lambda progress: steps.append(progress.step),
         )
-        assert steps == [30, 40, 50, 60]
+        assert steps[:4] == [30, 40, 50, 60]
+        assert steps[-1] == whole.steps
         assert same(resumed.weights, whole.weights)
         np.testing.assert_equal(dict(resumed.history), dict(whole.history))
         np.testing.assert_array_equal(resumed.scale, whole.scale)
@@ -280,7 +281,9 @@ def test_a_window_of_several_frames_learns(simulation, window):
 
 @pytest.mark.parametrize("similarity", ["dot", "power"])
 def test_every_similarity_learns(simulation, similarity):
-    learned = fit(simulation.recording, simulation.factors, quick(steps=60, similarity=similarity))
+    # from scratch: a regression, which it begins as otherwise, is close to the end already
+    settings = quick(steps=120, similarity=similarity, readout=0.0)
+    learned = fit(simulation.recording, simulation.factors, settings)
     assert learned.history["z2"][-1] < learned.history["z2"][0]
 
 
@@ -345,3 +348,62 @@ def test_cells_that_are_constant_or_not_accepted_are_not_fed_to_the_encoder(reco
     assert training.inputs.cell_ids.tolist() == np.delete(ids, [4, 7]).tolist()
     everyone = Training(changed, {"z2": ["z2"]}, quick(accepted_only=False))
     assert everyone.inputs.cell_ids.tolist() == np.delete(ids, [4]).tolist()
+
+
+class TestBeginning:
+    """With a readout, a factor begins as the ridge regression of its labels."""
+
+    def test_latents_begin_exactly_as_the_regression(self, simulation):
+        training = Training(simulation.recording, simulation.factors, quick(bound=1e4))
+        regression = training.regressions["z2"]
+        frames = training.split.held_out.anchors
+        with torch.no_grad():
+            found = training.encoder(training.data[frames])[:, training.parts[0].latents]
+        np.testing.assert_allclose(found, regression(training.rows(frames)), atol=0.02)
+
+    @pytest.mark.parametrize(
+        "without", [{"readout": 0.0}, {"mode": "supervised"}, {"mode": "time"}, {"window": 3}]
+    )
+    def test_without_a_readout_or_with_a_window_it_begins_at_random(self, simulation, without):
+        assert (
+            Training(simulation.recording, simulation.factors, quick(**without)).regressions == {}
+        )
+
+    def test_an_encoder_without_room_for_pairs_of_units_begins_at_random(self, simulation):
+        narrow = Training(simulation.recording, simulation.factors, quick(hidden_units=2))
+        list(narrow.run())
+        assert narrow.step == 30
+
+    @pytest.mark.parametrize("latents", [1, 3])
+    def test_a_factor_may_have_fewer_or_more_latents_than_dimensions(self, simulation, latents):
+        factors = {"z2": Factor(["z2"], latents=latents)}
+        learned = fit(simulation.recording, factors, quick(steps=20, lambda_="auto"))
+        assert learned.embed(simulation.recording).shape[1] == latents + 2
+        assert np.isfinite(learned.goodness["z2"].r2)
+
+    @pytest.mark.parametrize("lambda_", [0.05, "auto"])
+    def test_a_factor_of_many_values_learns(self, recording, lambda_):
+        z2 = np.array(recording.variable("z2").values)
+        codes = np.digitize(z2[:, 0], [-0.6, -0.3, 0, 0.3, 0.6]) * 2 + (z2[:, 1] > 0)
+        values = replace(recording, behavior={"cell": Variable("cell", codes, "discrete")})
+        learned = fit(values, {"cell": ["cell"]}, quick(steps=30, blocks=4, lambda_=lambda_))
+        assert learned.part("cell").stop == 8
+        assert np.isfinite(learned.goodness["cell"].accuracy)
+
+
+def test_a_batch_is_lowered_to_half_of_the_training_frames_and_that_is_said(simulation):
+    learned = fit(simulation.recording, simulation.factors, quick(steps=5, batch_size=4096))
+    training = Training(simulation.recording, simulation.factors, quick(batch_size=4096))
+    assert training.batch_size == len(training.sampler.references) // 2
+    assert training.negatives == training.batch_size
+    lowered = f"`batch_size` was lowered from 4096 to {training.batch_size}"
+    assert any(lowered in note for note in learned.notes)
+    usual = fit(simulation.recording, simulation.factors, quick(steps=5))
+    assert not any("lowered" in note for note in usual.notes)
+
+
+def test_a_short_recording_takes_fewer_steps_unless_all_are_asked_for(simulation):
+    short = Training(simulation.recording, simulation.factors, quick(steps=1000))
+    assert 150 <= short.steps < 1000
+    whole = quick(steps=1000, stop_when_settled=False)
+    assert Training(simulation.recording, simulation.factors, whole).steps == 1000

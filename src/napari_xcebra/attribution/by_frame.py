@@ -12,7 +12,8 @@ from napari_xcebra.attribution.methods import local_scores
 from napari_xcebra.attribution.stream import FrameChoice, make_stream, resolve_frames, spread_out
 from napari_xcebra.attribution.watching import watched
 from napari_xcebra.learn.device import limited_threads
-from napari_xcebra.learn.result import Fit, usable_frames
+from napari_xcebra.learn.result import Fit
+from napari_xcebra.learn.split import usable_frames
 from napari_xcebra.recording import Recording
 
 

@@ -96,7 +96,7 @@ def key_of(
     smooth : float
         As of `scores_by_frame`.
     """
-    margin = int(4 * fit.inputs.smoothing + 1) + fit.settings.window
+    margin = fit.inputs.radius + 1 + fit.settings.window
     if len(frames) == 0:
         return ""
     first, last = max(0, int(frames[0]) - margin), int(frames[-1]) + margin + 1
@@ -105,7 +105,7 @@ def key_of(
     about = {
         "version": metadata.version("napari-xcebra"),
         "settings": fit.settings.as_dict(),
-        "smoothing": fit.inputs.smoothing,
+        "kernel": fit.inputs.kernel.tolist(),
         "method": method,
         "latents": [latents.start, latents.stop],
         "smooth": smooth,

@@ -17,7 +17,7 @@ from napari_xcebra.attribution.result import Attribution
 from napari_xcebra.attribution.stream import Stream, spread_out
 from napari_xcebra.attribution.watching import AttributionStopped, Stop, Watch
 from napari_xcebra.learn.fitting import snapshot
-from napari_xcebra.learn.result import usable_frames
+from napari_xcebra.learn.split import usable_frames
 from napari_xcebra.learn.training import Training
 from napari_xcebra.recording import InputError, Recording
 

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from napari_xcebra.learn.device import FrameData, choose_device
-from napari_xcebra.learn.encoder import Encoder, hidden_units
-from napari_xcebra.learn.result import Fit, usable_frames
+from napari_xcebra.learn.encoder import Encoder
+from napari_xcebra.learn.result import Fit
+from napari_xcebra.learn.split import usable_frames
 from napari_xcebra.processor import cores
 from napari_xcebra.recording import InputError, Recording
 
@@ -107,7 +108,7 @@ class Stream:
     @property
     def _margin(self) -> int:
         """Frames on either side that smoothing and the window take into account."""
-        return int(4 * self.fit.inputs.smoothing + 1) + self.fit.settings.window
+        return self.fit.inputs.radius + 1 + self.fit.settings.window
 
     def _read(self, frames: np.ndarray) -> tuple[int, FrameData]:
         """Inputs of the stretch of the recording around these frames, and its first frame."""
@@ -121,8 +122,7 @@ class Stream:
     def _frames_at_once(self, copies: int) -> int:
         """Most frames of a chunk."""
         encoder = self.encoder
-        hidden = hidden_units(self.fit.settings.hidden_units, encoder.latents)
-        width = max(encoder.n_cells, hidden) * encoder.window
+        width = max(encoder.n_cells, encoder.width) * encoder.window
         return max(1, CHUNK_BYTES // (4 * encoder.latents * width * copies))
 
     def _stretches(self) -> Iterator[np.ndarray]:

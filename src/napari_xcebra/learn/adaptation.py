@@ -10,9 +10,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from napari_xcebra.learn.encoder import Encoder, FrameEncoder, WindowEncoder, kernels_of
+from napari_xcebra.learn.encoder import (
+    Encoder,
+    FrameEncoder,
+    WindowEncoder,
+    kernels_of,
+    widths_of,
+)
 from napari_xcebra.learn.fitting import finish, train
 from napari_xcebra.learn.goodness import check_measurable
+from napari_xcebra.learn.inputs import Filter
 from napari_xcebra.learn.lambda_search import UNSEARCHED
 from napari_xcebra.learn.parts import TIME, Factor, Plan, factor_labels, time_offset
 from napari_xcebra.learn.progress import Progress
@@ -130,8 +137,18 @@ class CarriedTraining(Training):
         plan = Plan(factor_labels(recording, factors), offsets, offset, fit.parts)
         if settings.mode == "supervised":
             _check_targets(plan)
-        self.kernels = kernels_of(fit.weights)
+        self.kernels, self.widths = kernels_of(fit.weights), widths_of(fit.weights)
         super().__init__(recording, factors, settings, plan)
+
+    def _find_filter(self, recording: Recording) -> Filter:
+        return self.fit.inputs.filter
+
+    def lambdas_at(self, step: int) -> list[float]:
+        """λ of each part, in the proportion that the fit ended with."""
+        own = np.array([part.lambda_ for part in self.parts])
+        shares = own / own.max() if own.max() > 0 else np.ones(len(own))
+        each = zip(shares.tolist(), super().lambdas_at(step), strict=True)
+        return [share * value for share, value in each]
 
     def _make_encoder(self) -> Encoder:
         encoder = super()._make_encoder()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ from napari_xcebra.learn.split import Frames
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.training import Training
+
+SCALES = (1.0, 1.4, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.06, 0.03, 0.01)
+"""Factors on ψ that are tried when goodness is measured; near 0 it is at chance."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +130,13 @@ def matched_inside(
 
 
 def pair_losses(
-    training: Training, part: Part, pairs: list[Pairs], embedding: np.ndarray
+    training: Training,
+    part: Part,
+    pairs: list[Pairs],
+    embedding: np.ndarray,
+    scales: Sequence[float] = (1.0,),
 ) -> np.ndarray:
-    """InfoNCE in every block: (blocks,).
+    """InfoNCE in every block, with ψ multiplied by each of these: (scales, blocks).
 
     Parameters
     ----------
@@ -141,8 +149,23 @@ def pair_losses(
             torch.as_tensor(embedding[frames], device=training.device)
             for frames in (each.reference, each.positive, each.negative)
         )
-        losses.append(float(info_nce(training.pair(part, a, b), training.cross(part, a, c)).mean()))
-    return np.array(losses)
+        alike, apart = training.pair(part, a, b), training.cross(part, a, c)
+        losses.append([float(info_nce(s * alike, s * apart).mean()) for s in scales])
+    return np.array(losses).T
+
+
+def calibrated(losses: np.ndarray) -> np.ndarray:
+    """Loss of each block with the scale of ψ that is best in all the others: (blocks,).
+
+    An encoder that is too sure of itself has a temperature that does not fit, and may still know
+    the label. One number for all of it, never chosen on the block it is used in, sets that right.
+
+    Parameters
+    ----------
+    losses : (scales, blocks)
+    """
+    others = losses.sum(1, keepdims=True) - losses
+    return losses[others.argmin(0), np.arange(losses.shape[1])]
 
 
 def labels_of(training: Training, part: Part) -> Labels | None:

@@ -25,7 +25,7 @@ from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.training import Training
 from napari_xcebra.recording import Recording
 
-FEW_STEPS = 200
+FEW_STEPS = 100
 """With fewer, a variable that is in the cells can still be at chance."""
 
 
@@ -128,6 +128,7 @@ def train(
 def finish(training: Training, source: str) -> Fit:
     """Measure a trained encoder and make it a value."""
     with limited_threads(training.settings.threads):
+        training.average()
         goodness = measure_goodness(training)
     return replace(snapshot(training, source), goodness=goodness, notes=_notes(training))
 
@@ -157,13 +158,18 @@ def snapshot(training: Training, source: str) -> Fit:
 def _learned(training: Training) -> tuple[Part, ...]:
     """Parts with the temperatures and weights that learning ended with."""
     with torch.no_grad():
-        temperatures = training.log_temperature.exp().tolist()
+        temperatures = training.psi.log_tau().exp().tolist()
         weights = training.log_time_weight.exp().tolist()
     return tuple(
         replace(
-            part, time_weight=weight, temperature=temperature if part.learned else part.temperature
+            part,
+            time_weight=weight,
+            temperature=temperature if part.learned else part.temperature,
+            lambda_=lambda_,
         )
-        for part, temperature, weight in zip(training.parts, temperatures, weights, strict=True)
+        for part, temperature, weight, lambda_ in zip(
+            training.parts, temperatures, weights, training.lambdas_at(training.step), strict=True
+        )
     )
 
 
@@ -180,6 +186,11 @@ def _notes(training: Training) -> tuple[str, ...]:
         notes.append(
             f"{training.step} steps are few: what is at chance may not be learned yet. Raise "
             f"`steps` ({FitSettings().steps} by default) before you believe it."
+        )
+    if training.batch_size < training.asked_batch:
+        notes.append(
+            f"The recording has few training frames: `batch_size` was lowered from "
+            f"{training.asked_batch} to {training.batch_size}."
         )
     if training.settings.lambda_ == "auto" and training.search is None:
         notes.append(

@@ -8,17 +8,22 @@ import numpy as np
 import torch
 
 from napari_xcebra.learn.block_loss import (
+    SCALES,
     Blocks,
     Size,
+    calibrated,
     draw_pairs,
     labels_of,
     matched_inside,
     pair_losses,
 )
-from napari_xcebra.learn.chance import NAN, Chance, Sample, tested
+from napari_xcebra.learn.chance import NAN, TESTED_FRAMES, Sample, Shifts, tested
+from napari_xcebra.learn.deconvolution import spacing_of
 from napari_xcebra.learn.device import embedded
 from napari_xcebra.learn.labels import Labels
+from napari_xcebra.learn.objective import cross_similarity, info_nce, pair_similarity
 from napari_xcebra.learn.parts import TIME, Part
+from napari_xcebra.learn.ridge import Columns, Decoded, decoded, lagged, thinned
 from napari_xcebra.learn.split import Frames
 from napari_xcebra.learn.training import Training
 from napari_xcebra.learn.verdict import LARGEST_P, Goodness
@@ -27,17 +32,30 @@ from napari_xcebra.recording import InputError
 SIZE = Size()
 """Pairs of each block on which InfoNCE is measured."""
 
+LEAST_NATS, LEAST_R2 = 0.02, 0.1
+"""Goodness and R² from which on something may be there, where it cannot be tested."""
+
+LAGGED_CELLS = 300
+"""Cells up to which the regression beside a fit looks at lags as well."""
+
+EMBEDDED = 100_000
+"""Frames up to which all of them are embedded to be measured; of more, those that are needed."""
+
+SHARPNESS = tuple(2.0 ** np.arange(-2, 9))
+"""Inverse temperatures that are tried to find what a label allows."""
+
 
 @torch.no_grad()
 def measure_goodness(training: Training) -> dict[str, Goodness]:
     """Goodness of every part of a trained embedding."""
     unseen, seen = Blocks(training.split.held_out, training.split.block), _seen(training)
-    both = np.concatenate([unseen.frames.anchors, seen.frames.anchors])
-    embedding = embed(training, both)
-    measure = (
-        _supervised_goodness if training.settings.mode == "supervised" else _contrastive_goodness
-    )
-    return {part.name: measure(training, part, embedding, unseen, seen) for part in training.parts}
+    frames = training.usable
+    if len(frames) > EMBEDDED:
+        frames = np.union1d(unseen.frames.anchors, seen.frames.anchors)
+    embedding = embed(training, frames)
+    return {
+        part.name: _goodness(training, part, embedding, unseen, seen) for part in training.parts
+    }
 
 
 def check_measurable(training: Training) -> None:
@@ -73,34 +91,141 @@ def embed(training: Training, frames: np.ndarray) -> np.ndarray:
     return embedded(training.encoder, training.data, frames) * scale
 
 
-def _contrastive_goodness(
+def _goodness(
     training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, seen: Blocks
 ) -> Goodness:
     labels = labels_of(training, part)
-    losses = _losses(training, part, labels, embedding, unseen)
-    mean, error, r2, chance = SIZE.chance - float(losses.mean()), _standard_error(losses), NAN, None
-    if labels is not None:
-        r2 = _decoded(training, part, labels, embedding, unseen, seen)[0]
-        sample = _sample(training, part, embedding, unseen)
-        chance = tested(labels, training.segment, sample.goodness)
-    known = _losses(training, part, labels, embedding, seen)
+    if labels is None:
+        return Goodness(part.name, r2=NAN, **_nats(training, part, None, embedding, unseen, seen))
+    read = _read(training, part, labels, embedding)
+    beside = _beside(training, labels)
+    cells = _cells(training)
+    chance = tested(labels, training.segment, (read.frames, read.predicted), cells)
+    values = _nats(training, part, labels, embedding, unseen, seen)
+    if training.settings.mode == "supervised":
+        values |= _nats_of_r2(read.r2)
+    else:
+        values["allowed"] = _allowed(training, part, labels, unseen)
+        low, high = _null(training, part, labels, embedding, unseen, values["scale"])
+        values |= {"null_low": low, "null_high": high}
+    values["above_chance"] = (
+        chance.p <= LARGEST_P
+        if not np.isnan(chance.p)
+        else values["goodness"] > LEAST_NATS or read.r2 > LEAST_R2
+    )
     return Goodness(
         part.name,
-        infonce=float(losses.mean()),
-        chance=SIZE.chance,
-        goodness=mean,
-        error=error,
-        training=SIZE.chance - float(known.mean()),
-        r2=r2,
-        **_judged(mean, error, chance or Chance()),
+        r2=read.r2,
+        accuracy=read.accuracy,
+        ridge_r2=beside.r2,
+        ridge_accuracy=beside.accuracy,
+        p=chance.p,
+        samples=chance.samples,
+        shifts=chance.shifts,
+        **values,
     )
 
 
-def _sample(training: Training, part: Part, embedding: np.ndarray, unseen: Blocks) -> Sample:
+def _nats(
+    training: Training,
+    part: Part,
+    labels: Labels | None,
+    embedding: np.ndarray,
+    unseen: Blocks,
+    seen: Blocks,
+) -> dict[str, Any]:
+    """Goodness in nats with a temperature that fits, its error, and the same on training frames."""
+    pairs = draw_pairs(part, labels, unseen, SIZE, training.settings.seed)
+    losses = pair_losses(training, part, pairs, embedding, SCALES)
+    each = calibrated(losses)
+    scale = SCALES[int(losses.mean(1).argmin())]
+    known = draw_pairs(part, labels, seen, SIZE, training.settings.seed)
+    learned = pair_losses(training, part, known, embedding, (scale,))
+    goodness, error = SIZE.chance - float(each.mean()), _standard_error(each)
+    return {
+        "infonce": float(each.mean()),
+        "chance": SIZE.chance,
+        "goodness": goodness,
+        "error": error,
+        "training": SIZE.chance - float(learned.mean()),
+        "scale": scale,
+        "above_chance": goodness > LEAST_NATS and goodness > 3 * error,
+    }
+
+
+def _nats_of_r2(r2: float) -> dict[str, Any]:
+    """For regression InfoNCE has no meaning: −½ log(1 − R²) takes the place of goodness."""
+    nats = float(-0.5 * np.log1p(-np.clip(r2, -50, 0.9999)))
+    return {"infonce": NAN, "chance": NAN, "goodness": nats, "error": NAN, "training": NAN}
+
+
+def _allowed(training: Training, part: Part, labels: Labels, unseen: Blocks) -> float:
+    """Goodness of an embedding that is the label itself: the most that the label allows."""
+    points = torch.as_tensor(labels.coordinates(), dtype=torch.float32)
+    losses = []
+    for each in draw_pairs(part, labels, unseen, SIZE, training.settings.seed):
+        # a negative may be a frame at which this label is not known
+        negative = np.resize(each.negative[labels.known[each.negative]], len(each.negative))
+        a, b, c = (points[frames] for frames in (each.reference, each.positive, negative))
+        alike, apart = pair_similarity(a, b, "euclidean"), cross_similarity(a, c, "euclidean")
+        losses.append([float(info_nce(s * alike, s * apart).mean()) for s in SHARPNESS])
+    return max(SIZE.chance - float(np.mean(losses, 0).min()), 0.0) if losses else NAN
+
+
+def _null(
+    training: Training,
+    part: Part,
+    labels: Labels,
+    embedding: np.ndarray,
+    unseen: Blocks,
+    scale: float,
+) -> tuple[float, float]:
+    """5 and 95 % of the goodness that shifted labels reach."""
+    shifts = Shifts.of(labels, training.segment)
+    if not shifts.enough:
+        return NAN, NAN
     frames = Sample.of(unseen)
     x = torch.as_tensor(embedding[frames], device=training.device)
-    similarity = training.cross(part, x, x).double().cpu().numpy()
-    return Sample(frames, similarity, unseen, part.offset)
+    similarity = scale * training.cross(part, x, x).double().cpu().numpy()
+    return Sample(frames, similarity, unseen, part.offset).null(labels, shifts)
+
+
+def _read(training: Training, part: Part, labels: Labels, embedding: np.ndarray) -> Decoded:
+    """What a regression reads from the latents of a factor, with lags where they help."""
+
+    def rows(frames: np.ndarray) -> np.ndarray:
+        if len(training.usable) <= EMBEDDED:
+            return np.nan_to_num(embedding[frames][:, part.latents].astype(np.float64))
+        found = [training.encoder(training.data[f]) for f in np.array_split(frames, 8)]
+        return torch.cat(found)[:, part.latents].cpu().numpy().astype(np.float64)
+
+    return _decoded(training, rows, labels, lags=training.settings.window == 1)
+
+
+def _beside(training: Training, labels: Labels) -> Decoded:
+    """The same regression on the cells themselves."""
+    few = training.settings.window == 1 and len(training.inputs.cell_ids) <= LAGGED_CELLS
+    return _decoded(training, training.rows, labels, lags=few)
+
+
+def _decoded(training: Training, rows: Columns, labels: Labels, lags: bool) -> Decoded:
+    """Decoded from each frame alone, or with lags where frames set aside prefer them."""
+    plain = decoded(rows, labels, training.split)
+    if not lags:
+        return plain
+    around = lagged(rows, training.segment, spacing_of(training.rate))
+    more = decoded(around, labels, training.split)
+    return more if more.aside_r2 > plain.aside_r2 else plain
+
+
+def _cells(training: Training) -> tuple[np.ndarray, np.ndarray]:
+    """Evenly spaced frames in use, and the inputs of all cells there."""
+    anchors = np.concatenate([training.split.training.anchors, training.split.held_out.anchors])
+    frames = thinned(np.sort(anchors), TESTED_FRAMES)
+    x = training.data[frames]
+    if x.ndim == 3:
+        x = x[:, :, training.settings.window // 2]
+    return frames, x.cpu().numpy()
 
 
 def _blocks(training: Training, part: Part, among: Blocks) -> np.ndarray:
@@ -112,89 +237,6 @@ def _blocks(training: Training, part: Part, among: Blocks) -> np.ndarray:
             f"{training.settings.blocks} held-out blocks: at least 2 are needed."
         )
     return blocks
-
-
-def is_above_chance(goodness: float, error: float, p: float = NAN) -> bool:
-    """Above chance by a margin that matters, and by more than chance explains.
-
-    What chance explains is what shifted labels reach; where they could not be tried (`p` is NaN),
-    the error over blocks has to do, with a wider margin.
-    """
-    if np.isnan(p):
-        return goodness > 0.02 and goodness > 3 * error
-    return goodness > 0.005 and p <= LARGEST_P
-
-
-def _judged(goodness: float, error: float, chance: Chance) -> dict[str, Any]:
-    return {
-        "above_chance": is_above_chance(goodness, error, chance.p),
-        "p": chance.p,
-        "null_low": chance.low,
-        "null_high": chance.high,
-        "samples": chance.samples,
-    }
-
-
-def _losses(
-    training: Training,
-    part: Part,
-    labels: Labels | None,
-    embedding: np.ndarray,
-    among: Blocks,
-) -> np.ndarray:
-    """InfoNCE in every block: (blocks,)."""
-    pairs = draw_pairs(part, labels, among, SIZE, training.settings.seed)
-    return pair_losses(training, part, pairs, embedding)
-
-
-def _decoded(
-    training: Training,
-    part: Part,
-    labels: Labels,
-    embedding: np.ndarray,
-    unseen: Blocks,
-    seen: Blocks,
-) -> tuple[float, np.ndarray]:
-    """Held-out R² of a linear decoder, over all blocks and within each."""
-    targets, latents = labels.targets(), embedding[:, part.latents]
-    fitted, held = (b.frames.anchors[labels.known[b.frames.anchors]] for b in (seen, unseen))
-    design = np.c_[np.ones(len(fitted)), latents[fitted]]
-    weights, *_ = np.linalg.lstsq(design, targets[fitted], rcond=1e-6)
-    residual = targets[held] - np.c_[np.ones(len(held)), latents[held]] @ weights
-    spread = targets[held] - targets[fitted].mean(0)
-    squares, total = np.square(residual).sum(1), np.square(spread).sum(1)
-    blocks = [unseen.number[held] == b for b in unseen.where_known(labels)]
-    each = np.array([1 - squares[b].sum() / total[b].sum() for b in blocks])
-    return float(1 - squares.sum() / total.sum()), each
-
-
-def _supervised_goodness(
-    training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, seen: Blocks
-) -> Goodness:
-    """For regression InfoNCE has no meaning: R² takes its place, −½ log(1 − R²) its unit."""
-    labels = training.labels[part.name]
-    r2, each = _decoded(training, part, labels, embedding, unseen, seen)
-    known, _ = _decoded(training, part, labels, embedding, seen, seen)
-    nats = _nats(each)
-    mean, error = float(nats.mean()), _standard_error(nats)
-
-    def reached(shifted: Labels) -> float:
-        return float(_nats(_decoded(training, part, shifted, embedding, unseen, seen)[1]).mean())
-
-    return Goodness(
-        part.name,
-        infonce=NAN,
-        chance=NAN,
-        goodness=mean,
-        error=error,
-        training=float(_nats(np.array(known))),
-        r2=r2,
-        **_judged(mean, error, tested(labels, training.segment, reached)),
-    )
-
-
-def _nats(r2: np.ndarray) -> np.ndarray:
-    return -0.5 * np.log1p(-np.clip(r2, -50, 0.9999))
 
 
 def _standard_error(values: np.ndarray) -> float:

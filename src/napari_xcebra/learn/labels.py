@@ -109,6 +109,17 @@ class Labels:
             return points
         return np.hstack([points, np.eye(self.n_codes)[self.code]])
 
+    def coordinates(self) -> np.ndarray:
+        """Positions in as many dimensions as the factor has latents: (frames, dimensions).
+
+        Values of a discrete label are corners of a simplex, or of its shadow if they are many.
+        """
+        points = self.points(np.arange(len(self.known)))
+        if self.n_codes == 1:
+            return points
+        corners = _corners(self.n_codes)[:, : min(self.n_codes - 1, 8)]
+        return np.hstack([points, corners[self.code]])
+
     def step_variance(self, start: np.ndarray, end: np.ndarray) -> float:
         """σ² of the step c(end) − c(start), the mean over coordinates; 0 if discrete."""
         if self.is_discrete or len(start) == 0:
@@ -118,6 +129,15 @@ class Labels:
     @staticmethod
     def _embedded(linear: np.ndarray, angles: np.ndarray) -> np.ndarray:
         return np.hstack([linear, np.cos(angles), np.sin(angles)])
+
+
+def _corners(values: int) -> np.ndarray:
+    """Corners of a simplex around the origin, the same ones every time: (values, values − 1)."""
+    turned = np.random.default_rng(values).normal(size=(values, values))
+    turned[:, 0] = 1
+    basis = np.linalg.qr(turned)[0][:, 1:]
+    corners: np.ndarray = basis * np.sqrt(values)
+    return corners
 
 
 def _joint_code(columns: list[np.ndarray], known: np.ndarray) -> np.ndarray:

@@ -57,6 +57,8 @@ class Part:
         moves further over a time pair than over its own step counts less there (App. A.2 asks
         that both agree). Learned, because what the cells tell of a label moves differently again;
         a fixed weight makes the time latents repeat the factor, which spoils the inverse.
+    lambda_ : float
+        λ that training ended with for this part; NaN before, and in fits of earlier versions.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Part:
     learned: bool = False
     offset: int = 1
     time_weight: float = 1.0
+    lambda_: float = float("nan")
 
     @property
     def latents(self) -> slice:
@@ -75,13 +78,14 @@ class Part:
         return slice(self.start, self.stop)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for a file."""
-        return asdict(self) | {"variables": list(self.variables)}
+        """Plain values, for a file; JSON has no NaN, so None stands for it."""
+        lambda_ = None if np.isnan(self.lambda_) else self.lambda_
+        return asdict(self) | {"variables": list(self.variables), "lambda_": lambda_}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Part:
         """Part from a file; what this version does not know is passed over."""
-        known = {f.name: values[f.name] for f in fields(cls) if f.name in values}
+        known = {f.name: values[f.name] for f in fields(cls) if values.get(f.name) is not None}
         return cls(**{**known, "variables": tuple(values["variables"])})
 
 

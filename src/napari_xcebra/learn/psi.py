@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -15,6 +16,9 @@ from napari_xcebra.learn.objective import (
 )
 from napari_xcebra.learn.parts import TIME, Part
 from napari_xcebra.learn.settings import FitSettings
+
+LEAST_TEMPERATURE = 0.01
+"""τ below which a learned one does not go: pairs would be told apart by noise alone."""
 
 
 class Psi(nn.Module):
@@ -33,6 +37,7 @@ class Psi(nn.Module):
         temperatures = torch.tensor([part.temperature for part in parts])
         self.log_temperature = nn.Parameter(temperatures.log().to(device))
         self.log_temperature.requires_grad_(any(part.learned for part in parts))
+        self._learned = torch.tensor([part.learned for part in parts], device=device)
         weights = torch.tensor([part.time_weight for part in parts])
         self.log_time_weight = nn.Parameter(weights.log().to(device))
         root = {"euclidean": 2.0, "power": settings.power, "dot": float("inf")}
@@ -64,7 +69,43 @@ class Psi(nn.Module):
 
     def scale(self) -> Tensor:
         """Factor of each latent inside the similarity: τ^(−1/2), or τ^(−1/p): (latents,)."""
-        return self._of_latents(torch.exp(-self.log_temperature / self._roots))
+        return self.of_latents(torch.exp(-self.log_tau() / self._roots))
+
+    @property
+    def on_sphere(self) -> bool:
+        """Whether a part is compared by the dot product of unit vectors."""
+        return any(part.similarity == "dot" for part in self.parts)
+
+    def tangent(self, directions: Tensor, embedding: Tensor) -> Tensor:
+        """Directions w for which wᵀJ_f is vᵀJ of what is compared, where that is a unit vector.
+
+        J of f/‖f‖ is (I − nnᵀ)J_f/‖f‖ with n = f/‖f‖. As n·n′/τ is −‖n − n′‖²/2τ but for a
+        constant, its unit in the similarity is (2τ)^(−1/2).
+
+        Parameters
+        ----------
+        directions : (frames, k, latents)
+        embedding : (frames, latents)
+        """
+        pieces = []
+        temperature = torch.exp(self.log_tau())
+        for part, tau in zip(self.parts, temperature, strict=True):
+            v = directions[:, :, part.latents]
+            if part.similarity == "dot":
+                own = embedding[:, part.latents]
+                norm = own.norm(dim=1, keepdim=True).clamp(min=1e-6)
+                unit = (own / norm)[:, None]
+                v = (v - (v * unit).sum(2, keepdim=True) * unit) / norm[:, None]
+                v = v * torch.rsqrt(2 * tau)
+            pieces.append(v)
+        return torch.cat(pieces, dim=2)
+
+    def log_tau(self) -> Tensor:
+        """Log τ of each part: learned but not below a least one, or as given: (parts,)."""
+        if not self.log_temperature.requires_grad:
+            return self.log_temperature
+        least = self.log_temperature.clamp(min=math.log(LEAST_TEMPERATURE))
+        return torch.where(self._learned, least, self.log_temperature.detach())
 
     def _of(self, measure: Callable[..., Tensor], part: Part, a: Tensor, b: Tensor) -> Tensor:
         if part.name != TIME:
@@ -83,7 +124,7 @@ class Psi(nn.Module):
 
     def _time_root(self) -> Tensor:
         """Factor of each latent inside the time objective, if all are Euclidean: (latents,)."""
-        return self._of_latents(torch.exp(self.log_time_weight / 2))
+        return self.of_latents(torch.exp(self.log_time_weight / 2))
 
     def _own(self, measure: Callable[..., Tensor], part: Part, a: Tensor, b: Tensor) -> Tensor:
         """φ/τ on the latents of a part; except on the sphere, τ is already in their scale."""
@@ -91,8 +132,8 @@ class Psi(nn.Module):
         similarity = measure(a, b, part.similarity, self.settings.power)
         if part.similarity != "dot":
             return similarity
-        return similarity * torch.exp(-self.log_temperature[self.parts.index(part)])
+        return similarity * torch.exp(-self.log_tau()[self.parts.index(part)])
 
-    def _of_latents(self, values: Tensor) -> Tensor:
+    def of_latents(self, values: Tensor) -> Tensor:
         """Value of its part for each latent: (latents,)."""
         return values.index_select(0, self._part_of_latent)

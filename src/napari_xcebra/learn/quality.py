@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from napari_xcebra.files import whole
-from napari_xcebra.learn.chance import LEAST_SAMPLES, SHIFTS
+from napari_xcebra.learn.chance import Shifts
 from napari_xcebra.learn.consistency import FRAMES, consistency
 from napari_xcebra.learn.decoding import (
     NEIGHBOURS,
@@ -26,7 +26,7 @@ from napari_xcebra.learn.decoding import (
     linear_decoder,
     neighbour_decoder,
 )
-from napari_xcebra.learn.labels import Labels, correlation_time
+from napari_xcebra.learn.labels import Labels
 from napari_xcebra.learn.parts import TIME, Part, time_offset
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.split import Split, split_by_memory
@@ -34,6 +34,9 @@ from napari_xcebra.recording import InputError, Recording
 
 TRAINED, HELD = 20_000, 5000
 """Frames at most, spread evenly, from which decoders are made and on which they are measured."""
+
+SHIFTS = 99
+"""Shifts of a variable to compare with, at most."""
 
 USUAL_NEIGHBOURS = 16
 """Where a recording is too short to choose by frames set aside."""
@@ -235,12 +238,9 @@ def _measured(
 
 
 def _shifts(recording: Recording, name: str) -> np.ndarray:
-    """Frames to shift a variable by, more than it remembers; none if it changes too slowly."""
-    labels, frames = Labels.of(recording, [name], name), recording.n_frames
-    memory = correlation_time(labels, recording.segment, frames // 2)
-    if labels.known.sum() / memory < LEAST_SAMPLES:
-        return np.zeros(0, int)
-    return np.linspace(memory, frames - memory, SHIFTS).round().astype(int)
+    """Frames to shift a variable by, so that it is another; none if it changes too slowly."""
+    shifts = Shifts.of(Labels.of(recording, [name], name), recording.segment)
+    return _spread(shifts.frames, SHIFTS) if shifts.enough else np.zeros(0, int)
 
 
 def _chosen_neighbours(target: Target, latents: np.ndarray, split: Split) -> int:

@@ -44,7 +44,7 @@ class ReadInputs:
         ascending = frames[order]
         number = np.searchsorted(self._starts, ascending, side="right") - 1
         # frames that are smoothed over the same others are read together
-        apart = np.diff(ascending) > 2 * radius_of(self.inputs.smoothing) + 1
+        apart = np.diff(ascending) > 2 * radius_of(self.inputs.kernel) + 1
         edges = np.flatnonzero(apart | (np.diff(number) > 0)) + 1
         found = np.empty((len(frames), len(self._columns)), np.float32)
         for some in np.split(np.arange(len(frames)), edges) if len(frames) else []:
@@ -53,11 +53,10 @@ class ReadInputs:
                 self._spans[number[some[0]]],
                 slice(first, last + 1),
                 self._read,
-                self.inputs.smoothing,
+                self.inputs.kernel,
             )
             found[order[some]] = stretch[ascending[some] - first]
-        found -= self.inputs.mean
-        found /= self.inputs.scale
+        self.inputs.standardise(found)
         return found
 
     def _read(self, frames: slice) -> np.ndarray:

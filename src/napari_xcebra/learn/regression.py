@@ -1,4 +1,4 @@
-"""Regression on the labels: the supervised mode, and the first steps of the others."""
+"""Regression on the labels: the supervised mode, and what is read out in the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from napari_xcebra.learn.labels import Labels
-from napari_xcebra.learn.parts import Part, part_named
+from napari_xcebra.learn.parts import TIME, Part
 
 
 class Regression:
@@ -30,26 +30,32 @@ class Regression:
         self.labels, self.parts, self.device = labels, parts, device
 
     def losses(self, embedding: Tensor, frames: np.ndarray) -> Tensor:
-        """Mean squared error of every part, for the supervised mode: (parts,)."""
-        errors = [
-            (embedding[:, part.latents] - self.targets[part.name][frames]).square().mean()
-            for part in self.parts
-        ]
+        """Mean squared error of every part where its label is known, for the supervised mode."""
+        errors = []
+        for part in self.parts:
+            known = np.flatnonzero(self.labels[part.name].known[frames])
+            wanted = self.targets[part.name][frames[known]]
+            missed = (embedding[known][:, part.latents] - wanted).square()
+            errors.append(missed.mean() if len(known) else embedding.sum() * 0)
         return torch.stack(errors)
 
-    def warm_up(self, embedding: Tensor, frames: np.ndarray) -> Tensor:
-        """Squared distance of the embedding from the labels, for while InfoNCE settles: ().
+    def readout(self, embedding: Tensor, frames: np.ndarray) -> Tensor:
+        """What the best linear readout of each factor misses, as a share of its variance: ().
 
-        InfoNCE has optima in which a label is folded over, and the penalty, once it comes, may
-        hold a latent at nothing; an encoder that has seen the labels starts out of their reach.
+        The readout is that of the batch, in closed form. It does not depend on the scale of the
+        embedding, which InfoNCE sets: the two agree, and InfoNCE alone, which looks at steps, is
+        slow to tell large differences apart and fast to overfit.
         """
         error = torch.zeros((), device=self.device)
-        for name, labels in self.labels.items():
-            latents = part_named(name, self.parts).latents
-            if labels.n_codes > 1 or labels.dimensions != latents.stop - latents.start:
+        for part in self.parts:
+            if part.name == TIME:
                 continue
-            points = torch.as_tensor(labels.points(frames), dtype=torch.float32)
-            error = error + (embedding[:, latents] - points.to(self.device)).square().mean()
+            known = np.flatnonzero(self.labels[part.name].known[frames])
+            if len(known) <= part.stop - part.start + 1:
+                continue
+            latents = embedding[known][:, part.latents]
+            wanted = self.targets[part.name][frames[known]]
+            error = error + _missed(latents - latents.mean(0), wanted - wanted.mean(0))
         return error
 
     @cached_property
@@ -59,6 +65,18 @@ class Regression:
             name: torch.as_tensor(_standardised(label.targets(), label.known)).to(self.device)
             for name, label in self.labels.items()
         }
+
+
+def _missed(latents: Tensor, wanted: Tensor) -> Tensor:
+    """Share of the variance of `wanted` that no linear map of the latents gives, both centred."""
+    with torch.no_grad():
+        product = latents.t() @ latents
+        faint = 1e-4 * product.diagonal().mean() + 1e-12
+        eye = torch.eye(len(product), device=product.device, dtype=product.dtype)
+        weights = torch.linalg.solve(product + faint * eye, latents.t() @ wanted)
+    # the weights are the best ones: to first order nothing changes by them
+    share: Tensor = (wanted - latents @ weights).square().mean()
+    return share / wanted.square().mean().clamp(min=1e-6)
 
 
 def _standardised(targets: np.ndarray, known: np.ndarray) -> np.ndarray:

@@ -20,10 +20,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from napari_xcebra.files import whole
-from napari_xcebra.learn.inputs import Inputs
+from napari_xcebra.learn.inputs import Filter, Inputs
 from napari_xcebra.learn.parts import Part, part_named
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.split import Frames
+from napari_xcebra.learn.split import usable_frames
 from napari_xcebra.learn.verdict import Goodness
 from napari_xcebra.recording import InputError, Recording
 
@@ -114,14 +114,14 @@ class Fit:
         import torch
 
         from napari_xcebra.learn.device import choose_device
-        from napari_xcebra.learn.encoder import kernels_of, make_encoder
+        from napari_xcebra.learn.encoder import kernels_of, make_encoder, widths_of
 
         # the initial weights are replaced at once; drawing them must not move the user's seed
         with torch.random.fork_rng(devices=[]):
             encoder = make_encoder(
                 len(self.inputs.cell_ids),
                 self.parts[-1].stop,
-                hidden=self.settings.hidden_units,
+                widths_of(self.weights),
                 bound=self.settings.bound,
                 window=self.settings.window,
                 kernels=kernels_of(self.weights),
@@ -187,6 +187,11 @@ class Fit:
             "settings": self.settings.as_dict(),
             "parts": [part.as_dict() for part in self.parts],
             "smoothing": self.inputs.smoothing,
+            "filter": {
+                "weights": list(self.inputs.filter.weights),
+                "spacing": self.inputs.filter.spacing,
+            },
+            "clip": None if math.isinf(self.inputs.clip) else self.inputs.clip,
             "goodness": {name: g.as_dict() for name, g in self.goodness.items()},
             "steps": self.steps,
             "source": self.source,
@@ -215,6 +220,8 @@ class Fit:
                     tensors["inputs.mean"],
                     tensors["inputs.scale"],
                     about["smoothing"],
+                    _read_filter(about.get("filter")),
+                    float(about.get("clip") or "inf"),
                 ),
                 weights=_under("encoder.", tensors),
                 scale=tensors["scale"],
@@ -237,11 +244,6 @@ class Fit:
             ) from error
 
 
-def usable_frames(recording: Recording, window: int) -> np.ndarray:
-    """Frames whose whole window lies in one segment: (frames in use,) int64."""
-    return Frames.within(~np.asarray(recording.excluded), recording.segment, window).anchors
-
-
 def _read_description(folder: Path) -> dict[str, Any]:
     try:
         about = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
@@ -259,6 +261,11 @@ def _read_description(folder: Path) -> dict[str, Any]:
             f"this version reads up to {FORMAT}): update napari-xcebra."
         )
     return about
+
+
+def _read_filter(about: dict[str, Any] | None) -> Filter:
+    """Fits of earlier versions have none."""
+    return Filter(tuple(about["weights"]), int(about["spacing"])) if about else Filter()
 
 
 def _under(prefix: str, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -24,7 +24,7 @@ def room_for(frames: int, cells: int) -> np.ndarray:
         return np.memmap(file, np.float32, "w+", shape=(frames, cells))
 
 
-def need_reading(recording: Recording, cells: int, smoothing: float) -> bool:
+def need_reading(recording: Recording, cells: int, radius: int) -> bool:
     """Whether inputs are to be made of the traces as they are asked for, without a copy of them.
 
     A frame that is smoothed is made of some twenty, which a training reads again and again: for
@@ -34,14 +34,14 @@ def need_reading(recording: Recording, cells: int, smoothing: float) -> bool:
     ----------
     cells : int
         That are in use.
-    smoothing : float
-        Standard deviation of the Gaussian, in frames.
+    radius : int
+        Frames on either side that are smoothed over.
     """
     frames = recording.n_frames
     if _fit_into_memory(frames, cells):
         return False
     fit_onto_disk = 4 * frames * cells < 0.9 * _spare_disk()
-    if lie_by_frame(recording.traces) and not (smoothing and fit_onto_disk):
+    if lie_by_frame(recording.traces) and not (radius and fit_onto_disk):
         return True
     if not fit_onto_disk:
         raise InputError(

@@ -25,12 +25,17 @@ class Batch:
     time : (n,) int64
         Reference + offset.
     label : mapping of factor to (n,) int64
-        Frame whose label is nearest to that of the reference plus a step.
+        Frame whose label is nearest to that of the reference plus a step; −1 where the label of
+        the reference is not known.
     """
 
     reference: np.ndarray
     time: np.ndarray
     label: Mapping[str, np.ndarray]
+
+    def rows(self, factor: str) -> np.ndarray:
+        """References that have a positive of this factor: (some,) int64."""
+        return np.flatnonzero(self.label[factor] >= 0)
 
 
 class LabelNeighbours:
@@ -111,10 +116,11 @@ class Sampler:
     ) -> None:
         self.offset = offset
         starts = frames.pairs(offset)
-        known = np.ones(len(frames.run), bool)
+        known = np.zeros(len(frames.run), bool)
+        self._known = {name: label.known for name, label in labels.items()}
         self.neighbours: dict[str, LabelNeighbours] = {}
         for name, label in labels.items():
-            known &= label.known
+            known |= label.known
             step = (label_offsets or {}).get(name, offset)
             steps = frames.pairs(step)
             steps = steps[label.known[steps] & label.known[steps + step]]
@@ -125,12 +131,23 @@ class Sampler:
                     "in use, at which its variables are known."
                 )
             self.neighbours[name] = LabelNeighbours(label, candidates, steps, step)
-        self.references = starts[known[starts]]
+        self.references = starts[known[starts]] if labels else starts
         if len(self.references) == 0:
-            raise InputError("There is no frame at which the variables of all factors are known.")
+            raise InputError("There is no frame at which the variables of any factor are known.")
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
         """One batch of `size` references with their positives."""
         reference = self.references[rng.integers(len(self.references), size=size)]
-        label = {name: n.draw(reference, rng) for name, n in self.neighbours.items()}
+        label = {name: self._positives(name, reference, rng) for name in self.neighbours}
         return Batch(reference, reference + self.offset, label)
+
+    def _positives(
+        self, factor: str, reference: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Partners by label, −1 where the label of a reference is not known: (n,) int64."""
+        known = self._known[factor][reference]
+        if known.all():
+            return self.neighbours[factor].draw(reference, rng)
+        positive = np.full(len(reference), -1, np.int64)
+        positive[known] = self.neighbours[factor].draw(reference[known], rng)
+        return positive

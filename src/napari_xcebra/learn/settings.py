@@ -42,10 +42,11 @@ class FitSettings:
     time_latents: int = knob(
         2, "latents for what was not observed (hybrid and time)", low=1, high=64, advanced=False
     )
-    steps: int = knob(600, "training steps", low=1, high=1_000_000, advanced=False)
+    steps: int = knob(400, "training steps, at most", low=1, high=1_000_000, advanced=False)
     stop_when_settled: bool = knob(
         True,
-        "stop before all steps are done, once neither maps nor losses change any more",
+        "do fewer steps where the recording is short, and stop before all are done once neither "
+        "maps nor losses change any more",
     )
     lambda_: float | Literal["auto"] = knob(
         "auto",
@@ -78,20 +79,38 @@ class FitSettings:
     label_step: float = knob(
         0.3, "size of a label's step, in standard deviations of the label", low=0.01, high=2.0
     )
-    batch_size: int = knob(512, "frames a step; also the number of negatives", low=16, high=65_536)
-    learning_rate: float = knob(0.003, "step size of Adam at its peak", low=1e-6, high=1.0)
+    batch_size: int = knob(
+        512,
+        "frames a step, also the number of negatives (at most half of the training frames)",
+        low=16,
+        high=65_536,
+    )
+    learning_rate: float = knob(0.002, "step size of Adam at its peak", low=1e-6, high=1.0)
     decay: float = knob(
         0.1, "learning rate at the end, as a share of its peak (cosine decay)", low=0.0, high=1.0
     )
     settle: float = knob(
         0.1, "share of the steps with λ = 0, while InfoNCE settles", low=0.0, high=1.0
     )
-    warm_up: float = knob(
+    readout: float = knob(
         10.0,
-        "weight of a regression on the labels while InfoNCE settles, which keeps a factor from "
-        "folding over or collapsing (0: none)",
+        "weight of a linear readout of the variables from their latents, beside InfoNCE; with it "
+        "a factor begins as a ridge regression (0: InfoNCE alone, as in the paper)",
         low=0.0,
         high=1e4,
+    )
+    hide: float = knob(
+        0.5,
+        "largest share of the cells that is hidden from the encoder while it is trained, drawn "
+        "anew for every frame, so that it relies on no cell alone; less where a regression tells "
+        "the variables nearly perfectly (0: none)",
+        low=0.0,
+        high=0.9,
+    )
+    deconvolve: bool = knob(
+        True,
+        "undo the delay and decay of the indicator by one filter for all cells, where that helps "
+        "a regression to tell the variables",
     )
     ramp: float = knob(0.1, "share of the steps over which a given λ is raised", low=0.0, high=1.0)
     search: float = knob(
@@ -119,7 +138,10 @@ class FitSettings:
         True, "count the positive pair in the sum of InfoNCE (bounded below; the paper does not)"
     )
     hidden_units: int = knob(
-        0, "units of the first hidden layers (0: 30 per latent, 64 to 256)", low=0, high=8192
+        0,
+        "units of the first hidden layers (0: as many as the recording can fill)",
+        low=0,
+        high=8192,
     )
     bound: float = knob(20.0, "smooth bound of the embedding (scaled tanh)", low=0.5, high=1e4)
     held_out: float = knob(

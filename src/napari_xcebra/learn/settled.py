@@ -111,7 +111,7 @@ class Settled:
             return False
         before, now = np.mean(self.losses[:SPAN], 0), np.mean(self.losses[SPAN:], 0)
         supervised = training.settings.mode == "supervised"
-        goodness = (1.0 if supervised else np.log(training.settings.negatives)) - now
+        goodness = (1.0 if supervised else np.log(training.negatives)) - now
         return bool((before - now <= FLAT * np.maximum(goodness, 1.0)).all())
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Traces smoothed by a Gaussian, some frames at a time.
+"""Traces filtered over time, some frames at a time.
 
 Traces are gone through once, some frames at a time, so that those of a recording on disk are never
 in memory as they are and as they are fed at once.
@@ -17,23 +17,23 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.traces import LazyTraces
 
 BLOCK_BYTES = 4 * 2**20
-"""Traces that are smoothed at a time: what fits into a cache takes half as long as 32 MB."""
+"""Traces that are filtered at a time: what fits into a cache takes half as long as 32 MB."""
 
 BAND = 64
-"""Frames that are smoothed by one product."""
+"""Frames that are filtered by one product."""
 WIDEST = 128
 """Neighbours of a frame up to which products are faster than a filter, zeros and all."""
 
 
 def smoothed(
-    recording: Recording, columns: np.ndarray, deviation: float, every: int = 1
+    recording: Recording, columns: np.ndarray, kernel: np.ndarray, every: int = 1
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Traces of some cells, smoothed by a Gaussian within each run of frames in use.
+    """Traces of some cells, filtered within each run of frames in use.
 
     Parameters
     ----------
-    deviation : float
-        Of the Gaussian, in frames.
+    kernel : (2 radius + 1,) float32
+        Weights of the frames around each frame, from the earliest on.
     every : int
         Of the blocks they are read in, only each so-manieth.
 
@@ -45,16 +45,16 @@ def smoothed(
     read = partial(_read, recording, columns=columns)
     number = 0
     for span in spans(recording):
-        for here in blocks(span, len(columns), 4 * radius_of(deviation)):
+        for here in blocks(span, len(columns), 4 * radius_of(kernel)):
             if number % every == 0:
-                yield here, smoothed_within(span, here, read, deviation)
+                yield here, smoothed_within(span, here, read, kernel)
             number += 1
 
 
 def smoothed_within(
-    span: slice, here: slice, read: Callable[[slice], np.ndarray], deviation: float
+    span: slice, here: slice, read: Callable[[slice], np.ndarray], kernel: np.ndarray
 ) -> np.ndarray:
-    """Some frames of a run, smoothed within it: (frames, cells) float32.
+    """Some frames of a run, filtered within it: (frames, cells) float32.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def smoothed_within(
     read : callable
         Traces of a stretch of frames, (frames, cells) float32.
     """
-    radius = radius_of(deviation)
+    radius = radius_of(kernel)
     first, last = max(here.start - radius, span.start), min(here.stop + radius, span.stop)
     traces = read(slice(first, last))
     if radius == 0:
@@ -73,26 +73,39 @@ def smoothed_within(
     if before or behind:
         around = (np.repeat(traces[:1], before, 0), traces, np.repeat(traces[-1:], behind, 0))
         traces = np.concatenate(around)
-    return _gaussian(traces, deviation)
+    return _filtered(traces, kernel)
 
 
-def radius_of(deviation: float) -> int:
-    """Frames on either side that the Gaussian takes into account."""
-    return int(4 * deviation + 0.5)
+def gaussian_kernel(deviation: float) -> np.ndarray:
+    """Weights of a Gaussian of so many frames, four of them to either side: (frames,) float32.
+
+    >>> gaussian_kernel(0.0)
+    array([1.], dtype=float32)
+    """
+    if deviation == 0:
+        return np.ones(1, np.float32)
+    radius = int(4 * deviation + 0.5)
+    kernel = np.exp(-0.5 * np.square(np.arange(-radius, radius + 1) / deviation))
+    weights: np.ndarray = (kernel / kernel.sum()).astype(np.float32)
+    return weights
 
 
-def _gaussian(traces: np.ndarray, deviation: float) -> np.ndarray:
-    """Smoothed traces of the frames that have a radius of others on either side.
+def radius_of(kernel: np.ndarray) -> int:
+    """Frames on either side that a kernel takes into account."""
+    return len(kernel) // 2
+
+
+def _filtered(traces: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """Filtered traces of the frames that have a radius of others on either side.
 
     As products with a band of weights: a filter that goes from cell to cell takes twenty times as
     long, most of it to find the values of a cell.
     """
-    radius = radius_of(deviation)
+    radius = radius_of(kernel)
     if 2 * radius > WIDEST:
-        return scipy.ndimage.gaussian_filter1d(traces, deviation, axis=0, radius=radius)[
-            radius:-radius
-        ]
-    band = _band(deviation)
+        whole: np.ndarray = scipy.ndimage.correlate1d(traces, kernel, axis=0, mode="nearest")
+        return whole[radius:-radius]
+    band = _band(kernel.tobytes())
     found = np.empty((len(traces) - 2 * radius, traces.shape[1]), np.float32)
     for start in range(0, len(found), BAND):
         rows = min(BAND, len(found) - start)
@@ -102,12 +115,10 @@ def _gaussian(traces: np.ndarray, deviation: float) -> np.ndarray:
 
 
 @lru_cache(maxsize=4)
-def _band(deviation: float) -> np.ndarray:
-    """Weights of a Gaussian at every frame of a band: (BAND, BAND + 2 radius) float32."""
-    radius = radius_of(deviation)
-    kernel = np.exp(-0.5 * np.square(np.arange(-radius, radius + 1) / deviation))
-    kernel = (kernel / kernel.sum()).astype(np.float32)
-    band = np.zeros((BAND, BAND + 2 * radius), np.float32)
+def _band(weights: bytes) -> np.ndarray:
+    """Weights of a kernel at every frame of a band: (BAND, BAND + 2 radius) float32."""
+    kernel = np.frombuffer(weights, np.float32)
+    band = np.zeros((BAND, BAND + 2 * radius_of(kernel)), np.float32)
     for row in range(BAND):
         band[row, row : row + len(kernel)] = kernel
     return band

@@ -11,6 +11,9 @@ from napari_xcebra.learn.labels import Labels, correlation_time
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import InputError, Recording
 
+FEWEST = 64
+"""Training pairs below which nothing is learned."""
+
 
 @dataclass(frozen=True)
 class Frames:
@@ -45,6 +48,11 @@ class Frames:
         is_anchor[self.anchors] = True
         t = self.anchors[self.anchors < len(self.run) - offset]
         return t[is_anchor[t + offset] & (self.run[t + offset] == self.run[t])]
+
+
+def usable_frames(recording: Recording, window: int) -> np.ndarray:
+    """Frames whose whole window lies in one segment: (frames in use,) int64."""
+    return Frames.within(~np.asarray(recording.excluded), recording.segment, window).anchors
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,8 @@ def split_by_memory(
     """
     longest = recording.n_frames // (4 * settings.blocks)
     times = [correlation_time(c, recording.segment, longest) for c in labels.values()]
-    # a smoothed frame reaches four standard deviations to either side
+    # a smoothed frame reaches four standard deviations to either side; a filter behind it reaches
+    # half a second further, but with weights that hardly count there
     times.append(round(4 * settings.smoothing * recording.rate))
     return split_frames(recording, settings, max([offset, *times]), offset)
 
@@ -140,11 +149,11 @@ def _check(split: Split, recording: Recording, settings: FitSettings, offset: in
             f"`time_offset` ({offset}) frames are needed in at least one trial."
         )
     pairs = len(split.training.pairs(offset))
-    if pairs < settings.batch_size:
+    if pairs < FEWEST:
         raise InputError(
             f"{pairs} frames are left for training pairs, of {recording.n_frames} in the "
-            f"recording: at least `batch_size` ({settings.batch_size}) are needed; record longer "
-            "or lower `batch_size`, `window`, `time_offset` or `held_out`."
+            f"recording: at least {FEWEST} are needed; record longer or lower `window`, "
+            "`time_offset` or `held_out`."
         )
     blocks = np.unique(split.block[split.held_out.pairs(offset)])
     if len(blocks) < settings.blocks:

@@ -9,8 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from napari_xcebra.learn.encoder import hidden_units
+from napari_xcebra.learn.hiding import hidden_cells
 from napari_xcebra.learn.inputs import Inputs
-from napari_xcebra.learn.joint.encoder import JointData, JointEncoder, Own
+from napari_xcebra.learn.joint.encoder import JointData, JointEncoder, JointFrames, Own
 from napari_xcebra.learn.joint.pooling import (
     Recordings,
     joined_split,
@@ -19,10 +21,11 @@ from napari_xcebra.learn.joint.pooling import (
     pooled,
 )
 from napari_xcebra.learn.lambda_search import UNSEARCHED
+from napari_xcebra.learn.length import independent_samples
 from napari_xcebra.learn.parts import TIME, Factors, Part, Plan, as_factors
 from napari_xcebra.learn.sampling import Batch, Sampler
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.split import Frames
+from napari_xcebra.learn.split import Frames, usable_frames
 from napari_xcebra.learn.training import Training
 from napari_xcebra.recording import InputError
 
@@ -63,7 +66,8 @@ class JointTraining(Training):
         self.settings, self.own = settings, own
         self.factors = as_factors(factors, settings)
         self.pool = pooled(recordings, self.factors)
-        self.segment = self.pool.behavior.segment
+        self.segment, self.rate = self.pool.behavior.segment, self.pool.behavior.rate
+        self.usable = usable_frames(self.pool.behavior, settings.window)
         self.plan = joint_plan(self.pool, self.factors, settings)
         self.labels, self.parts = self.plan.labels, self.plan.parts
         self.sessions = self._sessions()
@@ -76,8 +80,15 @@ class JointTraining(Training):
         self._build()
 
     def _sessions(self) -> dict[str, Training]:
-        # λ is searched for once, for all of them
-        settings = replace(self.settings, lambda_=UNSEARCHED)
+        # λ is searched for once, for all of them; layers that are shared have the same units
+        frames = round((1 - self.settings.held_out) * self.pool.behavior.n_frames)
+        smoothing = self.settings.smoothing * self.pool.behavior.rate
+        hidden = hidden_units(
+            self.settings.hidden_units,
+            self.parts[-1].stop,
+            independent_samples(frames, smoothing),
+        )
+        settings = replace(self.settings, lambda_=UNSEARCHED, hidden_units=hidden)
         sessions = {}
         for number, (name, recording) in enumerate(self.pool.recordings.items()):
             labels = part_of(self.labels, self.pool, number)
@@ -89,6 +100,7 @@ class JointTraining(Training):
         return sessions
 
     def _make_encoder(self) -> JointEncoder:  # type: ignore[override]
+        self.hide = max(each.hide for each in self.sessions.values())
         return JointEncoder([each.encoder for each in self.sessions.values()], self.own)
 
     def _settling(self) -> None:
@@ -109,7 +121,7 @@ class JointTraining(Training):
         number = list(self.sessions).index(name)
         session.settings, session.search = self.settings, self.search
         session.encoder = self.encoder[number]
-        session.psi = self.psi
+        session.psi, session.batch_size = self.psi, self.batch_size
         session.history, session.step = self.history, self.step
         return session
 
@@ -119,11 +131,20 @@ class JointTraining(Training):
         self._places = self.data.places_of(batch.reference)
         return super()._contrastive_losses(batch, directions, scale)
 
-    def _info_nce(self, part: Part, reference: Tensor, positive: Tensor) -> Tensor:
+    def _seen(self, frames: np.ndarray) -> JointFrames:  # type: ignore[override]
+        x = self.data[frames]
+        if not self.hide:
+            return x
+        inputs = [hidden_cells(each, self.hide, self._seed + n) for n, each in enumerate(x.inputs)]
+        return replace(x, inputs=inputs)
+
+    def _info_nce(
+        self, part: Part, reference: Tensor, positive: Tensor, rows: np.ndarray | None
+    ) -> Tensor:
         if part.name != TIME:
-            return super()._info_nce(part, reference, positive)
+            return super()._info_nce(part, reference, positive, rows)
         terms = [
-            len(own) * super(JointTraining, self)._info_nce(part, reference[own], positive[own])
+            len(own) * self.psi.info_nce(part, reference[own], positive[own])
             for own in self._places
             if len(own) > 1
         ]
