@@ -20,8 +20,9 @@ from napari_xcebra import learn
 from napari_xcebra.attribution import METHODS, Attribution, method_notes
 from napari_xcebra.cli import flags, main, reporting
 from napari_xcebra.cli.repeated import counts_from
+from napari_xcebra.cli.report import goodness_words
 from napari_xcebra.io import open_recording, save_recording
-from napari_xcebra.learn import Fit, FitSettings
+from napari_xcebra.learn import Fit, FitSettings, Goodness
 from napari_xcebra.opening import Opening
 from napari_xcebra.recording import InputError
 from napari_xcebra.simulate import field
@@ -72,11 +73,29 @@ def test_the_demo_prints_how_well_each_factor_was_found(demo):
     out, said = demo
     header = next(line for line in said.splitlines() if line.startswith("factor"))
     assert re.split(r"\s{2,}", header) == [
-        "factor", "goodness (nats)", "R²", "verdict", "selected", "auROC"
+        "factor", "goodness (nats)", "of possible", "decoded", "ridge", "verdict", "selected",
+        "auROC"
     ]  # fmt: skip
     for name in ("place", "direction", "speed"):
         assert re.search(rf"^{name} .* ± .* [01]\.\d{{3}}$", said, re.MULTILINE)
     assert Fit.load(out / "fit").summary() in said
+
+
+def test_a_ridge_regression_stands_beside_every_factor_in_the_table(demo):
+    out, said = demo
+    place = Fit.load(out / "fit").goodness["place"]
+    row = next(line for line in said.splitlines() if line.startswith("place "))
+    assert f"R² {place.r2:.2f}  {place.ridge_r2:.2f}" in re.sub(r"\s{2,}", "  ", row)
+
+
+def test_the_table_tells_the_accuracy_of_a_discrete_factor_and_what_could_not_be_tested():
+    choice = Goodness("choice", 5.0, 6.2, 0.3, 0.05, 0.3, 0.4, True, samples=4.0, allowed=0.6,
+                      accuracy=0.9, ridge_r2=0.5, ridge_accuracy=0.95)  # fmt: skip
+    assert goodness_words(choice) == [
+        "0.30 ± 0.05", "50%", "accuracy 0.90", "0.95", "not tested"
+    ]  # fmt: skip
+    time = Goodness("time", 5.0, 6.2, 0.6, 0.05, 0.6, float("nan"), True)
+    assert goodness_words(time) == ["0.60 ± 0.05", "–", "–", "–", "clear"]
 
 
 def test_what_the_demo_suggests_next_can_be_typed(demo, tmp_path):
@@ -236,7 +255,7 @@ def test_a_left_checkpoint_is_neither_overwritten_nor_taken_up_silently(
         ("fit {file} --factor p=speed --mode magic --out {out}", "invalid choice"),
         (
             "fit {file} --factor p=speed --window 180 --blocks 20 --out {out}",
-            "lower --batch-size, --window",
+            "lower --window, --time-offset",
         ),
         ("fit {file} --factor p=speed --kind speed=round --out {out}", "variable=kind"),
         ("fit {file} --factor p=speed --out {file}", "is a file"),

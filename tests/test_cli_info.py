@@ -11,6 +11,7 @@ import pytest
 from napari_xcebra.cli import main
 from napari_xcebra.cli.recording_report import recording_tables
 from napari_xcebra.cli.sparkline import BLOCKS, in_bins, picked, sparkline
+from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.recording import Footprints, Recording, Variable
 from napari_xcebra.traces import LazyTraces
 
@@ -178,3 +179,18 @@ def test_info_shows_a_recording_of_another_program_and_its_behaviour(tmp_path):
     text = said.getvalue()
     assert fact(text, "cells").startswith("5 (5 accepted")
     assert re.search(r"^lick +discrete ", text, re.MULTILINE)
+
+
+def test_info_of_a_run_shows_its_verdicts_beside_the_regression(tmp_path):
+    rng = np.random.default_rng(0)
+    speed = np.sin(np.arange(1200) / 15) + 0.1 * rng.normal(size=1200)
+    traces = rng.normal(size=(1200, 6)) + speed[:, None]
+    done = fit(Recording.from_arrays(traces, 10.0, {"speed": speed}), {"speed": ["speed"]},
+               FitSettings(steps=20))  # fmt: skip
+    done.save(tmp_path / "out" / "fit")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        assert main(["info", str(tmp_path / "out")]) == 0
+    header, *_ = said.getvalue().splitlines()
+    assert "ridge" in header
+    assert done.goodness["speed"].verdict in said.getvalue()

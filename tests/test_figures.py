@@ -45,7 +45,21 @@ def test_every_factor_has_a_panel_with_its_numbers(result):
     for factor in ("place", "speed", "time"):
         assert factor in text
     assert f"R² {trained.goodness['place'].r2:.2f}".replace("-", "−") in text
+    assert f"(ridge {trained.goodness['place'].ridge_r2:.2f})".replace("-", "−") in text
     assert text.count("auROC") == 2
+
+
+def test_a_factor_that_could_not_be_tested_is_painted_and_says_so(result):
+    simulation, trained, _ = result
+    slow = replace(trained.goodness["speed"], above_chance=False, p=np.nan, samples=3.0)
+    other = replace(trained, goodness={**trained.goodness, "speed": slow})
+    found = attribute(other, simulation.recording, frames=slice(0, 50))
+    assert not found.at_chance("speed")
+    figure = painted_field(simulation.recording, found, factors=["speed"])
+    assert "speed (not tested)" in words(figure)
+    assert "means nothing" not in words(figure)
+    red, _, blue, _ = painted_pixels(figure, 0).astype(int).reshape(-1, 4).T
+    assert (red != blue).any()
 
 
 def test_cells_are_coloured_by_their_own_score(result):

@@ -61,7 +61,15 @@ ROOMS = (
     ),
     Room(
         "pictures and pages",
-        ("figures", "method_figure", "dimension_figure", "session_figure", "montage", "report"),
+        (
+            "figures",
+            "method_figure",
+            "dimension_figure",
+            "session_figure",
+            "montage",
+            "verdicts",
+            "report",
+        ),
         "without a window",
     ),
     Room("when something goes wrong", ("logs", "diagnostics", "privacy"), "told without data"),

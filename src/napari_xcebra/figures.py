@@ -24,6 +24,7 @@ from napari_xcebra.files import whole
 from napari_xcebra.learn import Fit
 from napari_xcebra.montage import Montage
 from napari_xcebra.recording import Footprints, Recording
+from napari_xcebra.verdicts import NOTHING, decoded_of, nats_of
 
 # Okabe and Ito: told apart with any colour vision.
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -45,7 +46,8 @@ def painted_field(
     """Cells coloured by their score, a panel a factor, with its planes side by side.
 
     Selected cells are outlined, and cells that were not used are left empty. A factor at chance
-    is drawn in grey and says that its map means nothing.
+    is drawn in grey and says that its map means nothing; one that could not be tested says so in
+    its title.
 
     Parameters
     ----------
@@ -200,21 +202,19 @@ def _mark(ax: Axes, field: _Field, carries: np.ndarray | None) -> None:
 
 
 def _title(ax: Axes, attribution: Attribution, factor: str, carries: np.ndarray | None) -> None:
-    ax.set_title(f"{in_picture(factor)}\n", fontsize=14, fontweight="bold")
+    doubt = " (not tested)" if attribution.not_tested(factor) else ""
+    ax.set_title(f"{in_picture(factor)}{doubt}\n", fontsize=14, fontweight="bold")
     line = []
     if attribution.fit is not None:
         goodness = attribution.fit.goodness[factor]
-        line.append(f"goodness {_two(goodness.goodness)} ± {_two(goodness.error)} nats")
-        if not np.isnan(goodness.r2):
-            line.append(f"R² {_two(goodness.r2)}")
+        line.append(f"{nats_of(goodness)} nats")
+        own, ridge = decoded_of(goodness)
+        if own != NOTHING:
+            line.append(own if ridge == NOTHING else f"{own} (ridge {ridge})")
     if carries is not None and 0 < carries.sum() < len(carries):
         line.append(f"auROC {auroc(attribution.score(factor), carries):.3f}")
-    ax.text(0.5, 1.02, " · ".join(line), transform=ax.transAxes, ha="center", fontsize=10)
-
-
-def _two(number: float) -> str:
-    """Two decimals, without a negative zero."""
-    return f"{round(number, 2) + 0:.2f}".replace("-", "−")
+    told = " · ".join(line).replace("-", "−")
+    ax.text(0.5, 1.02, told, transform=ax.transAxes, ha="center", fontsize=10)
 
 
 def _key(marked: bool, selected: bool, attribution: Attribution, threshold: float) -> list[Line2D]:
@@ -254,7 +254,7 @@ def learning_curves(fit: Fit, path: Where = None) -> Figure:
 
 def _draw_losses(ax: Axes, fit: Fit) -> None:
     supervised = fit.settings.mode == "supervised"
-    chance = 1.0 if supervised else float(np.log(fit.settings.batch_size - 1))
+    chance = 1.0 if supervised else float(np.log(fit.settings.negatives))
     step = fit.history["step"]
     for number, factor in enumerate(fit.factors):
         colour = LINES[number % len(LINES)]
@@ -281,7 +281,8 @@ def _draw_penalty(ax: Axes, fit: Fit) -> None:
         ax.set_ylim(bottom=0)
     weight = ax.twinx()
     weight.plot(step, fit.history["lambda"], color=LINES[1])
-    weight.set_ylabel("λ", color=LINES[1], rotation=0)
+    several = len({part.lambda_ for part in fit.parts if not np.isnan(part.lambda_)}) > 1
+    weight.set_ylabel("largest λ" if several else "λ", color=LINES[1])
     weight.set_ylim(bottom=0)
     ax.set_xlabel("step")
 

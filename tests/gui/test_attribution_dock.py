@@ -29,6 +29,7 @@ from napari_xcebra.widgets.background import listen
 from napari_xcebra.widgets.compared import comparison_of
 from napari_xcebra.widgets.computation import computation_of
 from napari_xcebra.widgets.layers import role_of
+from napari_xcebra.widgets.notice import EDGES
 from napari_xcebra.widgets.score_map import shown_map
 from napari_xcebra.widgets.time_painter import time_painter_of
 from napari_xcebra.widgets.workspace import docked_widget
@@ -47,12 +48,15 @@ def recording():
 
 @pytest.fixture(scope="module")
 def trained(recording):
-    """A short but real run; speed is taken to be at chance."""
+    """A short but real run; place is taken to be found, and speed to be at chance."""
     fitted = fit(recording, FACTORS, SETTINGS)
-    goodness = {
-        name: replace(g, above_chance=name != "speed") for name, g in fitted.goodness.items()
+    place, speed = (fitted.goodness[name] for name in ("place", "speed"))
+    known = {
+        "place": replace(place, above_chance=True, p=0.001),
+        "speed": replace(speed, above_chance=False, p=0.5),
+        "time": replace(fitted.goodness["time"], above_chance=True),
     }
-    fitted = replace(fitted, goodness=goodness)
+    fitted = replace(fitted, goodness=known)
     factors = {name: Factor(variables) for name, variables in FACTORS.items()}
     run = Run("run 1", "2026-11-16T09:30:00", factors, fitted)
     return run.with_attribution(attribute(fitted, recording))
@@ -115,6 +119,23 @@ def test_factors_and_their_latents_can_be_chosen(painted, session):
     assert (session.shown.factor, session.shown.latent) == ("place", 1)
     choose(painted.choice.factor, "time")
     assert (session.shown.factor, session.shown.latent) == ("time", None)
+
+
+def test_a_factor_that_could_not_be_tested_is_painted_and_marked_in_words(
+    dock, session, viewer, recording, trained
+):
+    slow = replace(trained.fit.goodness["speed"], p=np.nan, samples=4.0)
+    fitted = replace(trained.fit, goodness={**trained.fit.goodness, "speed": slow})
+    run = replace(trained, fit=fitted, attributions={})
+    session.show(recording)
+    session.add_run(run.with_attribution(attribute(fitted, recording)))
+    choose(dock.choice.factor, "speed (not tested)")
+    layer = score_layers(viewer)["speed · run 1 (not tested)"]
+    assert len(np.unique(layer.colormap.colors[1:], axis=0)) > 2
+    assert dock.scores.colors.isEnabled()
+    assert "speed is not found in these cells" in dock.verdict.text
+    assert "too few to test this against chance" in dock.verdict.text
+    assert EDGES["plain"] in dock.verdict.styleSheet()
 
 
 def test_a_factor_at_chance_is_marked_in_words(painted, viewer):

@@ -13,6 +13,7 @@ from scored import scored_recording, scored_run
 
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import field
+from napari_xcebra.widgets.notice import EDGES
 from napari_xcebra.widgets.score_map import shown_map
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.session import session_of
@@ -22,7 +23,7 @@ from napari_xcebra.widgets.workspace import docked_widget, open_dock, open_works
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
 QUICK = {"steps": 60, "batch_size": 128, "penalty_batch": 32}
-LONG = {"steps": 100_000, "batch_size": 128, "penalty_batch": 32}
+LONG = QUICK | {"steps": 100_000, "stop_when_settled": False}
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +191,7 @@ def test_a_killed_child_gives_one_sentence_and_leaves_the_session_usable(dock, q
 
 def test_training_goes_on_when_the_dock_is_closed_and_shows_in_the_next(dock, qtbot):
     viewer, session = dock.session.viewer, dock.session
-    set_(dock, **QUICK | {"steps": 300})
+    set_(dock, **QUICK | {"steps": 300, "stop_when_settled": False})
     dock.train()
     qtbot.waitUntil(lambda: dock.progress.value() > 0, timeout=60_000)
     viewer.window.remove_dock_widget(dock)
@@ -245,16 +246,27 @@ def test_without_a_recording_it_says_what_to_do(make_napari_viewer):
 
 
 def test_a_variable_that_means_nothing_is_called_at_chance(dock, qtbot, recording):
-    rng = np.random.default_rng(0)
-    noise = Recording.from_arrays(
-        recording.traces, recording.rate, {"noise": np.cumsum(rng.normal(size=3000))}
-    )
-    dock.session.show(noise)
+    train_on_noise(dock, qtbot, recording, np.random.default_rng(0).normal(size=3000))
+    assert "noise is at chance" in dock.notice.text
+    assert dock.session.attribution.at_chance("noise")
+    assert EDGES["warning"] in dock.notice.styleSheet()
+
+
+def test_a_variable_too_slow_to_be_tested_is_not_called_at_chance(dock, qtbot, recording):
+    drift = np.cumsum(np.random.default_rng(0).normal(size=3000))
+    train_on_noise(dock, qtbot, recording, drift)
+    assert "too few to test this against chance" in dock.notice.text
+    assert "noise is at chance" not in dock.notice.text
+    assert not dock.session.attribution.at_chance("noise")
+    assert dock.session.runs[0].verdict.startswith("noise not tested")
+
+
+def train_on_noise(dock, qtbot, recording, noise):
+    behaviour = {"noise": noise}
+    dock.session.show(Recording.from_arrays(recording.traces, recording.rate, behaviour))
     set_(dock, **QUICK)
     dock.train()
     wait_painted(dock.session, qtbot)
-    assert "noise is at chance" in dock.notice.text
-    assert dock.session.attribution.at_chance("noise")
 
 
 def test_a_run_is_renamed_saved_deleted_and_loaded_again(dock, qtbot, tmp_path):

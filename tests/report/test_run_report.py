@@ -21,11 +21,12 @@ from napari_xcebra.attribution.single_cell import cell_statistics
 from napari_xcebra.cli.parser import make_parser
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.parts import Factor, Part
+from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.opening import Opening
 from napari_xcebra.recording import Variable
 from napari_xcebra.report import Material, material_in, rendered, report_on, run_report
 from napari_xcebra.report.document import Document
-from napari_xcebra.report.findings import controls
+from napari_xcebra.report.findings import controls, verdicts
 from napari_xcebra.report.page import LARGEST_PLAIN, download
 from napari_xcebra.report.provenance import reproduction_section, settings_section
 
@@ -190,6 +191,52 @@ def test_the_summary_says_which_factor_is_in_the_cells_and_how_many_cells_carry_
     assert "carry" not in speed
 
 
+def untested():
+    """A run whose speed, found or not, is too slow to be tested, and whose place is discrete."""
+    run = material()
+    goodness = dict(run.fit.goodness)
+    goodness["place"] = replace(
+        goodness["place"], p=0.001, samples=300.0, accuracy=0.8, ridge_r2=0.4, ridge_accuracy=0.7,
+        allowed=2.4,
+    )  # fmt: skip
+    goodness["speed"] = replace(goodness["speed"], samples=4.0, shifts=2.0, ridge_r2=-0.1)
+    fit = replace(run.fit, goodness=goodness)
+    first = replace(
+        run.attributions[METHOD],
+        fit=fit,
+        significance=None,
+        above_chance=dict.fromkeys(goodness, True),
+        verdicts={n: g.verdict for n, g in goodness.items()},
+    )
+    return replace(run, fit=fit, attributions={METHOD: first})
+
+
+def test_a_ridge_regression_stands_beside_every_verdict():
+    run = untested()
+    root = parsed(verdicts(run), controls(run))
+    place = [td.text_content() for td in root.xpath("//tr[td[1] = 'place']")[0].xpath("./td")]
+    assert place[:4] == ["place", "clear", "1.20 ± 0.05", "50%"]
+    assert place[6:8] == ["accuracy 0.80", "0.70"]
+    told = root.xpath("//tr[td[1] = 'ridge regression']")[0].text_content()
+    assert "place: accuracy 0.80 (ridge regression 0.70)" in told
+    assert "speed: R² 0.50 (ridge regression −0.10)" in told
+
+
+def test_what_could_not_be_tested_is_neither_good_nor_at_chance():
+    page = rendered(run_report(untested()))
+    root = lxml_html.fromstring(page)
+    told = root.xpath("//section[@id='summary']//p[starts-with(., 'speed')]")[0]
+    assert told.get("class") is None
+    assert "too few to test this against chance" in told.text_content()
+    verdict = root.xpath("//tr[td[1] = 'speed']/td[2]")[0]
+    assert verdict.text_content() == "not tested"
+    assert not {"good", "warning"} & set((verdict.get("class") or "").split())
+    said = text_of(page)
+    assert "means nothing" not in said
+    assert "speed is at chance" not in said
+    assert "speed: too slow to be tested" in said
+
+
 def test_a_factor_at_chance_has_no_list_of_cells(page):
     root = lxml_html.fromstring(page)
     title = root.xpath(f"//h3[starts-with(., '{AT_CHANCE}')]")[0]
@@ -258,7 +305,7 @@ def test_settings_that_were_changed_come_first_with_their_default():
     table = root.xpath("//table")[0]
     rows = [[td.text_content() for td in tr.xpath("./td")] for tr in table.xpath(".//tbody/tr")]
     assert {(name, value, default) for name, value, default, _ in rows[:2]} == {
-        ("--steps", "3", "600"),
+        ("--steps", "3", str(FitSettings().steps)),
         ("--window", "5", "1"),
     }
     assert all(default == "" for _, _, default, _ in rows[2:])

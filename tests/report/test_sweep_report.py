@@ -83,6 +83,25 @@ def test_the_summary_keeps_shifted_labels_apart_from_what_was_recorded(page):
     assert "1 of 12 runs not run yet" in said
 
 
+def test_what_could_not_be_tested_counts_neither_as_found_nor_as_at_chance(tmp_path):
+    recording = scored_recording().with_behavior(Variable("x", np.arange(200.0)))
+    sweep = Sweep({"one": recording}, {"place": ["x"]}, grid={"seed": [0, 1]})
+    kept = SweepFolder(tmp_path)
+    kept.plan(sweep)
+    for member, samples in zip(sweep.members, (4.0, np.nan), strict=True):
+        run = scored_run(seed=member.settings.seed)
+        slow = replace(run.fit.goodness["place"], samples=samples, accuracy=0.9, ridge_accuracy=0.8)
+        fit = replace(run.fit, settings=member.settings, history={"lambda": np.ones(1)},
+                      goodness={"place": slow})  # fmt: skip
+        kept.keep(member, MemberResult(fit, replace(run.attributions[METHOD], fit=None), 1.0, "h"))
+    page = rendered(report_on(tmp_path))
+    said = " ".join(section(page, "Summary").text_content().split())
+    assert "place is above chance in 1 of 2 runs (1.20 to 1.20 nats); in 1 it could not be" in said
+    row = section(page, "What came of every run").xpath(".//tbody/tr")[0].xpath("./td")
+    assert [td.text_content() for td in row][3:7] == ["not tested", "1.20", "0.90", "0.80"]
+    assert not {"good", "warning"} & set(row[3].get("class").split())
+
+
 def test_there_is_a_picture_for_everything_that_was_varied(page):
     captions = [c.text_content() for c in section(page, "What it depends on").iter("figcaption")]
     assert "with labels as recorded" not in captions[0]

@@ -63,7 +63,8 @@ class Attribution:
     n_frames : int
         Frames the scores are taken over.
     above_chance : mapping of str to bool
-        Whether the map of a factor means anything, by the fit's held-out goodness.
+        False where the map of a factor means nothing, by the fit's verdict. A factor that could
+        not be tested is not said to be at chance.
     verdicts : mapping of str to str
         The same in a sentence.
     factor_scores : (factors, cells) float32 or None
@@ -161,6 +162,10 @@ class Attribution:
     def at_chance(self, factor: str) -> bool:
         """Whether the factor was not found in the cells, so that its map means nothing."""
         return not self.above_chance[self.part(factor).name]
+
+    def not_tested(self, factor: str) -> bool:
+        """Whether the factor could not be tested; False as well if the fit is not at hand."""
+        return self.fit is not None and self.fit.goodness[factor].strength == "not tested"
 
     def with_significance(self, significance: Significance) -> Attribution:
         """Copy with p and q of the same cells and factors; tables then have them as well."""

@@ -16,7 +16,14 @@ from napari_xcebra.cli.flags import (
     frames_from,
     settings_from,
 )
-from napari_xcebra.cli.given import FIT, loaded_fit, opening_of, output_folder, recording_from
+from napari_xcebra.cli.given import (
+    FIT,
+    fit_folder,
+    loaded_fit,
+    opening_of,
+    output_folder,
+    recording_from,
+)
 from napari_xcebra.cli.saying import Interrupted, say, say_written
 from napari_xcebra.knobs import worded
 from napari_xcebra.recording import InputError, Recording
@@ -30,9 +37,17 @@ CHECKPOINT = "checkpoint.safetensors"
 
 
 def info(arguments: argparse.Namespace) -> None:
-    """Show what a recording holds."""
+    """Show what a recording holds, or what a run found."""
     from napari_xcebra.cli.recording_report import recording_tables
 
+    found = fit_folder(Path(arguments.path))
+    if found is not None:
+        from napari_xcebra.cli.report import factor_table
+        from napari_xcebra.learn import Fit
+
+        loaded = Fit.load(found)
+        print("\n".join([factor_table(loaded), "", loaded.summary(), *loaded.notes]))
+        return
     print(worded(recording_tables(recording_from(arguments)), FLAGS))
 
 
@@ -154,8 +169,9 @@ def _trained(
         trained.save(out / FIT)
         again = [word for word in arguments.typed if word != "--resume"]
         raise Interrupted(
-            f"Stopped after {trained.steps} of {settings.steps} steps; {out / FIT} holds what was "
-            f"learned so far. To go on:\n  {shlex.join(['napari-xcebra', *again, '--resume'])}"
+            f"Stopped after {trained.steps} of {trained.settings.steps} steps; {out / FIT} holds "
+            "what was learned so far. To go on:\n"
+            f"  {shlex.join(['napari-xcebra', *again, '--resume'])}"
         )
     return trained
 

@@ -40,10 +40,13 @@ def loaded_fit(arguments: argparse.Namespace) -> Fit:
     """Fit in a folder; `run` and `fit` write DIR/fit, and DIR itself will do."""
     from napari_xcebra.learn import Fit
 
-    folder = Path(arguments.fit)
-    if not (folder / "fit.json").exists() and (folder / FIT / "fit.json").exists():
-        folder = folder / FIT
-    return Fit.load(folder)
+    return Fit.load(fit_folder(Path(arguments.fit)) or arguments.fit)
+
+
+def fit_folder(folder: Path) -> Path | None:
+    """The folder of a fit, which may be the one given or the one in it; None if neither is."""
+    places = (folder, folder / FIT)
+    return next((place for place in places if (place / "fit.json").exists()), None)
 
 
 def output_folder(arguments: argparse.Namespace) -> Path:

@@ -111,7 +111,12 @@ def make_parser() -> argparse.ArgumentParser:
     add_output_flags(demo, default=DEMO_FOLDER)
     add_settings_flags(demo)
 
-    info = command("info", commands.info, "PATH [--behavior FILE]", "show what a recording holds")
+    info = command(
+        "info",
+        commands.info,
+        "PATH [--behavior FILE]",
+        "show what a recording holds, or what a run found",
+    )
     add_recording_flags(info)
 
     training = "PATH [--behavior FILE] --factor NAME=VARIABLES … --out DIR [settings]"

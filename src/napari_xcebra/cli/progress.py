@@ -56,7 +56,7 @@ def training_bar(arguments: argparse.Namespace, steps: int) -> Iterator[Callable
         def show(progress: Progress) -> None:
             losses = " ".join(f"{name} {loss:.2f}" for name, loss in progress.loss.items())
             bar.set_description(progress.phase, refresh=False)
-            bar.set_postfix_str(f"{losses} λ {progress.lambda_:.3g}", refresh=False)
+            bar.set_postfix_str(f"{losses} λ ≤ {progress.lambda_:.3g}", refresh=False)
             bar.total = progress.steps  # fewer than asked for, if it stops by itself
             bar.update(progress.step - bar.n)
 

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from napari_xcebra.verdicts import decoded_of, nats_of, share_of
+
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.attribution.comparison import Comparison
     from napari_xcebra.learn import Fit, Goodness
     from napari_xcebra.learn.consistency import Dimensions
+
+
+GOODNESS = ("goodness (nats)", "of possible", "decoded", "ridge", "verdict")
+"""Columns of `goodness_words`."""
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -44,10 +50,10 @@ def factor_table(
     attribution: Attribution | None = None,
     truth: Mapping[str, np.ndarray] | None = None,
 ) -> str:
-    """A row a factor: goodness, R², verdict; selected cells and auROC where there are such."""
+    """A row a factor: `goodness_words`; selected cells and auROC where there are such."""
     from napari_xcebra.attribution import auroc
 
-    header = ["factor", "goodness (nats)", "R²", "verdict"]
+    header = ["factor", *GOODNESS]
     rows = [[name, *goodness_words(goodness)] for name, goodness in fit.goodness.items()]
     if attribution is not None:
         header.append("selected")
@@ -84,7 +90,5 @@ def agreement_table(comparison: Comparison) -> str:
 
 
 def goodness_words(goodness: Goodness) -> list[str]:
-    """Goodness with its error, R², and the verdict in a word or two."""
-    digits = ".2f" if abs(goodness.goodness) < 1e4 else ".1e"
-    nats = f"{goodness.goodness:{digits}} ± {goodness.error:{digits}}"
-    return [nats, "–" if np.isnan(goodness.r2) else f"{goodness.r2:.2f}", goodness.strength]
+    """Goodness, its share of what is possible, decoding beside a ridge regression, and verdict."""
+    return [nats_of(goodness), share_of(goodness), *decoded_of(goodness), goodness.strength]

@@ -38,7 +38,8 @@ WHAT = {
     "quality.csv": "error of decoding every variable from the embedding, beside chance",
     "methods.png": "rank correlations of all methods, and the rank of every cell by each",
     "methods.csv": "score and rank of every cell by every method and statistic",
-    "summary.csv": "a row a run: what was varied, goodness, p, R² and verdict of every factor",
+    "summary.csv": "a row a run: what was varied, goodness, p, R² (also of a ridge "
+    "regression) and verdict of every factor",
     "members": "a folder a run: fit, scores, what it took",
     "sweep.json": "what was asked for",
     "statistics.csv": "single-cell statistics with their signs",

@@ -22,7 +22,7 @@ from napari_xcebra.cli.flags import (
     settings_from,
 )
 from napari_xcebra.cli.given import FIT, loaded_fit, opening_of, output_folder, recording_from
-from napari_xcebra.cli.report import goodness_words, table
+from napari_xcebra.cli.report import GOODNESS, goodness_words, table
 from napari_xcebra.cli.saying import Interrupted, say, say_written
 from napari_xcebra.recording import InputError, Recording
 
@@ -164,10 +164,10 @@ def _trained(
             )
         except TrainingDiverged as error:
             raise InputError(str(error)) from error
-    if joint.steps < settings.steps:
+    if not all(each.complete for each in joint.fits.values()):
         again = [word for word in arguments.typed if word != "--resume"]
         raise Interrupted(
-            f"Stopped after {joint.steps} of {settings.steps} steps. To go on:\n"
+            f"Stopped after {joint.steps} of {joint.settings.steps} steps. To go on:\n"
             f"  {shlex.join(['napari-xcebra', *again, '--resume'])}"
         )
     return joint
@@ -193,7 +193,7 @@ def _goodness_table(joint: JointFit) -> str:
         for name, fit in joint.fits.items()
         for factor, goodness in fit.goodness.items()
     ]
-    return table(["session", "factor", "goodness (nats)", "R²", "verdict"], rows)
+    return table(["session", "factor", *GOODNESS], rows)
 
 
 def _matching(

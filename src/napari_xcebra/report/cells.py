@@ -54,6 +54,8 @@ def _factor(
         shown = (Paragraph(told, "warning"), *_maps(run, factor), file_of_all(run, factor))
         return Section(title, shown)
     blocks: list[Block] = [Paragraph(cells_in_words(run, factor))]
+    if first.not_tested(factor):
+        blocks.insert(0, Paragraph(run.fit.goodness[factor].verdict))
     if first.significance is not None:
         blocks.append(Paragraph(first.significance.how(factor)))
     blocks += _maps(run, factor)

@@ -45,8 +45,10 @@ def decoding(run: Material) -> list[Section]:
         Column("error", "Median absolute error on held-out blocks of time; the share of wrong "
                "values of a discrete variable."),
         Column("by chance", "The same with the variable shifted in time, the median over shifts."),
-        Column("p", "Share of the shifts, and the variable itself, with an error as small."),
-        Column("R²", "Share of variance explained."),
+        Column("p", "Share of the shifts, and the variable itself, with an error as small: of this "
+               "decoder alone, where the verdict looks at the strongest cell as well."),
+        Column("R²", "Share of variance explained, frame by frame; the verdict's decoder looks at "
+               "the frames around as well where that helps."),
     )  # fmt: skip
     rows = tuple(row(each) for each in found.decoded)
     return [Section(title, (Table("Decoded on held-out blocks of time", columns, rows),))]

@@ -32,9 +32,12 @@ def goodness_beside_chance(goodness: Mapping[str, Goodness]) -> Figure:
     ax.set_ylim(len(goodness) - 0.4, -0.6)
     ax.set_xlabel("goodness of fit on held-out frames (nats above chance)")
     ax.plot([], [], "o", color=FOUND, label="held-out, ± standard error")
+    if any(one.strength == "not tested" for one in goodness.values()):
+        ax.plot([], [], "D", mfc="white", mec=FOUND, label="not tested")
     ax.plot([], [], "o", mfc="white", mec=NOT_USED, label="training frames")
     ax.plot([], [], color=CHANCE, lw=8, label="labels shifted in time, 5–95 %")
-    figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=9)
+    figure.legend(loc="outside upper left", ncols=4, frameon=False, fontsize=9, columnspacing=1.2,
+                  handletextpad=0.7)  # fmt: skip
     return figure
 
 
@@ -47,9 +50,10 @@ def _draw_goodness(ax: Axes, row: int, one: Goodness, reach: float) -> None:
         _tell_at_edge(ax, row, f"training {one.training:.1f} ▸", left=False)
     elif np.isfinite(one.training):
         ax.plot(one.training, row, "o", mfc="white", mec=NOT_USED, ms=6)
-    colour = FOUND if one.above_chance else NOT_USED
-    ax.errorbar(one.goodness, row, xerr=np.nan_to_num(one.error), fmt="o", color=colour,
-                capsize=4, ms=7)  # fmt: skip
+    colour = NOT_USED if one.strength == "at chance" else FOUND
+    untested = one.strength == "not tested"
+    ax.errorbar(one.goodness, row, xerr=np.nan_to_num(one.error), fmt="D" if untested else "o",
+                mfc="white" if untested else colour, color=colour, capsize=4, ms=7)  # fmt: skip
 
 
 def _tell_at_edge(ax: Axes, row: int, text: str, *, left: bool) -> None:

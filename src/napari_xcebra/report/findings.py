@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from napari_xcebra.attribution.method_notes import title_of_method
@@ -11,7 +13,8 @@ from napari_xcebra.report.document import Block, Column, Entry, Paragraph, Secti
 from napari_xcebra.report.drawing import picture
 from napari_xcebra.report.evidence_figures import Q, goodness_beside_chance
 from napari_xcebra.report.material import Material
-from napari_xcebra.report.wording import counted, listed, number, two
+from napari_xcebra.report.wording import NOTHING, counted, listed, number, two
+from napari_xcebra.verdicts import TONES, decoded_of, decoding_of, nats_of, share_of
 
 
 def summary(run: Material) -> tuple[Block, ...]:
@@ -19,8 +22,9 @@ def summary(run: Material) -> tuple[Block, ...]:
     blocks: list[Block] = []
     for factor, goodness in run.fit.goodness.items():
         words = " ".join(filter(None, [goodness.verdict, cells_in_words(run, factor)]))
-        words = words.replace("p = ", "p\u00a0=\u00a0").replace("(-", "(−")
-        blocks.append(Paragraph(words, "good" if goodness.above_chance else "warning"))
+        words = words.replace("p = ", "p\u00a0=\u00a0")
+        words = re.sub(r"(?<=[ (])-(?=\d)", "−", words)
+        blocks.append(Paragraph(words, TONES[goodness.strength]))
     return (*blocks, *(Paragraph(note, "warning") for note in warnings_of(run)))
 
 
@@ -59,9 +63,15 @@ def verdicts(run: Material) -> Section:
         Column("goodness", "Nats above chance on held-out frames, ± standard error over blocks of "
                "time: how much better the embedding tells which frames belong together than one "
                "that knows nothing."),
+        Column("of possible", "Goodness as a share of what the variable itself, in place of the "
+               "embedding, would reach."),
         Column("by chance", "Goodness that labels shifted in time reach, 5 to 95 %."),
-        Column("p", "Share of 99 shifts, and the labels themselves, that reach as much."),
-        Column("R²", "Of a linear decoder from the factor's latents, on held-out blocks of time."),
+        Column("p", "Of two tests against labels shifted in time, how well they are decoded and "
+               "how closely the strongest cell follows them: twice the smaller p."),
+        Column("decoded", "On held-out blocks of time by a ridge regression from the factor's "
+               "latents, around the frame where that helps: R², or the share of right values "
+               "(accuracy) of a discrete factor."),
+        Column("ridge", "The same from the cells themselves, without an encoder: the yardstick."),
         Column("training", "Goodness on the frames trained on; far above means overfitting."),
         Column("samples", "Independent samples of the variable in the recording."),
     )  # fmt: skip
@@ -70,7 +80,9 @@ def verdicts(run: Material) -> Section:
         lambda: goodness_beside_chance(goodness),
         "Goodness of fit of each factor with its standard error, beside the range that labels "
         "shifted in time reach: " + "; ".join(_spoken(one) for one in goodness.values()) + ".",
-        "A factor is in the cells where its point lies clear of the grey bar, and of zero.",
+        "Blue: in the cells. Grey: at chance. Diamonds: too slow to be tested. p decides, and it "
+        "looks at decoding and at the strongest cell: a variable that few cells carry may be found "
+        "although its point lies in the grey bar.",
     )
     return Section(
         "Is the variable in the cells?",
@@ -83,28 +95,37 @@ def verdicts(run: Material) -> Section:
 
 def _verdict_row(one: Goodness) -> tuple[Entry, ...]:
     band = f"{two(one.null_low)} to {two(one.null_high)}"
-    measured = f"{two(one.goodness)} ± {two(one.error)}"
     known = np.isfinite([one.null_low, one.null_high]).all()
+    untested = "not tested" if one.too_slow else NOTHING
+    (decoded, ridge), (_, own, beside) = decoded_of(one), decoding_of(one)
     return (
         Entry(one.factor),
-        Entry(one.strength, tone="good" if one.above_chance else "warning"),
-        Entry(measured, one.goodness),
-        Entry(band if known else "not tested", one.null_high),
+        Entry(one.strength, tone=TONES[one.strength]),
+        Entry(_minus(nats_of(one)), one.goodness),
+        Entry(share_of(one), one.share),
+        Entry(band if known else untested, one.null_high),
         number(one.p, ".2g"),
-        number(one.r2, ".2f"),
+        Entry(_minus(decoded), own),
+        Entry(_minus(ridge), beside),
         number(one.training, ".2f"),
         number(one.samples, ".0f"),
     )
 
 
 def _spoken(one: Goodness) -> str:
-    return f"{one.factor} {one.goodness:.2f} ± {one.error:.2f} nats, {one.strength}"
+    return f"{one.factor} {nats_of(one)} nats, {one.strength}"
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")
 
 
 def learning(run: Material) -> Section:
     """λ and why it is what it is, and the curves."""
     fit = run.fit
     given = f"λ = {fit.settings.lambda_} was given." if fit.settings.lambda_ != "auto" else ""
+    several = len({part.lambda_ for part in fit.parts if not np.isnan(part.lambda_)}) > 1
+    largest = ", the largest of the parts" if several else ""
     blocks: list[Block] = [Paragraph(given or fit.lambda_reason or "λ was found during training.")]
     if len(fit.history.get("step", ())) > 1:
         blocks.append(
@@ -112,7 +133,7 @@ def learning(run: Material) -> Section:
                 lambda: learning_curves(fit),
                 f"Loss of {listed(fit.factors)}, the Jacobian penalty and λ over {fit.steps} steps",
                 "Above: loss of every factor and its chance level; rings are held-out frames. "
-                "Below: the Jacobian penalty, and its weight λ.",
+                f"Below: the Jacobian penalty, and its weight λ{largest}.",
             )
         )
     return Section("How learning went", tuple(blocks))
@@ -125,7 +146,8 @@ def controls(run: Material) -> Section:
         Column("question", numeric=False),
         Column("outcome", numeric=False),
     )
-    rows = (_shifted(run), _significance(run), _stability(run), _methods(run), _single_cells(run))
+    rows = (_shifted(run), _ridge(run), _significance(run), _stability(run), _methods(run),
+            _single_cells(run))  # fmt: skip
     return Section("Controls", (Table("What was checked, and what was not", columns, rows),))
 
 
@@ -135,9 +157,18 @@ def _row(control: str, question: str, outcome: str, *, done: bool) -> tuple[Entr
 
 def _shifted(run: Material) -> tuple[Entry, ...]:
     tested = {n: g for n, g in run.fit.goodness.items() if np.isfinite(g.p)}
-    outcome = "; ".join(f"{name}: p = {one.p:.2g}" for name, one in tested.items())
+    outcomes = [f"{name}: p = {one.p:.2g}" for name, one in tested.items()]
+    outcomes += [f"{n}: too slow to be tested" for n, g in run.fit.goodness.items() if g.too_slow]
+    outcome = "; ".join(outcomes)
     return _row("shifted labels", "Could a variable that has nothing to do with the cells reach as "
                 "much?", outcome or "not tested", done=bool(tested))  # fmt: skip
+
+
+def _ridge(run: Material) -> tuple[Entry, ...]:
+    told = {n: g.decoding for n, g in run.fit.goodness.items() if np.isfinite(g.ridge_r2)}
+    outcome = "; ".join(f"{name}: {decoding}" for name, decoding in told.items())
+    return _row("ridge regression", "Does the simplest decoder, from the cells themselves, tell as "
+                "much?", _minus(outcome) or "not computed", done=bool(told))  # fmt: skip
 
 
 def _significance(run: Material) -> tuple[Entry, ...]:

@@ -11,11 +11,16 @@ from matplotlib.figure import Figure
 
 from napari_xcebra.figures import LINES, NOT_USED, in_picture
 
-MEASURES = {"goodness": "goodness (nats)", "r2": "R²"}
+OTHERS = {"r2": "ridge_r2", "accuracy": "ridge_accuracy"}
+"""What stands beside a measure: that of a ridge regression."""
+
+TITLES = {"goodness": "goodness (nats)", "r2": "R²", "accuracy": "accuracy"}
 
 
 def against(table: pd.DataFrame, knob: str, title: str, factors: Sequence[str]) -> Figure:
-    """Goodness and R² of every run over the values of a knob; a panel a factor.
+    """Goodness and R² (accuracy if discrete) of every run over the values of a knob.
+
+    A panel a factor; dashed, what a ridge regression on the cells reaches.
 
     Parameters
     ----------
@@ -26,19 +31,20 @@ def against(table: pd.DataFrame, knob: str, title: str, factors: Sequence[str]) 
     title : str
         What the axis calls it.
     """
-    rows = [
-        name for name in MEASURES
-        if any(f"{name} {f}" in table and table[f"{name} {f}"].notna().any() for f in factors)
-    ]  # fmt: skip
+    decoded = {f: "accuracy" if _known(table, f"accuracy {f}") else "r2" for f in factors}
+    rows: list[dict[str, str]] = [dict.fromkeys(factors, "goodness")]
+    if any(_known(table, f"{decoded[f]} {f}") for f in factors):
+        rows.append(decoded)
     figure = Figure(figsize=(max(4.2, min(9.6, 2.7 * len(factors) + 0.6)), 2.1 * len(rows) + 0.5))
     figure.set_layout_engine("constrained")
     grid = figure.subplots(len(rows), len(factors), squeeze=False, sharex=True)
-    for row, measure in zip(grid, rows, strict=True):
-        for ax, factor in zip(row, factors, strict=True):
-            _draw(ax, table, knob, f"{measure} {factor}")
+    for row, measures in zip(grid, rows, strict=True):
+        for ax, (factor, measure) in zip(row, measures.items(), strict=True):
+            _draw(ax, table, knob, f"{measure} {factor}", f"{OTHERS.get(measure)} {factor}")
             if measure == "goodness":
                 ax.axhline(0, color=NOT_USED, lw=0.8)
-        row[0].set_ylabel(MEASURES[measure])
+            if factor == factors[0] or measure != measures[factors[0]]:
+                ax.set_ylabel(TITLES[measure])
     for ax, factor in zip(grid[0], factors, strict=True):
         ax.set_title(in_picture(factor), fontsize=10)
     for ax in grid[-1]:
@@ -46,9 +52,13 @@ def against(table: pd.DataFrame, knob: str, title: str, factors: Sequence[str]) 
     return figure
 
 
-def _draw(ax: Axes, table: pd.DataFrame, knob: str, column: str) -> None:
-    """A dot a run, and the mean at each value."""
-    if column not in table:
+def _known(table: pd.DataFrame, column: str) -> bool:
+    return column in table and bool(table[column].notna().any())
+
+
+def _draw(ax: Axes, table: pd.DataFrame, knob: str, column: str, beside: str) -> None:
+    """A dot a run, and the mean at each value; dashed, the mean of what stands beside it."""
+    if not _known(table, column):
         ax.set_axis_off()
         return
     values = list(dict.fromkeys(table[knob]))
@@ -60,6 +70,9 @@ def _draw(ax: Axes, table: pd.DataFrame, knob: str, column: str) -> None:
     mean = [table.loc[table[knob] == value, column].mean() for value in values]
     ax.plot([place[v] for v in values], mean, "_-" if knob != "seed" else "_", color="black", lw=1,
             ms=12)  # fmt: skip
+    if _known(table, beside):
+        ridge = [table.loc[table[knob] == value, beside].mean() for value in values]
+        ax.plot([place[v] for v in values], ridge, "--", color=NOT_USED, lw=1)
     if len(values) <= 8:
         labels = [f"{v:g}" if numeric else in_picture(str(v)) for v in values]
         ax.set_xticks([place[v] for v in values], labels)

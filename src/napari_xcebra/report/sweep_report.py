@@ -32,6 +32,8 @@ from napari_xcebra.runs import now
 from napari_xcebra.sessions import name_of
 from napari_xcebra.sweeps import Member, SweepFolder
 from napari_xcebra.sweeps.plan import knob_name
+from napari_xcebra.sweeps.summary import decoding_in
+from napari_xcebra.verdicts import FOUND, TONES
 
 MOST_ROWS = 60
 """Runs in the table; the file below it has all."""
@@ -69,8 +71,9 @@ def _summary(table: pd.DataFrame, factors: Iterable[str]) -> tuple[Block, ...]:
         words = [_found(factor, found)] if len(found) else []
         if len(controls):
             words.append(f"With labels shifted in time: {_found(factor, controls)}")
-        present = len(found) and (found[f"verdict {factor}"].dropna() != "at chance").any()
-        blocks.append(Paragraph(" ".join(words), "good" if present else "warning"))
+        tones = {TONES[str(each)] for each in found[f"verdict {factor}"].dropna()}
+        tone = next((each for each in ("good", "plain") if each in tones), "warning")
+        blocks.append(Paragraph(" ".join(words), tone))  # type: ignore[arg-type]
     for status, what in (("failed", "failed; why is told below"), ("waiting", "not run yet")):
         count = int((table["status"] == status).sum()) if len(table) else 0
         if count:
@@ -83,9 +86,13 @@ def _found(factor: str, table: pd.DataFrame) -> str:
     goodness = table[f"goodness {factor}"].dropna()
     if not len(verdicts):
         return f"{factor} was measured in no run."
-    above = int((verdicts != "at chance").sum())
+    above, untested = int(verdicts.isin(FOUND).sum()), int((verdicts == "not tested").sum())
     span = f"{goodness.min():.2f} to {goodness.max():.2f}".replace("-", "−")
-    return f"{factor} is above chance in {above} of {counted(len(verdicts), 'run')} ({span} nats)."
+    if untested == len(verdicts):
+        return f"{factor} could not be tested in {counted(untested, 'run')} ({span} nats)."
+    besides = f"; in {untested} it could not be tested" if untested else ""
+    runs = counted(len(verdicts), "run")
+    return f"{factor} is above chance in {above} of {runs} ({span} nats){besides}."
 
 
 def _every_run(table: pd.DataFrame, varied: list[str], factors: list[str]) -> Section:
@@ -95,8 +102,11 @@ def _every_run(table: pd.DataFrame, varied: list[str], factors: list[str]) -> Se
     for factor in factors:
         columns += [Column(factor, "Verdict on the factor.", numeric=False, listed=False)]
         columns += [Column("nats", "Goodness on held-out frames, above chance.", listed=False)]
-        columns += [Column("R²", "On held-out frames.", listed=False)]
-    columns.append(Column("λ at the end", listed=False))
+        columns += [Column("decoded", "On held-out frames: R², or the accuracy of a discrete "
+                           "factor.", listed=False),
+                    Column("ridge", "The same by a ridge regression on the cells themselves.",
+                           listed=False)]  # fmt: skip
+    columns.append(Column("λ at the end", "The largest of the factors'.", listed=False))
     rows = tuple(_run_row(row, varied, factors) for _, row in table.head(MOST_ROWS).iterrows())
     shown = (
         "All runs" if len(table) <= MOST_ROWS else f"The first {MOST_ROWS} of {len(table):,} runs"
@@ -116,11 +126,11 @@ def _run_row(row: pd.Series, varied: list[str], factors: list[str]) -> tuple[Ent
     entries.append(Entry(status, tone="plain" if status == "finished" else "warning"))
     for factor in factors:
         verdict = row.get(f"verdict {factor}")
-        known = isinstance(verdict, str)
-        tone = "warning" if verdict == "at chance" else "good"
-        entries.append(Entry(str(verdict), tone=tone) if known else Entry("–"))  # type: ignore[arg-type]
+        told = isinstance(verdict, str)
+        entries.append(Entry(str(verdict), tone=TONES[str(verdict)]) if told else Entry("–"))
         entries.append(number(_float(row.get(f"goodness {factor}")), ".2f"))
-        entries.append(number(_float(row.get(f"r2 {factor}")), ".2f"))
+        _, own, ridge = decoding_in(row, factor)
+        entries += [number(own, ".2f"), number(ridge, ".2f")]
     return (*entries, number(_float(row.get("lambda found"))))
 
 
@@ -160,8 +170,9 @@ def _dependence(table: pd.DataFrame, varied: list[str], factors: list[str]) -> S
 def _picture_of(runs: pd.DataFrame, name: str, factors: list[str], of: str) -> Picture:
     return picture(
         lambda: against(runs, _in_summary(name), knob_name(name), factors),
-        f"Goodness and R² of {', '.join(factors)} in {len(runs)} runs over {knob_name(name)}",
-        f"By {knob_name(name)}: a dot a run{of}, and the mean at each value.",
+        f"Goodness and decoding of {', '.join(factors)} in {len(runs)} runs over {knob_name(name)}",
+        f"By {knob_name(name)}: a dot a run{of}, and the mean at each value; dashed, a ridge "
+        "regression on the cells.",
     )
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+import numpy as np
 
 from napari_xcebra.sweeps.plan import Member
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from napari_xcebra.sweeps.folder import SweepFolder
 
-MEASURES = ("goodness", "p", "r2", "verdict", "auroc")
+DECODING = ("r2", "ridge_r2", "accuracy", "ridge_accuracy")
+MEASURES = ("goodness", "p", *DECODING, "verdict", "auroc")
 """Columns of every factor: ``goodness place`` and so on. auROC only where the truth is known."""
 
 
@@ -19,13 +22,36 @@ def summary_of(folder: SweepFolder) -> pd.DataFrame:
     """One row a member, in the order of the sweep.
 
     Columns: id, recording, shift_s, what was varied, status, and for each factor its goodness in
-    nats, p, held-out R², verdict in a word and auROC; then λ as given or found, steps, seconds, and
-    why it failed.
+    nats, p, held-out R² and that of a ridge regression (the accuracy as well if it is discrete),
+    verdict in a word and auROC; then λ as given or found (the largest of the factors'), steps,
+    seconds, and why it failed.
     """
+    import pandas as pd  # which a window that only shows a table does without
+
     members = folder.members
     rows = [_row(folder, member) for member in members]
     table = pd.DataFrame(rows)
     return table.dropna(axis=1, how="all") if len(table) else table
+
+
+def decoded_in(row: pd.Series, factor: str) -> str:
+    """How well a factor is decoded in a row of the summary: "R² 0.76 (ridge 0.75)"."""
+    what, own, ridge = decoding_in(row, factor)
+    if np.isnan(own):
+        return ""
+    return f"{what} {own:.2f}" + ("" if np.isnan(ridge) else f" (ridge {ridge:.2f})")
+
+
+def decoding_in(row: pd.Series, factor: str) -> tuple[str, float, float]:
+    """The accuracy of a discrete factor or R² of another, and the same of a ridge regression."""
+    r2, ridge_r2, accuracy, ridge_accuracy = (
+        _float(row.get(f"{name} {factor}")) for name in DECODING
+    )
+    return ("R²", r2, ridge_r2) if np.isnan(accuracy) else ("accuracy", accuracy, ridge_accuracy)
+
+
+def _float(value: Any) -> float:
+    return float("nan") if value is None else float(value)
 
 
 def _row(folder: SweepFolder, member: Member) -> dict[str, Any]:
@@ -44,7 +70,8 @@ def _row(folder: SweepFolder, member: Member) -> dict[str, Any]:
     for factor, goodness in known.get("goodness", {}).items():
         row[f"goodness {factor}"] = goodness["goodness"]
         row[f"p {factor}"] = goodness["p"]
-        row[f"r2 {factor}"] = goodness["r2"]
+        # sweeps of earlier versions have no ridge regression
+        row |= {f"{name} {factor}": goodness.get(name) for name in DECODING}
         row[f"verdict {factor}"] = known["strength"][factor]
         row[f"auroc {factor}"] = known["auroc"].get(factor)
     row["lambda found"] = known.get("lambda")

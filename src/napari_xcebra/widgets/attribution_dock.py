@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from napari_xcebra.verdicts import TONES
 from napari_xcebra.widgets.computation import computation_of
 from napari_xcebra.widgets.compute_row import ComputeRow, no_scores_by
 from napari_xcebra.widgets.curations import curations_of
@@ -15,7 +16,7 @@ from napari_xcebra.widgets.empty_state import EmptyState
 from napari_xcebra.widgets.export_menu import ExportButton
 from napari_xcebra.widgets.lifetime import Presence, end_with_dock, follow
 from napari_xcebra.widgets.methods_window import MethodsButton
-from napari_xcebra.widgets.notice import VERDICT_HELP, Notice, Tone
+from napari_xcebra.widgets.notice import VERDICT_HELP, Notice
 from napari_xcebra.widgets.repeating import repeating_of
 from napari_xcebra.widgets.run_list import best_factor
 from napari_xcebra.widgets.score_map import chosen_map, painted_map
@@ -227,8 +228,7 @@ class AttributionDock(QWidget):
         elif goodness is None:
             self.verdict.clear()
         elif goodness.verdict != self.verdict.text:
-            tone: Tone = "good" if goodness.above_chance else "warning"
-            self.verdict.say(goodness.verdict, tone, help=VERDICT_HELP)
+            self.verdict.say(goodness.verdict, TONES[goodness.strength], help=VERDICT_HELP)
 
     def _show_computation(self) -> None:
         run, shown = self.session.shown_run, self.session.shown

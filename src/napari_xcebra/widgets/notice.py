@@ -24,8 +24,10 @@ EDGES: dict[Tone, str] = {
 VERDICT_HELP = (
     "Above chance: how much better pairs of moments with similar values are recognised than with "
     "labels shifted in time, on stretches that were not trained on (nats: natural logarithm; 0 is "
-    "chance). p: how often shifted labels do as well. R²: how well the variable is decoded from "
-    "the cells; 1 is perfect. λ: how strongly the model was kept simple."
+    "chance). What is possible: the same if the variable itself were given. R², or accuracy of a "
+    "discrete variable: how well it is decoded on these stretches; 1 is perfect. Ridge regression: "
+    "how well the simplest decoder does that, from the cells themselves. p: how likely a variable "
+    "that has nothing to do with the cells does as well. λ: how strongly the model was kept simple."
 )
 """What the numbers in a verdict mean."""
 

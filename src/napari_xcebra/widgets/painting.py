@@ -26,6 +26,7 @@ COLORMAP = "viridis"
 COLORMAPS = ("viridis", "magma", "inferno", "plasma", "cividis", "turbo", "gray")
 UNUSED = (0.5, 0.5, 0.5, 0.35)
 """Cells that took no part in the fit, and all cells of a factor at chance."""
+AT_CHANCE, NOT_TESTED = " (at chance)", " (not tested)"
 DIMMED = 0.25
 """Opacity of cells below the threshold."""
 
@@ -81,14 +82,16 @@ def score_layer(
     """Labels layer of one factor, painted by score, with its features table.
 
     A factor at chance is painted grey and says so in its name: its scores would look like a map
-    and mean nothing. `labels` saves drawing the label image anew, where there is one already.
+    and mean nothing. One that could not be tested says so as well. `labels` saves drawing the
+    label image anew, where there is one already.
     """
     scores, tested = attribution.score(factor), attribution.significance
     chance = attribution.at_chance(factor)
+    doubt = doubt_of(attribution, factor)
     title = name or f"{factor} · {attribution.method}"
     layer = Labels(
         footprints_of(recording).label_image() if labels is None else labels,
-        name=f"{title} (at chance)" if chance else title,
+        name=title + doubt,
         opacity=0.85,
         features=cell_features(
             recording,
@@ -102,6 +105,13 @@ def score_layer(
     limits = color_limits(scores, attribution.method)
     repaint(layer, np.full(len(scores), np.nan) if chance else scores, limits=limits)
     return layer
+
+
+def doubt_of(attribution: Attribution, factor: str) -> str:
+    """What a title ends with where a map means nothing, or where that could not be tested."""
+    if attribution.at_chance(factor):
+        return AT_CHANCE
+    return NOT_TESTED if attribution.not_tested(factor) else ""
 
 
 def blank_layer(recording: Recording, labels: np.ndarray, name: str, **about: Any) -> Labels:

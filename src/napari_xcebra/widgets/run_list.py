@@ -247,10 +247,11 @@ class RunList(QWidget):
 
 
 def best_factor(run: Run) -> str:
-    """The factor to paint first: one that is above chance, if there is one."""
+    """The factor to paint first: one that was found, or else one that may be in the cells."""
     factors = [name for name in run.fit.factors if name in run.factors] or list(run.fit.factors)
-    clear = [name for name in factors if run.fit.goodness[name].above_chance]
-    return (clear or factors or [""])[0]
+    found = [name for name in factors if run.fit.goodness[name].above_chance]
+    untested = [name for name in factors if run.fit.goodness[name].strength == "not tested"]
+    return (found or untested or factors or [""])[0]
 
 
 def _saved(run: Run, folder: str | Path, opening: Opening | None) -> Path:

@@ -9,15 +9,15 @@ from napari.layers import Labels
 
 from napari_xcebra.attribution.method_notes import is_consensus
 from napari_xcebra.widgets.layers import KEY, role_of
-from napari_xcebra.widgets.painting import blank_layer
+from napari_xcebra.widgets.painting import AT_CHANCE, NOT_TESTED, blank_layer
 from napari_xcebra.widgets.per_session import OfSession
 
 if TYPE_CHECKING:
     from napari_xcebra.sessions import Opened
     from napari_xcebra.widgets.session import Session
 
-TRAINING, AT_CHANCE = " (training)", " (at chance)"
-MARKS = ("", TRAINING, AT_CHANCE)
+TRAINING = " (training)"
+MARKS = ("", TRAINING, AT_CHANCE, NOT_TESTED)
 """What the name of a layer may end with: what to think of its map."""
 
 

@@ -10,9 +10,9 @@ from napari.layers import Labels
 from psygnal import Signal
 
 from napari_xcebra.widgets.layers import KEY, cell_features, role_of
-from napari_xcebra.widgets.painting import provenance, repaint
+from napari_xcebra.widgets.painting import doubt_of, provenance, repaint
 from napari_xcebra.widgets.per_session import OfSession, one_per_session
-from napari_xcebra.widgets.score_layers import AT_CHANCE, TRAINING, ScoreLayers, entitle
+from napari_xcebra.widgets.score_layers import TRAINING, ScoreLayers, entitle
 from napari_xcebra.widgets.score_map import ScoreMap, attribution_of, painted_map
 from napari_xcebra.widgets.second_view import SecondView
 
@@ -181,8 +181,7 @@ class ScorePainter(OfSession):
             )
         if before[1] != table:
             self._tabulate(layer, opened, painted)
-            mark = TRAINING if painted.provisional else AT_CHANCE if painted.at_chance else ""
-            entitle(layer, mark)
+            entitle(layer, _mark(painted))
         if before == (None, None):
             self._hide_cells(opened)
         self.layers.painted[layer] = (colors, table)
@@ -254,3 +253,8 @@ class ScorePainter(OfSession):
 
 painter_of = one_per_session(ScorePainter)
 """The painter of a session; made, and painting, when first asked for."""
+
+
+def _mark(painted: ScoreMap) -> str:
+    """What to think of a map."""
+    return TRAINING if painted.provisional else doubt_of(painted.attribution, painted.factor)

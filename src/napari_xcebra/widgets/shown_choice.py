@@ -19,6 +19,7 @@ from napari_xcebra.attribution.method_notes import (
 from napari_xcebra.learn.parts import Part
 from napari_xcebra.learn.verdict import Goodness
 from napari_xcebra.runs import Run
+from napari_xcebra.verdicts import FOUND
 from napari_xcebra.widgets.live_run import LiveRun
 from napari_xcebra.widgets.shown import Shown
 
@@ -79,8 +80,9 @@ def factor_choices(
     choices: list[tuple[str, FactorChoice]] = []
     for part in parts:
         measured = goodness.get(part.name)
-        chance = measured is not None and not measured.above_chance
-        choices.append((f"{part.name} (at chance)" if chance else part.name, (part.name, None)))
+        doubt = measured is not None and measured.strength not in FOUND
+        title = f"{part.name} ({measured.strength})" if measured and doubt else part.name
+        choices.append((title, (part.name, None)))
         latents = part.stop - part.start
         if latents > 1 and scores_latents(method):
             titles = [f"{part.name}, latent {i + 1} of {latents}" for i in range(latents)]

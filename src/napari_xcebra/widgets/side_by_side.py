@@ -11,6 +11,7 @@ from qtpy.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_xcebra.attribution.comparison import rank_correlation
 from napari_xcebra.runs import Run
+from napari_xcebra.widgets.painting import doubt_of
 from napari_xcebra.widgets.plain_plot import BLUE, ORANGE, dress, plain_plot
 from napari_xcebra.widgets.plot_style import PlotStyle
 from napari_xcebra.widgets.score_map import ScoreMap
@@ -112,6 +113,6 @@ def others(runs: list[Run], shown: Shown) -> list[tuple[str, Beside]]:
         attribution = run.attributions.get(shown.method)
         for factor in attribution.factors if attribution else ():
             if (run.name, factor) != (shown.run, shown.factor):
-                chance = " (at chance)" if attribution and attribution.at_chance(factor) else ""
-                found.append((f"{factor} · {run.name}{chance}", (run.name, factor)))
+                doubt = doubt_of(attribution, factor) if attribution else ""
+                found.append((f"{factor} · {run.name}{doubt}", (run.name, factor)))
     return found

@@ -10,6 +10,7 @@ from qtpy.QtGui import QColor, QPainter, QPixmap
 from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
 
 from napari_xcebra.sweeps.plan import knob_name
+from napari_xcebra.sweeps.summary import decoded_in
 from napari_xcebra.widgets.notice import EDGES
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ MARK = 10
 """Pixels across a mark."""
 _KNOBS = {"lambda": "lambda_", "shift_s": "shift"}
 _LAST = {
-    "lambda found": ("λ found", "λ that the run ended with, given or found."),
+    "lambda found": (
+        "λ found",
+        "λ that the run ended with, given or found; the largest of its factors'.",
+    ),
     "seconds": ("seconds", "What the run took."),
     "failure": ("failure", "Why it failed."),
 }
@@ -108,12 +112,16 @@ def _plain(summary: pd.DataFrame, name: str, title: str, help: str) -> Column:
 def _verdicts(summary: pd.DataFrame, factor: str) -> Column:
     """Goodness and verdict of a factor; empty where a run has none yet."""
     cells = []
-    found = zip(summary[f"goodness {factor}"], summary[f"verdict {factor}"], strict=True)
-    for goodness, verdict in found:
+    for _, row in summary.iterrows():
+        verdict = row[f"verdict {factor}"]
         known = isinstance(verdict, str)
-        text = f"{goodness:.2f} nats, {verdict}" if known else ""
-        cells.append((text, COLORS.get(str(verdict), "")))
-    help = f"Goodness of {factor} on held-out blocks above chance, and the verdict."
+        nats = f"{row[f'goodness {factor}']:.2f} nats"
+        words = filter(None, [nats, decoded_in(row, factor), verdict if known else ""])
+        cells.append((", ".join(words) if known else "", COLORS.get(str(verdict), "")))
+    help = (
+        f"Goodness of {factor} on held-out blocks above chance, how well it is decoded (beside a "
+        "ridge regression on the cells), and the verdict."
+    )
     return Column(factor, help, cells)
 
 

@@ -19,6 +19,7 @@ from qtpy.QtWidgets import (
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import Job
 from napari_xcebra.runs import Run, free_name, next_name
+from napari_xcebra.verdicts import tone_of_all
 from napari_xcebra.widgets.device_label import DeviceLabel
 from napari_xcebra.widgets.learning_plot import LearningPlot
 from napari_xcebra.widgets.lifetime import end_with_dock, follow
@@ -242,12 +243,11 @@ class TrainDock(QWidget):
         self._area.ensureWidgetVisible(self.notice)
 
     def _say_verdict(self, run: Run) -> None:
-        goodness = run.fit.goodness.values()
-        tone = "good" if all(g.above_chance for g in goodness) else "warning"
+        tone = tone_of_all(goodness.strength for goodness in run.fit.goodness.values())
         lines = run.fit.summary().splitlines()
         if run.fit.notes:
             lines, tone = [*run.fit.notes, *lines], "warning"
-        self.notice.say("\n".join(f"• {line}" for line in lines), tone, help=VERDICT_HELP)  # type: ignore[arg-type]
+        self.notice.say("\n".join(f"• {line}" for line in lines), tone, help=VERDICT_HELP)
 
     def _mark_ready(self) -> None:
         reason = self._why_not()
