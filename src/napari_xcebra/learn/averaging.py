@@ -30,6 +30,9 @@ GRID = np.linspace(0, 1, 21)
 FAINT = 1e-4
 """Penalty of regressions on a few latents."""
 
+IN_DOUBT = 0.005
+"""R² that more of the encoder must add: it goes on learning, and with it what is noise."""
+
 NEARLY_ALL, TWICE = 0.9, 2.0
 """R² of a regression beyond which there is no noise to be averaged out, unless the encoder, not yet
 trained to its end, misses more than twice as much.
@@ -63,7 +66,8 @@ def share_of(training: Training, part: Part) -> float:
     )
     if regression.r2 > NEARLY_ALL and missed[-1] < TWICE * missed[0]:
         return 1.0
-    return float(GRID[int(missed.argmin())])
+    total = np.square(wanted[tried] - wanted[tried].mean(0)).sum()
+    return float(GRID[missed <= missed.min() + IN_DOUBT * total].min())
 
 
 @torch.no_grad()
