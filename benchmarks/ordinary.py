@@ -27,6 +27,7 @@ from real import at_hand
 from report import header, kept, row
 
 from napari_xcebra.learn import FitSettings, fit
+from napari_xcebra.learn.verdict import LARGEST_P
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import Simulation, arena, belt, field, task
 from napari_xcebra.simulate.processes import on_and_off, ornstein_uhlenbeck
@@ -256,7 +257,8 @@ def print_tables(rows: list[dict]) -> None:
         print(f"\n{title}:", "none." if not several else "")
         for each in several:
             own, ridge = score(each)
-            print(f"- {each['name']}, {each['factor']}: {own:.2f} ({ridge:.2f}), p {each['p']}")
+            p = float("nan") if each["p"] is None else each["p"]
+            print(f"- {each['name']}, {each['factor']}: {own:.2f} ({ridge:.2f}), p {p:.2g}")
 
 
 def score(about: dict) -> tuple[float, float]:
@@ -296,7 +298,7 @@ def draw(rows: list[dict], path: Path) -> None:
             [max(r["p"], 1e-12) for r in rows if r["true"] is is_true and r["p"] is not None]
         )
         right.plot(p, (np.arange(len(p)) + 1) / len(p), color=colour, label=title)
-    right.axvline(0.01, color="grey", lw=1)
+    right.axvline(LARGEST_P, color="grey", lw=1)
     right.set(xscale="log", xlabel="p", ylabel="share of the variables")
     right.legend(frameon=False)
     figure.savefig(path, dpi=110)
