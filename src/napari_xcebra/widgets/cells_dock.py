@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +165,8 @@ class CellsDock(QWidget):
 
 def _let_go(heard: list[tuple[Any, Any]], feeds: list[Any], *_: Any) -> None:
     for signal, slot in heard:
-        signal.disconnect(slot)
+        # a viewer that is being collected has taken its emitters apart already
+        with suppress(AttributeError):
+            signal.disconnect(slot)
     for close in feeds:
         close()
