@@ -43,7 +43,9 @@ def p_of(labels, traces):
     tried = traces[TRAINED[half:]], targets[TRAINED[half:]]
     model = fitted(traces[TRAINED[:half]], targets[TRAINED[:half]], tried)
     some = EVERY[::2]
-    return against_shifts(labels, ONE_TRIAL, (HELD, model(traces[HELD])), (some, traces[some])).p
+    return against_shifts(
+        labels, Shifts.of(labels, ONE_TRIAL), (HELD, model(traces[HELD])), (some, traces[some])
+    ).p
 
 
 @pytest.mark.parametrize("memory", [5, 20])
@@ -152,7 +154,7 @@ class TestWhatCannotBeTested:
     def test_it_gets_no_p_but_the_number_of_its_samples(self):
         labels = labels_of(np.linspace(-1, 1, FRAMES)[:, None])
         none = np.zeros((FRAMES, 1))
-        found = against_shifts(labels, ONE_TRIAL, (EVERY, none), (EVERY, none))
+        found = against_shifts(labels, Shifts.of(labels, ONE_TRIAL), (EVERY, none), (EVERY, none))
         assert np.isnan(found.p)
         assert 0 < found.samples < LEAST_SAMPLES
 

@@ -62,8 +62,6 @@ class Chance:
     p : float
         Of the labels being told by the cells as well as they are, by chance: twice the smaller of
         the two tests; NaN if it was not tested.
-    low, high : float
-        5 and 95 % of the goodness that shifted labels reach, in nats; NaN if it was not tested.
     samples : float
         Independent samples of the label: frames / frames after which it has forgotten itself.
     shifts : float
@@ -71,8 +69,6 @@ class Chance:
     """
 
     p: float = NAN
-    low: float = NAN
-    high: float = NAN
     samples: float = NAN
     shifts: float = NAN
 
@@ -246,7 +242,7 @@ def _p(found: float, null: np.ndarray, different: float) -> float:
 
 def tested(
     labels: Labels,
-    segment: np.ndarray,
+    shifts: Shifts,
     decoded: tuple[np.ndarray, np.ndarray],
     cells: tuple[np.ndarray, np.ndarray],
 ) -> Chance:
@@ -254,14 +250,13 @@ def tested(
 
     Parameters
     ----------
-    segment : (frames,) int64
-        Trial of each frame.
+    shifts : Shifts
+        Of these labels.
     decoded : (n,) int64, (n, coordinates)
         Held-out frames, and what is predicted there.
     cells : (m,) int64, (m, cells)
         Frames, and traces there.
     """
-    shifts = Shifts.of(labels, segment)
     if not shifts.enough:
         return Chance(samples=shifts.samples, shifts=shifts.different)
     both = p_of_decoding(labels, shifts, *decoded), p_of_strongest_cell(labels, shifts, *cells)

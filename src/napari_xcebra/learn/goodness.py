@@ -10,6 +10,7 @@ import torch
 from napari_xcebra.learn.block_loss import (
     SCALES,
     Blocks,
+    Pairs,
     Size,
     calibrated,
     draw_pairs,
@@ -52,9 +53,10 @@ def measure_goodness(training: Training) -> dict[str, Goodness]:
     frames = training.usable
     if len(frames) > EMBEDDED:
         frames = np.union1d(unseen.frames.anchors, seen.frames.anchors)
-    embedding = embed(training, frames)
+    embedding, cells = embed(training, frames), _cells(training)
     return {
-        part.name: _goodness(training, part, embedding, unseen, seen) for part in training.parts
+        part.name: _goodness(training, part, embedding, unseen, seen, cells)
+        for part in training.parts
     }
 
 
@@ -92,22 +94,31 @@ def embed(training: Training, frames: np.ndarray) -> np.ndarray:
 
 
 def _goodness(
-    training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, seen: Blocks
+    training: Training,
+    part: Part,
+    embedding: np.ndarray,
+    unseen: Blocks,
+    seen: Blocks,
+    cells: tuple[np.ndarray, np.ndarray],
 ) -> Goodness:
     labels = labels_of(training, part)
+    pairs, known = (
+        draw_pairs(part, labels, blocks, SIZE, training.settings.seed) for blocks in (unseen, seen)
+    )
+    values = _nats(training, part, embedding, pairs, known)
     if labels is None:
-        return Goodness(part.name, r2=NAN, **_nats(training, part, None, embedding, unseen, seen))
+        return Goodness(part.name, r2=NAN, **values)
     read = _read(training, part, labels, embedding)
     beside = _beside(training, labels)
-    cells = _cells(training)
-    chance = tested(labels, training.segment, (read.frames, read.predicted), cells)
-    values = _nats(training, part, labels, embedding, unseen, seen)
+    shifts = Shifts.of(labels, training.segment)
+    chance = tested(labels, shifts, (read.frames, read.predicted), cells)
     if training.settings.mode == "supervised":
         values |= _nats_of_r2(read.r2)
     else:
-        values["allowed"] = _allowed(training, part, labels, unseen)
-        low, high = _null(training, part, labels, embedding, unseen, values["scale"])
-        values |= {"null_low": low, "null_high": high}
+        values["allowed"] = _allowed(labels, pairs)
+        if shifts.enough:
+            sample = _sample(training, part, embedding, unseen, values["scale"])
+            values["null_low"], values["null_high"] = sample.null(labels, shifts)
     values["above_chance"] = (
         chance.p <= LARGEST_P
         if not np.isnan(chance.p)
@@ -129,17 +140,14 @@ def _goodness(
 def _nats(
     training: Training,
     part: Part,
-    labels: Labels | None,
     embedding: np.ndarray,
-    unseen: Blocks,
-    seen: Blocks,
+    pairs: list[Pairs],
+    known: list[Pairs],
 ) -> dict[str, Any]:
-    """Goodness in nats with a temperature that fits, its error, and the same on training frames."""
-    pairs = draw_pairs(part, labels, unseen, SIZE, training.settings.seed)
+    """Goodness in nats with a temperature that fits, its error, and the same on known pairs."""
     losses = pair_losses(training, part, pairs, embedding, SCALES)
     each = calibrated(losses)
     scale = SCALES[int(losses.mean(1).argmin())]
-    known = draw_pairs(part, labels, seen, SIZE, training.settings.seed)
     learned = pair_losses(training, part, known, embedding, (scale,))
     goodness, error = SIZE.chance - float(each.mean()), _standard_error(each)
     return {
@@ -159,11 +167,11 @@ def _nats_of_r2(r2: float) -> dict[str, Any]:
     return {"infonce": NAN, "chance": NAN, "goodness": nats, "error": NAN, "training": NAN}
 
 
-def _allowed(training: Training, part: Part, labels: Labels, unseen: Blocks) -> float:
+def _allowed(labels: Labels, pairs: list[Pairs]) -> float:
     """Goodness of an embedding that is the label itself: the most that the label allows."""
     points = torch.as_tensor(labels.coordinates(), dtype=torch.float32)
     losses = []
-    for each in draw_pairs(part, labels, unseen, SIZE, training.settings.seed):
+    for each in pairs:
         # a negative may be a frame at which this label is not known
         negative = np.resize(each.negative[labels.known[each.negative]], len(each.negative))
         a, b, c = (points[frames] for frames in (each.reference, each.positive, negative))
@@ -172,22 +180,14 @@ def _allowed(training: Training, part: Part, labels: Labels, unseen: Blocks) -> 
     return max(SIZE.chance - float(np.mean(losses, 0).min()), 0.0) if losses else NAN
 
 
-def _null(
-    training: Training,
-    part: Part,
-    labels: Labels,
-    embedding: np.ndarray,
-    unseen: Blocks,
-    scale: float,
-) -> tuple[float, float]:
-    """5 and 95 % of the goodness that shifted labels reach."""
-    shifts = Shifts.of(labels, training.segment)
-    if not shifts.enough:
-        return NAN, NAN
+def _sample(
+    training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, scale: float
+) -> Sample:
+    """Held-out frames for shifted labels, with ψ times a factor."""
     frames = Sample.of(unseen)
     x = torch.as_tensor(embedding[frames], device=training.device)
     similarity = scale * training.cross(part, x, x).double().cpu().numpy()
-    return Sample(frames, similarity, unseen, part.offset).null(labels, shifts)
+    return Sample(frames, similarity, unseen, part.offset)
 
 
 def _read(training: Training, part: Part, labels: Labels, embedding: np.ndarray) -> Decoded:

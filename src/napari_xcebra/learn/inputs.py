@@ -43,7 +43,7 @@ class Filter:
 
     def after(self, kernel: np.ndarray) -> np.ndarray:
         """Weights of a kernel and this filter behind it, as one: (frames,) float32."""
-        if len(self.weights) == 1:
+        if self.does_nothing:
             return kernel
         spread = np.zeros((len(self.weights) - 1) * self.spacing + 1)
         spread[:: self.spacing] = self.weights

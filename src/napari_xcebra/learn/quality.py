@@ -29,6 +29,7 @@ from napari_xcebra.learn.decoding import (
 from napari_xcebra.learn.labels import Labels
 from napari_xcebra.learn.parts import TIME, Part, time_offset
 from napari_xcebra.learn.result import Fit
+from napari_xcebra.learn.ridge import thinned
 from napari_xcebra.learn.split import Split, split_by_memory
 from napari_xcebra.recording import InputError, Recording
 
@@ -193,7 +194,7 @@ def _decoded(
     variable = recording.variable(name)
     target, known = Target.of(variable), variable.known
     seen, held = split.training.anchors, split.held_out.anchors
-    seen, held = _spread(seen[known[seen]], TRAINED), _spread(held[known[held]], HELD)
+    seen, held = thinned(seen[known[seen]], TRAINED), thinned(held[known[held]], HELD)
     if len(seen) == 0 or len(held) == 0:
         raise InputError(
             f"Variable {name!r} is known at {len(seen)} training frames and {len(held)} held-out "
@@ -240,14 +241,14 @@ def _measured(
 def _shifts(recording: Recording, name: str) -> np.ndarray:
     """Frames to shift a variable by, so that it is another; none if it changes too slowly."""
     shifts = Shifts.of(Labels.of(recording, [name], name), recording.segment)
-    return _spread(shifts.frames, SHIFTS) if shifts.enough else np.zeros(0, int)
+    return thinned(shifts.frames, SHIFTS) if shifts.enough else np.zeros(0, int)
 
 
 def _chosen_neighbours(target: Target, latents: np.ndarray, split: Split) -> int:
     """Number of neighbours that predicts frames set aside best, by squared error."""
     rest, aside, _ = split.set_aside()
     known = target.variable.known
-    made, tried = (_spread(f.anchors[known[f.anchors]], HELD) for f in (rest, aside))
+    made, tried = (thinned(f.anchors[known[f.anchors]], HELD) for f in (rest, aside))
     if len(made) < max(NEIGHBOURS) or len(tried) == 0:
         return min(USUAL_NEIGHBOURS, max(1, len(made)))
     nearest, true = neighbour_decoder(latents, made, tried), target.coordinates[tried]
@@ -256,10 +257,6 @@ def _chosen_neighbours(target: Target, latents: np.ndarray, split: Split) -> int
         for k in NEIGHBOURS
     }
     return min(missed, key=lambda k: missed[k])
-
-
-def _spread(frames: np.ndarray, most: int) -> np.ndarray:
-    return frames[:: -(-len(frames) // most)] if len(frames) else frames
 
 
 def _plain(value: Any) -> Any:
