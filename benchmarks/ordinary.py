@@ -117,7 +117,7 @@ def recordings(seed: int) -> Iterator[tuple[str, Callable[[], list[Recording]], 
                 if kind in REGULAR:  # that of another simulation is the same, a little later
                     return [true.recording, one_variable(kind, 0, frames, events, seed).recording]
                 other = one_variable(kind, share, frames, events, seed + 500)
-                return [true.recording, _with_labels(true.recording, other.recording.behavior)]
+                return [true.recording, with_labels(true.recording, other.recording.behavior)]
 
             traces = "events" if events else "imaged"
             yield f"{kind}, {share} %, {frames:,} frames, {traces}", made, {kind: [kind]}, True
@@ -126,7 +126,7 @@ def recordings(seed: int) -> Iterator[tuple[str, Callable[[], list[Recording]], 
 
             def made(simulate=simulate, frames=frames) -> list[Recording]:
                 true, other = (field(simulate(s, frames), seed=s) for s in (seed, seed + 500))
-                return [true.recording, _with_labels(true.recording, other.recording.behavior)]
+                return [true.recording, with_labels(true.recording, other.recording.behavior)]
 
             factors = {n: list(v) for n, v in simulate(seed, 300).factors.items()}
             yield f"{name}, {frames:,} frames", made, factors, True
@@ -140,7 +140,7 @@ def recordings(seed: int) -> Iterator[tuple[str, Callable[[], list[Recording]], 
         yield f"real: {name}", made, load().factors, True
 
 
-def _with_labels(recording: Recording, behavior) -> Recording:
+def with_labels(recording: Recording, behavior) -> Recording:
     return replace(recording, behavior=dict(behavior))
 
 

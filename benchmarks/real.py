@@ -48,6 +48,17 @@ def ca1_events(active_only: bool = False) -> Real:
     return Real(recording, {"position": ["position"]}, {"position": True})
 
 
+def ca1_information() -> np.ndarray:
+    """Bits that the authors find in each active cell, NaN if not significant: (cells,)."""
+    raw = PLACE / "ca1-running-events" / "raw"
+    found = _matlab(raw / "bias_correction_results.mat")["unbiased_information_estimation_results"]
+    statistics = found.firing_statistics
+    bits = np.full(_matlab(raw / "spike_train.mat")["spike_train"].shape[1], np.nan)
+    bits[statistics.significant_active_cells_indexes - 1] = found.information.MI_SSR
+    active: np.ndarray = bits[statistics.sufficiently_active_cells_indexes - 1]
+    return active
+
+
 def fly_heading() -> Real:
     """Ellipsoid body of a fly (Turner-Evans et al. 2017): 32 ROIs, five trials."""
     rois, angles, trials, rates = [], [], [], []

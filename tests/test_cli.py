@@ -18,6 +18,7 @@ import pytest
 
 from napari_xcebra import learn
 from napari_xcebra.attribution import METHODS, Attribution, method_notes
+from napari_xcebra.attribution.tested import SHIFTS
 from napari_xcebra.cli import flags, main, reporting
 from napari_xcebra.cli.repeated import counts_from
 from napari_xcebra.cli.report import goodness_words
@@ -74,7 +75,7 @@ def test_the_demo_prints_how_well_each_factor_was_found(demo):
     header = next(line for line in said.splitlines() if line.startswith("factor"))
     assert re.split(r"\s{2,}", header) == [
         "factor", "goodness (nats)", "of possible", "decoded", "ridge", "verdict", "selected",
-        "auROC"
+        "q ≤ 0.1", "auROC"
     ]  # fmt: skip
     for name in ("place", "direction", "speed"):
         assert re.search(rf"^{name} .* ± .* [01]\.\d{{3}}$", said, re.MULTILINE)
@@ -114,24 +115,39 @@ def test_fit_then_attribute_gives_the_same_table_as_run(recording_file, tmp_path
     assert main(["fit", path, *FACTORS, "--out", str(two), *TINY, "--quiet"]) == 0
     assert main(["attribute", str(two), path, "--out", str(two), *how, "--quiet"]) == 0
     assert (one / "attribution.csv").read_bytes() == (two / "attribution.csv").read_bytes()
+    # too short to be tested: that costs p and q, not the scores
+    table = pd.read_csv(one / "attribution.csv")
+    assert table["score"].notna().any() and "q" not in table
+    assert set(table.columns) > {m.replace("-", "_") for m in method_notes.FIRST}
     assert {Path(name).suffix for name in files(one)} == {
         ".csv", ".npz", ".png", ".json", ".safetensors"
     }  # fmt: skip
     assert {re.sub("-.*", "", n) for n in files(one)} == {re.sub("-.*", "", n) for n in files(two)}
     loaded = Attribution.load(one / "attribution.npz")
     assert (loaded.method, loaded.aggregate, loaded.n_frames) == ("neuron-gradient", "max", 400)
+    assert any("No p and q: Factor" in note for note in loaded.notes)
 
 
 def test_cells_can_be_tested_against_chance(demo, tmp_path, capsys):
     out, _ = demo
-    how = ["--method", "conditional-encoding", "--significance", "--out", str(tmp_path)]
-    assert main(["attribute", str(out), str(out / "recording.npz"), *how]) == 0
+    attributed = ["attribute", str(out), str(out / "recording.npz"), "--out", str(tmp_path)]
+    assert main([*attributed, "--significance"]) == 0
     said = capsys.readouterr().out
     assert "q ≤ 0.1" in said
     assert re.search(r"about \d+ s", said)
-    q = pd.read_csv(tmp_path / "attribution.csv").groupby("factor")["q"]
-    assert q.min().between(0, 1).all()
-    assert Attribution.load(tmp_path / "attribution.npz").significance.shifts == 1000
+    tested = Attribution.load(tmp_path / "attribution.npz").significance
+    assert tested.shifts == SHIFTS
+    q = pd.read_csv(tmp_path / "attribution.csv").groupby("factor")["q"].min()
+    assert q[list(tested.shortest)].between(0, 1).all()
+    # place comes back too rarely in so short a recording, which is said
+    assert q.drop(list(tested.shortest)).isna().all()
+    assert set(tested.impossible) == set(q.index) - set(tested.shortest)
+    assert all(why in said for why in tested.impossible.values())
+    # the same without being asked for, and not if it is not wanted
+    assert main([*attributed, "--quiet"]) == 0
+    assert Attribution.load(tmp_path / "attribution.npz").significance is not None
+    assert main([*attributed, "--no-significance", "--quiet"]) == 0
+    assert Attribution.load(tmp_path / "attribution.npz").significance is None
 
 
 def test_all_methods_can_be_put_side_by_side(demo, tmp_path, capsys):

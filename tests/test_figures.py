@@ -53,7 +53,7 @@ def test_a_factor_that_could_not_be_tested_is_painted_and_says_so(result):
     simulation, trained, _ = result
     slow = replace(trained.goodness["speed"], above_chance=False, p=np.nan, samples=3.0)
     other = replace(trained, goodness={**trained.goodness, "speed": slow})
-    found = attribute(other, simulation.recording, frames=slice(0, 50))
+    found = attribute(other, simulation.recording, frames=slice(0, 300))
     assert not found.at_chance("speed")
     figure = painted_field(simulation.recording, found, factors=["speed"])
     assert "speed (not tested)" in words(figure)

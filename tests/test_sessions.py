@@ -4,6 +4,7 @@ import json
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from napari_xcebra.attribution import attribute
@@ -50,9 +51,9 @@ def test_recording_runs_scores_and_view_come_back(tmp_path, data, run):
     (opened,) = again.opened
     (loaded,) = opened.runs
     assert (loaded.name, loaded.created, loaded.verdict) == (run.name, run.created, run.verdict)
-    method = "inverted-neuron-gradient"
-    np.testing.assert_allclose(
-        loaded.attributions[method].score("z2"), run.attributions[method].score("z2")
+    (method,) = run.attributions
+    pd.testing.assert_frame_equal(
+        loaded.attributions[method].table("z2"), run.attributions[method].table("z2")
     )
     np.testing.assert_array_equal(opened.recording.traces, saved.opened[0].recording.traces)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,10 +39,15 @@ def default_path(recording: Recording, *parts: str, suffix: str) -> Path:
     return beside / ("-".join(word for word in words if word) + suffix)
 
 
-def write_table(attribution: Attribution, path: Path, threshold: float = 0.0) -> Path:
-    """One row a cell and factor, as CSV."""
+def write_table(
+    attribution: Attribution,
+    path: Path,
+    threshold: float = 0.0,
+    beside: Sequence[Attribution] = (),
+) -> Path:
+    """One row a cell and factor, as CSV; other maps of the same cells get a column each."""
     with in_a_sentence(path):
-        return attribution.to_csv(path, threshold)
+        return attribution.to_csv(path, threshold, beside=beside)
 
 
 def write_scores(attribution: Attribution, path: Path) -> Path:

@@ -12,7 +12,9 @@ from napari_xcebra.learn.inverse import CUT_OFF, inverse
 
 @pytest.mark.parametrize("aggregate", ["mean", "median", "max"])
 def test_the_aggregate_is_that_of_the_absolute_local_scores(trained, recording, aggregate):
-    result = attribute(trained, recording, aggregate=aggregate, frames=slice(0, 500))
+    result = attribute(
+        trained, recording, "inverted-neuron-gradient", aggregate=aggregate, frames=slice(0, 500)
+    )
     stream = streaming.make_stream(trained, recording, slice(0, 500))
     jacobian = stream.encoder.jacobian(stream.inputs(stream.frames))
     local = np.abs(inverse(jacobian, stream.scale, CUT_OFF).numpy())
@@ -23,11 +25,11 @@ def test_the_aggregate_is_that_of_the_absolute_local_scores(trained, recording, 
 def test_a_median_that_does_not_fit_is_taken_over_evenly_spaced_frames(
     trained, recording, monkeypatch
 ):
-    exact = attribute(trained, recording, aggregate="median")
+    exact = attribute(trained, recording, "inverted-neuron-gradient", aggregate="median")
     assert exact.notes == ()
     assert exact.n_frames == 2990
     monkeypatch.setattr(aggregation, "MEDIAN_BYTES", exact.latent_scores.size * 4 * 600)
-    thinned = attribute(trained, recording, aggregate="median")
+    thinned = attribute(trained, recording, "inverted-neuron-gradient", aggregate="median")
     assert 600 <= thinned.n_frames < 700
     assert thinned.notes == (f"Taken over {thinned.n_frames} evenly spaced frames of 2990.",)
     correlation = np.corrcoef(

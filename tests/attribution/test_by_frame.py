@@ -48,6 +48,12 @@ def test_both_report_and_can_be_stopped(trained, recording, monkeypatch):
         embedding_by_frame(trained, recording, slice(0, 1000), on_progress=watch, stop=stop)
     with pytest.raises(AttributionStopped, match="300 of 1000"):
         scores_by_frame(
-            trained, recording, slice(0, 1), frames=slice(0, 1000), on_progress=watch, stop=stop
+            trained,
+            recording,
+            slice(0, 1),
+            "inverted-neuron-gradient",
+            slice(0, 1000),
+            on_progress=watch,
+            stop=stop,
         )
     assert seen == [(100, 1000), (200, 1000), (300, 1000)] * 2

@@ -4,14 +4,16 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.ndimage import gaussian_filter1d
 
 from napari_xcebra.attribution import Attribution, AttributionStopped, attribute, auroc
-from napari_xcebra.attribution.block_ridge import BlockSums, held_out_r2
-from napari_xcebra.attribution.conditional import BLOCKS, cut, make_encoding
-from napari_xcebra.attribution.hidden_state import shared_part
-from napari_xcebra.attribution.predictors import Predictors
+from napari_xcebra.attribution.encoding.basis import Basis
+from napari_xcebra.attribution.encoding.conditional import both, shares
+from napari_xcebra.attribution.encoding.model import BLOCKS, cut, make_encoding
+from napari_xcebra.attribution.encoding.predictors import Predictors
+from napari_xcebra.attribution.encoding.ridge import BlockSums, held_out
 from napari_xcebra.attribution.stream import make_stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.learn import FitSettings, fit
@@ -20,7 +22,7 @@ from napari_xcebra.traces import NpyTraces
 
 FRAMES, EACH = 4000, 6
 METHOD = "conditional-encoding"
-UNTRAINED = FitSettings(mode="behavior", steps=1, batch_size=64)
+UNTRAINED = FitSettings(mode="behavior", steps=1, batch_size=64, smoothing=0)
 """Without time latents the encoder plays no part."""
 
 
@@ -75,8 +77,7 @@ def test_a_place_cell_gets_no_score_for_the_speed_that_goes_with_place(correlate
     speed = recording.behavior["speed"].values[:, 0]
     alone = [abs(np.corrcoef(speed, trace)[0, 1]) for trace in recording.traces[:, PLACE].T]
     assert max(alone) > 0.3
-    assert result.score("speed")[PLACE].max() < 0.01
-    assert result.score("speed")[SPEED].min() > 0.02
+    assert result.score("speed")[PLACE].max() < 0.1 * result.score("speed")[SPEED].min()
 
 
 def test_cells_get_the_share_of_variance_that_their_own_factor_explains(result):
@@ -95,7 +96,7 @@ def test_an_angle_has_no_seam(result):
 
 def test_a_slow_cell_is_not_explained_by_a_slow_variable_it_has_nothing_to_do_with(result):
     for factor in result.factors:
-        assert result.score(factor)[NOTHING].max() < 0.02
+        assert result.score(factor)[NOTHING].max() < 0.03
 
 
 def test_without_held_out_blocks_the_same_cell_would_seem_explained():
@@ -106,7 +107,7 @@ def test_without_held_out_blocks_the_same_cell_would_seem_explained():
         sums.add(block, x[positions], y[positions])
     residual = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
     assert np.median(1 - residual.var(0) / y.var(0)) > 0.5
-    assert np.median(held_out_r2(sums)) < 0.05
+    assert np.median(held_out(sums).r2) < 0.05
 
 
 def test_blocks_are_contiguous_and_apart_from_each_other():
@@ -148,8 +149,8 @@ def test_the_indicator_is_recognised_by_how_traces_lag_behind_the_variable():
     noise = 0.5 * rng.normal(size=(FRAMES, 6))
     recording = Recording(noise, 10.0, behavior=behavior)
     untrained = fit(recording, {"x": ["x"]}, UNTRAINED)
-    predictors = replace(Predictors.of(recording, untrained.parts), decay=10.0)
-    shown = predictors.rows(np.arange(FRAMES))[:, -6:]
+    predictors = replace(Predictors.of(recording, untrained.parts, 0.0), decay=10.0)
+    shown = predictors.rows(np.arange(FRAMES))[:, 4:10]
     recording = Recording(shown / shown.std(0) + noise, 10.0, behavior=behavior)
     assert encoding_of(untrained, recording).predictors.decay == 10.0
 
@@ -157,10 +158,11 @@ def test_the_indicator_is_recognised_by_how_traces_lag_behind_the_variable():
 def test_predictors_do_not_depend_on_how_frames_are_cut(correlated):
     recording, untrained = correlated
     recording = replace(recording, starts=[0, 1000])
-    predictors = replace(Predictors.of(recording, untrained.parts), decay=5.0)
-    whole = predictors.rows(np.arange(900, 1100))
-    pieces = [predictors.rows(np.arange(i, i + 50)) for i in range(900, 1100, 50)]
-    np.testing.assert_allclose(np.vstack(pieces), whole, atol=0.01)
+    predictors = replace(Predictors.of(recording, untrained.parts, 1.5), decay=5.0)
+    for lag in (-5, 0, 5):
+        whole = predictors.rows(np.arange(900, 1100), lag)
+        pieces = [predictors.rows(np.arange(i, i + 50), lag) for i in range(900, 1100, 50)]
+        np.testing.assert_allclose(np.vstack(pieces), whole, atol=0.02)
 
 
 def encoding_of(trained, recording):
@@ -178,31 +180,23 @@ def test_a_cell_is_scored_beside_latents_that_do_not_know_it(trained, recording)
     assert np.abs(after.latents[1] - before.latents[1]).max() > 0.01
 
 
-def test_what_noisy_latents_lack_is_found_from_the_cells_that_follow_the_state():
-    """Speed goes with the state; most cells follow the state alone, some speed as well."""
+def test_no_majority_of_cells_takes_the_variable_for_the_state():
+    """Most cells rise with a variable, the others with a state that is independent of it."""
     rng = np.random.default_rng(4)
     state, speed = slow(rng)[:, 0], slow(rng)[:, 0]
-    speed = 0.6 * state + 0.8 * speed
-    latent = state + 0.7 * rng.normal(size=FRAMES)
-    cells = np.outer(state, rng.uniform(0.5, 1, 40)) + np.outer(speed, np.arange(40) < 10)
-    y = cells + rng.normal(size=cells.shape)
-    sums = BlockSums.empty(1, 3, 40)
-    sums.add(0, np.c_[np.ones(FRAMES), latent, speed], y)
-    found = shared_part([sums], np.array([0]), np.array([1]), np.array([2]))
-    x = np.c_[latent, speed]
-    best = np.linalg.lstsq(x, state, rcond=None)[0]
-    assert found.weights[0, 0] == pytest.approx(best[1] / best[0], rel=0.2)
+    carries = np.arange(40) < 28
+    clean = np.where(carries, np.tanh(speed)[:, None], np.tanh(state)[:, None])
+    traces = clean / clean.std(0) + rng.normal(size=clean.shape)
+    recording = Recording(traces, 10.0, behavior={"speed": Variable("speed", speed)})
+    settings = FitSettings(steps=100, batch_size=256)
+    scored = attribute(fit(recording, {"speed": ["speed"]}, settings), recording, METHOD)
+    assert scored.score("speed")[carries].min() > 0.2
+    assert scored.score("speed")[~carries].max() < 0.05
 
 
-def test_a_latent_that_is_but_a_copy_of_the_factor_is_left_out():
-    rng = np.random.default_rng(5)
-    speed = slow(rng)[:, 0]
-    noise = rng.normal(size=FRAMES)
-    sums = BlockSums.empty(1, 3, 40)
-    x = np.c_[np.ones(FRAMES), speed + 0.3 * noise, speed]
-    sums.add(0, x, speed[:, None] + rng.normal(size=(FRAMES, 40)))
-    found = shared_part([sums], np.array([0]), np.array([1]), np.array([2]))
-    assert (found.added(x[:, 1:2], x[:, 2:]) == 0).all()
+def test_a_cell_must_follow_the_variable_beside_the_others_and_beside_the_state():
+    one, other = np.array([0.4, 0.4, 0.4, -0.1]), np.array([0.4, 0.1, -0.01, 0.2])
+    np.testing.assert_allclose(both(one, other), [0.4, 0.2, -0.01, -0.1])
 
 
 def test_what_was_visited_for_a_moment_does_not_spoil_another_block():
@@ -214,13 +208,13 @@ def test_what_was_visited_for_a_moment_does_not_spoil_another_block():
     sums = BlockSums.empty(BLOCKS, 3, 8)
     for block in range(BLOCKS):
         sums.add(block, x[block * 100 :][:100], y[block * 100 :][:100])
-    assert held_out_r2(sums).min() > -0.2
+    assert held_out(sums).r2.min() > -0.2
 
 
 def test_the_hidden_latents_of_the_box_are_found_in_the_cells_they_reach(trained, simulation):
     scored = attribute(trained, simulation.recording, METHOD)
     z2 = simulation.truth["z2"]
-    assert auroc(scored.score("z2"), z2) > 0.95
+    assert auroc(scored.score("z2"), z2) > 0.9  # in 3,000 frames; 1.00 in 20,000
     assert np.nanmedian(scored.score("z2")[z2]) > 0.1
     assert np.nanmax(scored.score("z2")[~z2]) < 0.03
     assert np.nanmedian(scored.score("time")) > 0.05
@@ -231,18 +225,26 @@ def test_cells_that_were_not_used_get_no_score(trained, recording, unused):
     assert list(np.flatnonzero(~scored.used)) == unused
 
 
-def test_there_are_no_scores_for_latents_or_frames_and_it_says_so(result):
+def test_there_are_no_scores_for_latents_and_it_says_so(result):
     with pytest.raises(InputError, match="no scores for single latents"):
         result.latent("place", 0)
-    with pytest.raises(InputError, match="no scores over time: choose another method"):
-        result.over_time("place")
+
+
+def test_over_time_it_is_the_generative_gradient(correlated, result):
+    recording, untrained = correlated
+    other = attribute(untrained, recording, "generative-gradient")
+    frames = slice(0, 50)
+    np.testing.assert_array_equal(
+        result.over_time("place", frames), other.over_time("place", frames)
+    )
 
 
 def test_it_comes_back_from_its_file(result, tmp_path):
     back = Attribution.load(result.to_npz(tmp_path / "attribution.npz"))
     np.testing.assert_array_equal(back.score("speed"), result.score("speed"))
     assert not back.has_latents
-    assert "R²" in back.notes[0]
+    assert "shares of variance" in back.notes[0]
+    pd.testing.assert_frame_equal(back.table("speed"), result.table("speed"))
 
 
 def test_traces_on_disk_give_the_same_scores(correlated, result, tmp_path):
@@ -261,3 +263,118 @@ def test_it_reports_and_can_be_stopped(correlated):
     assert told[-1] == (FRAMES, FRAMES)
     with pytest.raises(AttributionStopped, match="of 4000 frames"):
         attribute(untrained, recording, METHOD, stop=lambda: True)
+
+
+def test_a_sharp_field_keeps_its_share_of_the_variance():
+    """10 cm of a track of 2 m, and a grid of 5 bumps: coarse columns hold little of either."""
+    rng = np.random.default_rng(7)
+    track = np.mod(np.cumsum(1.5 + 0.5 * slow(rng, columns=1)[:, 0]), 200.0)
+    away = np.abs(track - 80)
+    clean = np.c_[np.exp(-0.5 * (away / 5) ** 2), np.cos(2 * np.pi * track / 40)]
+    traces = clean / clean.std(0) + rng.normal(size=clean.shape)
+    recording = Recording(traces, 10.0, behavior={"x": Variable("x", track)})
+    untrained = fit(recording, {"x": ["x"]}, UNTRAINED)
+    scored = attribute(untrained, recording, METHOD)
+    assert scored.score("x").min() > 0.4  # noise is half of the variance
+
+
+def test_a_cell_that_leads_or_follows_keeps_its_score_and_tells_its_lag():
+    rng = np.random.default_rng(8)
+    speed = slow(rng, FRAMES + 40, over=3)[:, 0]
+    lags = np.array([-5, -3, 0, 3, 5])  # frames by which the cell follows
+    clean = np.stack([speed[20 - lag : 20 - lag + FRAMES] for lag in lags], axis=1)
+    traces = clean + rng.normal(size=clean.shape)
+    behavior = {"speed": Variable("speed", speed[20 : 20 + FRAMES])}
+    recording = Recording(traces, 10.0, behavior=behavior)
+    untrained = fit(recording, {"speed": ["speed"]}, UNTRAINED)
+    table = attribute(untrained, recording, METHOD).table("speed")
+    assert table["score"].min() > 0.4
+    np.testing.assert_allclose(table["lag"], lags / 10, atol=0.11)
+    assert table["lag_error"].max() < 0.1
+
+
+def test_a_cell_in_which_speed_scales_a_place_field_is_found_for_both(correlated):
+    recording, _ = correlated
+    rng = np.random.default_rng(9)
+    place, other = slow(rng, columns=2).T
+    speed = np.exp(0.5 * slow(rng)[:, 0])
+    clean = np.c_[speed * np.exp(-2 * (place - 0.5) ** 2), np.exp(-2 * (place - 0.5) ** 2), other]
+    traces = clean / clean.std(0) + 0.5 * rng.normal(size=clean.shape)
+    behavior = {"x": Variable("x", place), "speed": Variable("speed", speed)}
+    recording = Recording(traces, 10.0, behavior=behavior)
+    untrained = fit(recording, {"place": ["x"], "speed": ["speed"]}, UNTRAINED)
+    result = attribute(untrained, recording, METHOD)
+    both_, place_only, neither = result.table("speed")["interaction"]
+    assert both_ > 0.03 and abs(place_only) < 0.01 and abs(neither) < 0.01
+    assert result.score("speed")[0] > 5 * max(result.score("speed")[1:])
+
+
+def test_the_interval_holds_the_score_and_what_is_not_noise_is_told(result):
+    table = result.table("place")
+    used = slice(0, EACH)
+    assert (table["low"] <= table["score"] + 1e-6).all()
+    assert (table["high"] >= table["score"] - 1e-6).all()
+    assert table["low"][used].min() > 0.1
+    # noise from frame to frame is half of the variance of every cell
+    np.testing.assert_allclose(
+        table["of_explainable"][used], np.minimum(2 * table["score"][used], 1), atol=0.1
+    )
+
+
+def test_a_cell_that_rises_or_falls_has_a_sign(correlated):
+    recording, _ = correlated
+    speed = recording.behavior["speed"].values[:, 0]
+    rng = np.random.default_rng(10)
+    clean = np.c_[speed, -speed, (speed - speed.mean()) ** 2]
+    traces = clean / clean.std(0) + 0.5 * rng.normal(size=clean.shape)
+    recording = replace(recording, traces=traces, cell_ids=None, accepted=None)
+    signs = attribute(fit(recording, {"s": ["speed"]}, UNTRAINED), recording, METHOD).table("s")
+    assert list(signs["sign"][:2]) == [1, -1]
+    heading = attribute(fit(recording, {"h": ["heading"]}, UNTRAINED), recording, METHOD)
+    assert heading.table("h")["sign"].isna().all()
+
+
+def test_sparse_events_are_scored_as_they_were_learned():
+    """Frame by frame a place cell of few events has hardly any variance that a field explains."""
+    rng = np.random.default_rng(11)
+    place = slow(rng)[:, 0]
+    events = rng.poisson(0.4 * np.exp(-4 * (place - 0.5) ** 2))[:, None] * np.ones(2)
+    events[:, 1] = rng.permutation(events[:, 1])
+    recording = Recording(events, 10.0, behavior={"x": Variable("x", place)})
+    scores = [
+        attribute(
+            fit(recording, {"x": ["x"]}, replace(UNTRAINED, smoothing=seconds)), recording, METHOD
+        ).score("x")
+        for seconds in (0.0, 0.5)
+    ]
+    assert scores[1][0] > 2 * scores[0][0] > 0
+    assert scores[1][1] < 0.05
+
+
+def test_columns_of_a_basis_are_ordered_and_have_slopes(correlated):
+    recording, untrained = correlated
+    predictors = Predictors.of(recording, untrained.parts, 0.0)
+    frames = np.arange(FRAMES)
+    basis: Basis = predictors.bases["place"]
+    rows = basis.rows(frames) * basis.order
+    np.testing.assert_allclose(rows.T @ rows / FRAMES, np.eye(basis.width), atol=0.02)
+    x = recording.behavior["x"].values[:, 0]
+    assert np.corrcoef(rows[:, 0], x)[0, 1] > 0.9
+    assert basis.slopes(frames)[0, :, 0].mean() > 0
+    heading = predictors.bases["heading"]
+    assert heading.slopes(frames).shape == (2, FRAMES, heading.width)
+
+
+def test_shares_of_the_factors_leave_nothing_out(correlated):
+    """Of independent variables the shares add up to what all of them predict together."""
+    recording, untrained = correlated
+    stream = make_stream(untrained, recording)
+    watch = Watch(len(stream.frames), None, None)
+    encoding = make_encoding(stream, watch)
+    models = encoding.models(watch)
+    found = shares(encoding, models, watch, thorough=False)
+    total = np.empty(len(encoding.lags))
+    for cohort, model in zip(encoding.cohorts, models, strict=True):
+        total[cohort.cells] = model.observed.r2[np.arange(len(cohort.cells))]
+    heading = found.scores()[2][HEADING]
+    np.testing.assert_allclose(heading, total[HEADING], atol=0.06)

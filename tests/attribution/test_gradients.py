@@ -103,6 +103,6 @@ def test_a_latent_that_does_nothing_does_not_blow_up_the_others():
 def test_the_score_of_a_windowed_cell_is_the_mean_over_frames_and_lags(windowed, recording):
     stream = make_stream(windowed, recording, slice(100, 400))
     expected = joined("inverted-neuron-gradient", stream).abs().mean((0, 3))
-    result = attribute(windowed, recording, frames=slice(100, 400))
+    result = attribute(windowed, recording, "inverted-neuron-gradient", frames=slice(100, 400))
     scores = result.latent_scores[:, windowed.inputs.columns(recording)]
     np.testing.assert_allclose(scores, expected, rtol=1e-5)

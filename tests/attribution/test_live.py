@@ -3,16 +3,19 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.attribution import attribute, conditional
+from napari_xcebra.attribution import attribute
 from napari_xcebra.attribution import live as live_module
 from napari_xcebra.attribution.comparison import rank_correlation
+from napari_xcebra.attribution.encoding import model
 from napari_xcebra.attribution.live import LiveMap
 from napari_xcebra.learn import FitSettings, fit
 
 QUICK = FitSettings(
     steps=20, batch_size=128, hidden_units=32, smoothing=0, lambda_=0.05, readout=0, hide=0
 )
-METHODS = ("inverted-neuron-gradient", "neuron-gradient", "conditional-encoding")
+METHODS = (
+    "inverted-neuron-gradient", "neuron-gradient", "conditional-encoding", "generative-gradient"
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -58,11 +61,12 @@ def test_the_last_one_is_the_map_of_the_trained_encoder(simulation, method, at_e
     np.testing.assert_allclose(last.latent_scores, final.latent_scores, rtol=1e-4)
 
 
-def test_conditional_encoding_ranks_cells_nearly_as_it_does_in_the_end(
-    simulation, unused, at_every_report
+@pytest.mark.parametrize("method", METHODS[2:])
+def test_encoding_models_rank_cells_nearly_as_they_do_in_the_end(
+    simulation, unused, at_every_report, method
 ):
-    (_, last), trained = maps_of(simulation, "conditional-encoding")
-    final = attribute(trained, simulation.recording, "conditional-encoding")
+    (_, last), trained = maps_of(simulation, method)
+    final = attribute(trained, simulation.recording, method)
     assert rank_correlation(last.score("z2"), final.score("z2")) > 0.8
     np.testing.assert_array_equal(np.flatnonzero(~last.used), unused)
 
@@ -87,7 +91,7 @@ def test_whoever_stops_does_not_wait_for_a_map(simulation):
 def test_a_map_that_cannot_be_made_does_not_end_the_training(
     simulation, at_every_report, monkeypatch
 ):
-    monkeypatch.setattr(conditional, "FEWEST_FRAMES", 5000)
+    monkeypatch.setattr(model, "FEWEST_FRAMES", 5000)
     maps, trained = maps_of(simulation, "conditional-encoding")
     assert maps == [None, None]
     assert trained.steps == 20

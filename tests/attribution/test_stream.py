@@ -36,11 +36,15 @@ def test_inputs_read_in_stretches_are_those_of_the_training(name, request, recor
 
 @pytest.mark.parametrize("aggregate", ["mean", "median", "max"])
 def test_chunking_does_not_change_the_scores(trained, recording, aggregate, monkeypatch):
-    whole = attribute(trained, recording, aggregate=aggregate)
+    whole = attribute(trained, recording, "inverted-neuron-gradient", aggregate=aggregate)
     monkeypatch.setattr(streaming, "CHUNK_BYTES", streaming.CHUNK_BYTES // 60)
     chunks = []
     parts = attribute(
-        trained, recording, aggregate=aggregate, on_progress=lambda *done: chunks.append(done)
+        trained,
+        recording,
+        "inverted-neuron-gradient",
+        aggregate=aggregate,
+        on_progress=lambda *done: chunks.append(done),
     )
     assert len(chunks) > 10
     assert chunks[-1] == (2990, 2990)

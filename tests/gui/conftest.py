@@ -10,6 +10,7 @@ from qtpy.QtWidgets import QApplication
 
 from napari_xcebra import jobs
 from napari_xcebra.attribution import Attribution
+from napari_xcebra.attribution.method_notes import DEFAULT
 from napari_xcebra.jobs import Job, Task, Worker
 from napari_xcebra.learn.parts import Part
 from napari_xcebra.recording import Recording
@@ -131,14 +132,15 @@ def made_up_scores():
         scores = np.stack([rising, rising[::-1]])
         scores[:, ~np.asarray(recording.accepted)] = np.nan
         return Attribution(
-            method="inverted-neuron-gradient",
+            method=DEFAULT,
             aggregate="mean",
             parts=(
                 Part("place", ("position",), 0, 1, "euclidean", 1.0),
                 Part("speed", ("speed",), 1, 2, "euclidean", 1.0),
             ),
             cell_ids=np.asarray(recording.cell_ids),
-            latent_scores=scores,
+            latent_scores=None,
+            factor_scores=scores,
             n_frames=recording.n_frames,
             above_chance={"place": True, "speed": False},
             verdicts={"place": "Place is in these cells.", "speed": "Speed is not."},

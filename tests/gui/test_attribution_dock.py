@@ -18,6 +18,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_xcebra.attribution import METHODS, attribute
+from napari_xcebra.attribution.method_notes import FIRST
 from napari_xcebra.attribution.single_cell import STATISTICS, cell_statistics
 from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.recording import Recording
@@ -59,7 +60,9 @@ def trained(recording):
     fitted = replace(fitted, goodness=known)
     factors = {name: Factor(variables) for name, variables in FACTORS.items()}
     run = Run("run 1", "2026-11-16T09:30:00", factors, fitted)
-    return run.with_attribution(attribute(fitted, recording))
+    for method in FIRST:
+        run = run.with_attribution(attribute(fitted, recording, method))
+    return run
 
 
 @pytest.fixture
@@ -105,10 +108,13 @@ def test_a_new_run_is_painted_at_once(painted, session, viewer):
 
 
 def test_factors_and_their_latents_can_be_chosen(painted, session):
-    texts = [
-        painted.choice.factor.itemText(i).strip() for i in range(painted.choice.factor.count())
-    ]
-    assert texts == [
+    def offered():
+        box = painted.choice.factor
+        return [box.itemText(i).strip() for i in range(box.count())]
+
+    assert offered() == ["place", "speed (at chance)", "time"]  # scored as a whole
+    choose(painted.choice.method, "generative gradient")
+    assert offered() == [
         "place",
         "place, latent 1 of 2",
         "place, latent 2 of 2",
@@ -225,14 +231,15 @@ def test_the_table_is_sorted_by_its_titles_searched_and_copied(painted, session,
 def test_a_map_of_another_scale_has_its_own_limits(painted, session):
     """The boxes show fewer decimals then, which must not count as a choice of the user's."""
     run = session.shown_run
-    scored = run.attributions["inverted-neuron-gradient"]
+    scored = run.attributions["generative-gradient"]
+    session.shown = replace(session.shown, method="generative-gradient")
     large = replace(scored, method="neuron-gradient", latent_scores=1e3 * scored.latent_scores)
     session.replace_run(run.name, run.with_attribution(large))
     small = painted.painter.limits
     session.shown = replace(session.shown, method="neuron-gradient")
     assert painted.painter.limits == pytest.approx([1e3 * limit for limit in small], rel=1e-4)
     assert not painted.painter.limits_chosen
-    session.shown = replace(session.shown, method="inverted-neuron-gradient")
+    session.shown = replace(session.shown, method="generative-gradient")
     assert painted.painter.limits == small
 
 
@@ -283,14 +290,14 @@ def test_napari_speaks_of_the_map_that_is_shown(painted, session, viewer):
 def test_scores_are_computed_in_the_background_and_follow_the_slider(
     painted, session, viewer, qtbot, recording, trained
 ):
-    choose(painted.choice.method, "neuron gradient (not computed yet)")
-    assert "run 1 has no scores by neuron gradient yet" in painted.compute.sentence.text()
+    choose(painted.choice.method, "inverted neuron gradient (not computed yet)")
+    assert "run 1 has no scores by inverted neuron gradient yet" in painted.compute.sentence.text()
     assert painted.scores.isHidden()
     painted.compute.start.click()
     assert painted.computation.busy and not painted.compute.stop.isHidden()
     qtbot.waitUntil(lambda: not painted.computation.busy, timeout=90 * SECONDS)
     assert painted.compute.isHidden()
-    expected = attribute(trained.fit, recording, "neuron-gradient").score("place")
+    expected = attribute(trained.fit, recording, "inverted-neuron-gradient").score("place")
     np.testing.assert_allclose(session.scores, expected, rtol=1e-3)
     assert score_layers(viewer)["place · run 1"].visible
 
@@ -308,6 +315,32 @@ def test_scores_are_computed_in_the_background_and_follow_the_slider(
     assert np.isnan(shown[labels == 0]).all()
     painted.scores.over_time.follow.setChecked(False)
     assert not layer.visible and score_layers(viewer)["place · run 1"].visible
+
+
+def test_the_map_to_look_at_first_follows_the_slider_by_the_generative_gradient(
+    painted, session, qtbot, trained
+):
+    assert session.shown.method == FIRST[0]
+    assert "generative gradient" in painted.scores.over_time.follow.toolTip()
+    session.frame = 700
+    painted.scores.over_time.seconds.setValue(0)
+    painted.scores.over_time.follow.setChecked(True)
+    qtbot.waitUntil(lambda: time_painter_of(session).status == "", timeout=90 * SECONDS)
+    followed = trained.attributions["generative-gradient"].over_time("place", slice(700, 701))[0]
+    labels, shown = session.current.labels, np.array(time_painter_of(session).layer.data.frame(700))
+    for cell in (0, 11):
+        np.testing.assert_allclose(shown[labels == cell + 1], followed[cell], rtol=1e-3)
+
+
+def test_a_run_that_lacks_the_default_map_is_painted_by_one_it_has(
+    dock, session, viewer, recording, trained
+):
+    """A run of an earlier version, or of a sweep by another method."""
+    other = "generative-gradient"
+    session.show(recording)
+    session.add_run(replace(trained, attributions={other: trained.attributions[other]}))
+    assert session.shown.method == other
+    assert score_layers(viewer)["place · run 1"].visible
 
 
 def test_statistics_are_computed_in_the_background_and_stand_in_the_table(
@@ -342,7 +375,7 @@ def test_all_methods_are_computed_and_stand_side_by_side(painted, session, viewe
     painted.methods_button.click()
     window = painted.methods_button.opened
     assert window.isVisible()
-    assert window.correlations.model_.rowCount() == 1
+    assert window.correlations.model_.rowCount() == len(FIRST)
     assert "6 methods and 7 statistics are not computed yet" in window.compute.sentence.text()
     window.compute.start.click()
     assert "6 more to come" in window.compute.sentence.text()
@@ -404,6 +437,10 @@ def test_every_export_writes_a_file_and_says_where(painted, session, tmp_path, q
         qtbot.waitUntil(lambda: painted.notice.text != "", timeout=90 * SECONDS)
         assert painted.notice.text == f"Wrote {tmp_path / name}."
         assert (tmp_path / name).stat().st_size > 100
+    table = pd.read_csv(tmp_path / "scores.csv")  # the other map stands beside the one shown
+    other = session.shown_run.attributions[FIRST[1]].score("place")
+    written = table.loc[table["factor"] == "place", "generative_gradient"]
+    np.testing.assert_allclose(written, other, rtol=1e-4)
     table = pd.read_csv(tmp_path / "scores.csv")
     place = table[table.factor == "place"]
     assert place.selected.sum() == shown_map(session).selected(1.0).sum()

@@ -377,7 +377,7 @@ def test_scores_over_time_are_those_of_the_attribution(
     qtbot.waitUntil(lambda: len(dock.traces.lanes[2].lines) == 2, timeout=PATIENCE)
     lane = dock.traces.lanes[2]
     assert lane.title == "score place"
-    expected = run.attributions["inverted-neuron-gradient"].over_time("place", slice(0, 600))
+    expected = run.attributions[session.shown.method].over_time("place", slice(0, 600))
     for line, cell in zip(lane.lines, (7, 3), strict=True):
         np.testing.assert_allclose(line.values, expected[:, cell], rtol=1e-3, atol=1e-5)
 

@@ -22,7 +22,7 @@ from qtpy.QtWidgets import (
     QScrollBar,
     QWidget,
 )
-from scored import scored_recording, scored_run
+from scored import METHOD, scored_recording, scored_run
 
 from napari_xcebra.recording import Variable
 from napari_xcebra.widgets.session import session_of
@@ -58,7 +58,7 @@ def docks(make_napari_viewer, qtbot):
     for name in ("run 1", "run 2"):
         run = scored_run(name)
         session.add_run(replace(run, fit=replace(run.fit, history=history)))
-    session.shown = replace(session.shown, run="run 2", factor="place")
+    session.shown = replace(session.shown, run="run 2", factor="place", method=METHOD)
     yield {name: open_dock(viewer, name) for name in DOCKS if is_there(name)}
     session.close()
 

@@ -10,7 +10,7 @@ from qtpy.QtWidgets import (
     QApplication,
     QShortcut,
 )
-from scored import scored_recording, scored_run
+from scored import METHOD, scored_recording, scored_run
 from test_picking import event, mouse_move_callbacks, mouse_press_callbacks, mouse_release_callbacks
 
 from napari_xcebra.curation import Curation, journals_of
@@ -176,7 +176,7 @@ def test_what_was_decided_by_hand_wins_over_thresholds(dock):
 def test_the_table_of_the_attribution_dock_follows_decisions(viewer, session):
     session.show(scored_recording())
     session.add_run(scored_run("run 1"))
-    session.shown = Shown(run="run 1", factor="place")
+    session.shown = Shown(run="run 1", factor="place", method=METHOD)
     dock = curate_dock(viewer)
     open_dock(viewer, "Attribution")
     table = viewer.window.dock_widgets[full_name("Attribution")].scores.table

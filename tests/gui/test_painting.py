@@ -52,7 +52,7 @@ def test_a_layer_has_a_row_for_each_label_and_says_where_its_scores_come_from(
 
 def test_a_factor_at_chance_is_grey_and_says_so_in_its_name(small_field, made_up_scores):
     layer = score_layer(small_field, made_up_scores(small_field), "speed")
-    assert layer.name == "speed · inverted-neuron-gradient (at chance)"
+    assert layer.name == "speed · conditional-encoding (at chance)"
     colors = np.asarray(layer.colormap.colors)[1:]
     np.testing.assert_allclose(colors, np.tile(UNUSED, (33, 1)), atol=0.01)
 
@@ -64,7 +64,6 @@ def test_what_explains_nothing_has_the_colour_of_nothing_wherever_it_is_painted(
     explained = replace(
         made_up_scores(small_field),
         method="conditional-encoding",
-        latent_scores=None,
         factor_scores=np.stack([shares, shares]),
     )
     colors = score_layer(small_field, explained, "place").colormap.colors[1:]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from qtpy.QtCore import Qt
 
+from napari_xcebra.attribution.method_notes import FIRST
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
@@ -61,7 +62,7 @@ def test_a_run_is_carried_from_one_recording_to_the_other(dock, qtbot, days):
     assert run.name == "run 1 of monday"
     assert len(run.fit.inputs.cell_ids) == 9
     assert "9 of 12 cells; nothing was trained" in dock.notice.text
-    assert set(run.attributions) == {"conditional-encoding", "inverted-neuron-gradient"}
+    assert set(run.attributions) == set(FIRST)
     assert dock.session.shown.run == run.name
     assert len(monday.runs) == 1
 

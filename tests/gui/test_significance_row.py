@@ -7,6 +7,7 @@ import pytest
 from scored import CELLS, scored_recording, scored_run, scored_test
 
 from napari_xcebra.attribution import attribute
+from napari_xcebra.attribution.tested import SHIFTS
 from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.runs import Run
@@ -80,11 +81,11 @@ def test_cells_are_tested_in_the_background_for_all_methods(dock, session, recor
     assert (tested.q("x")[:TUNED] <= 0.1).all()
     found = int((tested.q("x") <= 0.1).sum())
     assert row.sentence.text() == f"{found} of {2 * TUNED} cells with q ≤"
-    assert "600 shifts" in row.how.text()  # there is no room for more
+    assert f"{SHIFTS} other labels" in row.how.text()
     assert "Benjamini" in row.how.toolTip()
     # what is too slow says so, and keeps nothing else from being tested
     session.shown = replace(session.shown, factor="y")
-    assert "Factor 'y' keeps its value" in row.how.text()
+    assert "Factor 'y' has about 3 independent samples" in row.how.text()
     assert row.limit.isHidden() and row.sentence.isHidden()
     # what is computed afterwards has it, too
     dock.computation.start(session.current, session.shown_run, "neuron-gradient")

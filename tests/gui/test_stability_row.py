@@ -64,7 +64,7 @@ def run(recording):
     settings = FitSettings(mode="behavior", steps=20, batch_size=64, hidden_units=16)
     trained = fit(recording, {"x": ["x"]}, settings)
     made = Run("run 1", "2026-11-16T09:30:00", {"x": Factor(["x"])}, trained)
-    return made.with_attribution(attribute(trained, recording))
+    return made.with_attribution(attribute(trained, recording, METHOD))
 
 
 def test_repeating_is_offered_with_the_time_that_the_run_itself_took(scored, session):

@@ -11,6 +11,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QMessageBox
 from scored import scored_recording, scored_run
 
+from napari_xcebra.attribution.method_notes import FIRST
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.notice import EDGES
@@ -77,7 +78,7 @@ def test_a_run_is_trained_scored_and_shown(dock, qtbot):
         assert line in dock.plot.key.text()  # above the curves, not over them
     wait_idle(dock, qtbot)
     (run,) = dock.session.runs
-    assert set(run.attributions) == {"conditional-encoding", "inverted-neuron-gradient"}
+    assert set(run.attributions) == set(FIRST)
     assert dock.session.shown.method == "conditional-encoding"
 
 

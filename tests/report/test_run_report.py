@@ -376,6 +376,33 @@ def test_methods_and_statistics_stand_beside_each_other():
     assert len(place.xpath("./div[@class='row']//img")) == 3
 
 
+def test_what_conditional_encoding_says_more_of_cells_is_explained_in_the_table():
+    run = material()
+    given = run.attributions[METHOD]
+    scores = np.stack([given.score(factor) for factor in given.factors])
+    signs = np.tile(np.resize([1.0, 0.0, -1.0, np.nan], CELLS).astype(np.float32), (3, 1))
+    names = ("low", "high", "of_explainable", "beside_variables", "beside_state", "interaction")
+    details = {name: scores / 2 for name in (*names, "lag", "lag_error")} | {"sign": signs}
+    whole = replace(
+        given,
+        method="conditional-encoding",
+        latent_scores=None,
+        factor_scores=scores,
+        details=details,
+    )
+    root = lxml_html.fromstring(
+        rendered(run_report(replace(run, attributions={whole.method: whole}, comparison=None)))
+    )
+    place = root.xpath("//h3[starts-with(., 'place')]")[0].getparent()
+    header = [th.text_content() for th in place.xpath(".//th")]
+    assert {"low", "high", "of explainable", "interaction", "lag (s)", "sign"} < set(header)
+    assert not {"beside_variables", "beside_state", "lag_error"} & set(header)  # in the file
+    column = header.index("sign")
+    cells = {row.xpath("./td")[column].text_content() for row in place.xpath(".//tbody/tr")}
+    assert cells == {"rises", "neither", "falls", "–"}
+    assert "Seconds by which the cell follows the behaviour" in root.text_content()
+
+
 def test_what_was_not_checked_is_said_with_how_to_do_it():
     run = material()
     run = replace(run, attributions={METHOD: replace(run.attributions[METHOD], significance=None)})

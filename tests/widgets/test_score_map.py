@@ -109,10 +109,19 @@ def test_colours_of_shares_of_variance_begin_at_nothing_explained(attribution):
 
 def test_a_map_without_scores_over_time_says_which_method_has_them(place, attribution):
     assert place.why_not_over_time == ""
-    whole = replace(
-        attribution,
-        method="conditional-encoding",
-        latent_scores=None,
-        factor_scores=np.stack([attribution.score(name) for name in attribution.factors]),
-    )
-    assert "choose inverted neuron gradient" in ScoreMap(whole, "place").why_not_over_time
+    agreed = replace(_by_factor(attribution), method=f"consensus-of-{METHOD}")
+    assert "choose generative gradient" in ScoreMap(agreed, "place").why_not_over_time
+
+
+def test_a_map_that_another_method_follows_over_time_says_so(place, attribution):
+    assert place.note_over_time == ""
+    whole = ScoreMap(replace(_by_factor(attribution), method="conditional-encoding"), "place")
+    assert whole.why_not_over_time == ""
+    assert whole.note_over_time.startswith("Conditional encoding scores whole traces")
+    assert "generative gradient" in whole.note_over_time
+
+
+def _by_factor(attribution):
+    """Scores of factors as a whole, without those of their latents."""
+    scores = np.stack([attribution.score(name) for name in attribution.factors])
+    return replace(attribution, latent_scores=None, factor_scores=scores)

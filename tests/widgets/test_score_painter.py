@@ -27,6 +27,7 @@ def session(viewer):
     painter_of(session)
     session.add_run(scored_run("run 1"))
     session.add_run(scored_run("run 2", seed=1, created="2026-11-16T10:00:00"))
+    show(session, method=METHOD)
     return session
 
 
@@ -202,11 +203,11 @@ def test_each_recording_has_its_own_maps(session, viewer):
     session.show(scored_recording())
     assert visible_scores(viewer) == []
     session.add_run(scored_run("run 1", seed=3))
-    show(session, run="run 1", factor="place")
+    show(session, run="run 1", factor="place", method=METHOD)
     assert len(visible_scores(viewer)) == 1
     other = painter_of(session).layer
     session.current = first
-    show(session, run="run 1", factor="place")
+    show(session, run="run 1", factor="place", method=METHOD)
     assert painter_of(session).layer is not other
     assert not other.visible
 
@@ -261,5 +262,5 @@ def test_a_recording_in_planes_is_painted(viewer):
     session.show(replace(flat, footprints=footprints, images={}))
     painter_of(session)
     session.add_run(scored_run())
-    show(session, run="run 1", factor="place")
+    show(session, run="run 1", factor="place", method=METHOD)
     assert painter_of(session).layer.data.shape == (2, 10, 72)

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
+from napari_xcebra.attribution.method_notes import DEFAULT, OVER_TIME
 from napari_xcebra.attribution.methods import FACTOR_METHODS, check_method, local_scores
 from napari_xcebra.attribution.result import Attribution
 from napari_xcebra.attribution.stream import FrameChoice, Stream, make_stream, spread_out
@@ -18,6 +19,9 @@ from napari_xcebra.recording import InputError, Recording
 
 Aggregate = Literal["mean", "median", "max"]
 
+FITTING = 0.8
+"""Share of the work of the generative gradient that goes into fitting its map."""
+
 MEDIAN_BYTES = 256 * 2**20
 """Local scores that a median may keep in memory."""
 
@@ -25,7 +29,7 @@ MEDIAN_BYTES = 256 * 2**20
 def attribute(
     fit: Fit,
     recording: Recording,
-    method: str = "inverted-neuron-gradient",
+    method: str = DEFAULT,
     *,
     frames: FrameChoice = None,
     aggregate: Aggregate = "mean",
@@ -43,9 +47,8 @@ def attribute(
     recording : Recording
         The one the fit was trained on, or another of the same cells.
     method : str
-        One of `METHODS`. The two gradient methods and conditional encoding take seconds; the
-        others take many passes through the encoder a frame: give them
-        ``frames=slice(None, None, 10)``.
+        One of `METHODS`. Conditional encoding and the gradient methods take seconds; the others
+        take many passes through the encoder a frame: give them ``frames=slice(None, None, 10)``.
     frames : slice, (n,) int or (frames,) bool, optional
         A trial, a condition; all frames if not given. Frames that are excluded, or whose window
         leaves its trial, are not used.
@@ -76,7 +79,7 @@ def attribute(
     >>> simulation = box(frames=3000)
     >>> trained = fit(simulation.recording, simulation.factors, FitSettings(steps=20))
     >>> attribute(trained, simulation.recording).table("z2").shape
-    (50, 5)
+    (50, 14)
     """
     if aggregate not in get_args(Aggregate):
         raise InputError(
@@ -88,14 +91,23 @@ def attribute(
     if method in FACTOR_METHODS:
         watch = Watch(len(stream.frames), on_progress, stop)
         with limited_threads(fit.settings.threads):
-            scores, notes = FACTOR_METHODS[method](stream, watch)
-        own = {"factor_scores": spread_out(scores, fit, recording), "latent_scores": None}
+            found = FACTOR_METHODS[method](stream, watch)
+        notes = found.notes
+        own = {
+            "factor_scores": spread_out(found.scores, fit, recording),
+            "latent_scores": None,
+            "details": {n: spread_out(d, fit, recording) for n, d in found.details.items()},
+        }
         aggregate = "mean"
     else:
         stream, notes = _thinned(stream, aggregate)
+        watch = Watch(len(stream.frames), on_progress, stop)
+        if method == OVER_TIME:
+            watch.share = FITTING * len(stream.frames) / recording.n_frames
         with limited_threads(fit.settings.threads), torch.no_grad():
-            chunks = watched(local_scores(method, stream), len(stream.frames), on_progress, stop)
+            chunks = watched(local_scores(method, stream, watch), watch)
             scores = _AGGREGATES[aggregate](chunks)
+        watch.finish()
         own = {"latent_scores": spread_out(scores, fit, recording)}
     return Attribution(
         method=method,

@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from scipy.ndimage import gaussian_filter1d
 
+from napari_xcebra.attribution.aggregation import FITTING
+from napari_xcebra.attribution.method_notes import OVER_TIME
 from napari_xcebra.attribution.methods import local_scores
 from napari_xcebra.attribution.stream import FrameChoice, make_stream, resolve_frames, spread_out
-from napari_xcebra.attribution.watching import watched
+from napari_xcebra.attribution.watching import Watch, watched
 from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.split import usable_frames
@@ -21,7 +23,7 @@ def scores_by_frame(
     fit: Fit,
     recording: Recording,
     latents: slice,
-    method: str = "inverted-neuron-gradient",
+    method: str = OVER_TIME,
     frames: FrameChoice = slice(0, 500),
     *,
     smooth: float = 0.0,
@@ -56,8 +58,12 @@ def scores_by_frame(
     if used.any():
         stream = make_stream(fit, recording, asked, seed)
         with limited_threads(fit.settings.threads), torch.no_grad():
-            local = (chunk[:, latents].mean(1) for chunk in local_scores(method, stream))
-            rows = list(watched(local, len(stream.frames), on_progress, stop))
+            watch = Watch(len(stream.frames), on_progress, stop)
+            if method == OVER_TIME:
+                watch.share = FITTING * len(stream.frames) / recording.n_frames
+            every = local_scores(method, stream, watch)
+            local = (chunk[:, latents].mean(1) for chunk in every)
+            rows = list(watched(local, watch))
         scores[used] = spread_out(np.concatenate(rows), fit, recording)
     if smooth > 0:
         _smooth_runs(scores, asked, used, recording.segment[asked], smooth)
@@ -85,7 +91,7 @@ def embedding_by_frame(
         stream = make_stream(fit, recording, asked)
         with limited_threads(fit.settings.threads), torch.no_grad():
             rows = (stream.encoder(x) for x in stream.chunks(copies=1))
-            chunks = list(watched(rows, len(stream.frames), on_progress, stop))
+            chunks = list(watched(rows, Watch(len(stream.frames), on_progress, stop)))
         embedding[used] = np.concatenate(chunks)
     return embedding
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from napari_xcebra.attribution.method_notes import OVER_TIME
 from napari_xcebra.files import whole
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.recording import Recording
@@ -100,6 +101,10 @@ def key_of(
     if len(frames) == 0:
         return ""
     first, last = max(0, int(frames[0]) - margin), int(frames[-1]) + margin + 1
+    behavior: list[np.ndarray] = []
+    if method == OVER_TIME:  # whose map is fitted to the whole recording
+        first, last = 0, recording.n_frames
+        behavior = [np.asarray(recording.behavior[n].values) for n in sorted(recording.behavior)]
     if (min(last, recording.n_frames) - first) * recording.n_cells * 4 > MOST:
         return ""
     about = {
@@ -123,6 +128,7 @@ def key_of(
         np.asarray(recording.segment[first:last]),
         np.asarray(recording.excluded)[first:last],
         np.asarray(recording.cell_ids),
+        *behavior,
     ):
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)

@@ -7,12 +7,17 @@ run is changed by them.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from napari_xcebra.attribution.conditional import Effort, make_encoding, scores_of
-from napari_xcebra.attribution.methods import LOCAL_METHODS, check_method, local_scores
+from napari_xcebra.attribution.encoding.conditional import shares
+from napari_xcebra.attribution.encoding.generative import Generative
+from napari_xcebra.attribution.encoding.model import Effort, make_encoding
+from napari_xcebra.attribution.method_notes import DEFAULT, OVER_TIME
+from napari_xcebra.attribution.methods import check_method, local_scores
 from napari_xcebra.attribution.result import Attribution
 from napari_xcebra.attribution.stream import Stream, spread_out
 from napari_xcebra.attribution.watching import AttributionStopped, Stop, Watch
@@ -49,7 +54,7 @@ class LiveMap:
     def __init__(self, recording: Recording, method: str, stop: Stop = None) -> None:
         check_method(method)
         self._recording, self._method, self._stop = recording, method, stop
-        self._effort = Effort(BLOCKS, GROUPS)
+        self._effort = Effort(BLOCKS, GROUPS, lags=False)
         self._next = 0.0
 
     def look(self, training: Training) -> Attribution | None:
@@ -79,14 +84,14 @@ class LiveMap:
             data=training.data,
         )  # fmt: skip
         own: dict[str, np.ndarray | None]
-        if self._method in LOCAL_METHODS:
-            with torch.no_grad():
-                chunks = [chunk.sum(0) for chunk in local_scores(self._method, stream)]
-            scores = torch.stack(chunks).sum(0).cpu().numpy() / len(stream.frames)
-            own = {"latent_scores": spread_out(scores, fit, recording)}
-        else:
+        if self._method == DEFAULT:
             scores = self._conditional(stream)
             own = {"latent_scores": None, "factor_scores": spread_out(scores, fit, recording)}
+        else:
+            with torch.no_grad():
+                chunks = [chunk.abs().sum(0) for chunk in self._local(stream)]
+            scores = torch.stack(chunks).sum(0).cpu().numpy() / len(stream.frames)
+            own = {"latent_scores": spread_out(scores, fit, recording)}
         return Attribution(
             method=self._method,
             aggregate="mean",
@@ -100,13 +105,21 @@ class LiveMap:
             **own,  # type: ignore[arg-type]
         )
 
-    def _conditional(self, stream: Stream) -> np.ndarray:
+    def _local(self, stream: Stream) -> Iterator[Tensor]:
+        if self._method != OVER_TIME:
+            return local_scores(self._method, stream)
+        return Generative.of(stream, self._watch(stream), self._effort).local(stream)
+
+    def _watch(self, stream: Stream) -> Watch:
         # never done, so that it goes on asking whether to stop
-        watch = Watch(len(stream.frames), None, self._stop, share=0.9)
+        return Watch(len(stream.frames), None, self._stop, share=0.9)
+
+    def _conditional(self, stream: Stream) -> np.ndarray:
+        watch = self._watch(stream)
         encoding = make_encoding(stream, watch, self._effort)
         # observed variables do not change from map to map
-        self._effort = Effort(BLOCKS, GROUPS, encoding.predictors)
-        return scores_of(encoding, watch)
+        self._effort = Effort(BLOCKS, GROUPS, lags=False, predictors=encoding.predictors)
+        return shares(encoding, encoding.models(watch), watch, thorough=False).scores()
 
     def _frames(self, training: Training) -> np.ndarray:
         usable = usable_frames(self._recording, training.settings.window)

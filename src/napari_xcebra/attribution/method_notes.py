@@ -10,26 +10,34 @@ EVERY = 10
 
 _SLOW = "Takes many passes through the encoder for each frame"
 _NOTES = {
+    "conditional-encoding": "Share of a cell's variance, in blocks of time not seen, that this "
+    "factor carries, beside the other factors and the time latents. Right also where variables go "
+    "together. Takes seconds.",
+    "generative-gradient": "How much a cell changes with each latent, all others held: the paper's "
+    "idea, made for noisy recordings. Takes seconds; has scores for single latents and over time.",
     "inverted-neuron-gradient": "The map of the xCEBRA paper: the pseudo-inverse of the Jacobian. "
-    "Takes seconds.",
+    "Right where there is little noise. Takes seconds.",
     "neuron-gradient": "The Jacobian itself, not inverted. Takes seconds.",
     "integrated-gradients": f"Gradients along the way from zero to the activity. {_SLOW}.",
     "feature-ablation": f"What changes when a cell is silenced. {_SLOW}, the more the more cells.",
     "shapley-zeros": f"Shapley values against silence. {_SLOW}.",
     "shapley-shuffled": f"Shapley values against shuffled activity. {_SLOW}.",
-    "conditional-encoding": "Share of a cell's variance (R², in blocks of time not seen) that only "
-    "this factor explains, beyond the other factors and the time latents. Stays right where "
-    "variables go together. Takes seconds; has no scores over time.",
 }
 
 
 WHICH_FIRST = (
     "Look at conditional encoding first: it stays right where variables go together, or the "
-    "recording is short. Where the inverted neuron gradient agrees, neither is the case."
+    "recording is short. The generative gradient tells single latents and moments apart."
 )
 """What to tell somebody who chooses among the methods; benchmarks/RESULTS.md has the figures."""
 
-FIRST = ("conditional-encoding", "inverted-neuron-gradient")
+DEFAULT = "conditional-encoding"
+"""The map to look at first: in the docks, on the command line, in the report and from Python."""
+
+OVER_TIME = "generative-gradient"
+"""Where a method scores whole traces, what follows the time slider instead."""
+
+FIRST = (DEFAULT, OVER_TIME)
 """Maps that are made of every run, the one to look at first before the other."""
 
 METHODS = tuple(_NOTES)
@@ -74,12 +82,21 @@ def is_slow(method: str) -> bool:
 
 def scores_latents(method: str) -> bool:
     """Whether it scores single latents, and so also single frames, beside whole factors."""
-    return method != "conditional-encoding" and not is_consensus(method)
+    return method != DEFAULT and not is_consensus(method)
+
+
+def method_over_time(method: str) -> str:
+    """The method that tells single frames apart for this one: itself, if it does.
+
+    >>> method_over_time("conditional-encoding")
+    'generative-gradient'
+    """
+    return OVER_TIME if method == DEFAULT else method
 
 
 def is_share(method: str) -> bool:
     """Whether its scores are shares of variance: a little less than nothing is nothing."""
-    return method == "conditional-encoding"
+    return method == DEFAULT
 
 
 def frames_for(method: str) -> slice | None:

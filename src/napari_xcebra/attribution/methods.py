@@ -1,16 +1,16 @@
 """The methods there are, by name.
 
 Most explain the encoder frame by frame: they take a `Stream` and yield, chunk of frames by chunk,
-the local attribution (frames in chunk, latents, cells), with a window (…, cells, window).
-Others score a factor as a whole: they take a `Stream`, and a `Watch` to report to, and return
-scores (factors, cells) and notes.
+the local attribution (frames in chunk, latents, cells), with a window (…, cells, window). The
+generative gradient does so as well, once its map is fitted. Others score a factor as a whole: they
+take a `Stream`, and a `Watch` to report to, and return scores (factors, cells), notes and more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
-import numpy as np
 from torch import Tensor
 
 from napari_xcebra.attribution.captum_methods import (
@@ -19,14 +19,16 @@ from napari_xcebra.attribution.captum_methods import (
     shapley_shuffled,
     shapley_zeros,
 )
-from napari_xcebra.attribution.conditional import conditional_encoding
+from napari_xcebra.attribution.encoding.conditional import FactorScores, conditional_encoding
+from napari_xcebra.attribution.encoding.generative import generative_gradient
 from napari_xcebra.attribution.gradients import inverted_neuron_gradient, neuron_gradient
+from napari_xcebra.attribution.method_notes import OVER_TIME
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.recording import InputError
 
 LocalMethod = Callable[[Stream], Iterator[Tensor]]
-FactorMethod = Callable[[Stream, Watch], tuple[np.ndarray, tuple[str, ...]]]
+FactorMethod = Callable[[Stream, Watch], FactorScores]
 
 LOCAL_METHODS: dict[str, LocalMethod] = {
     "inverted-neuron-gradient": inverted_neuron_gradient,
@@ -40,7 +42,7 @@ LOCAL_METHODS: dict[str, LocalMethod] = {
 
 FACTOR_METHODS: dict[str, FactorMethod] = {"conditional-encoding": conditional_encoding}
 
-METHODS = (*LOCAL_METHODS, *FACTOR_METHODS)
+METHODS = (*FACTOR_METHODS, OVER_TIME, *LOCAL_METHODS)
 """Names of all methods, the default first."""
 
 
@@ -52,14 +54,21 @@ def check_method(name: str) -> None:
         )
 
 
-def local_scores(method: str, stream: Stream) -> Iterator[Tensor]:
-    """|A| at every frame, averaged over the lags of a window: (frames in chunk, latents, cells)."""
+def local_scores(method: str, stream: Stream, watch: Watch | None = None) -> Iterator[Tensor]:
+    """|A| at every frame, averaged over the lags of a window: (frames in chunk, latents, cells).
+
+    Parameters
+    ----------
+    watch : Watch, optional
+        Who is told while the map of the generative gradient is fitted.
+    """
     check_method(method)
-    if method not in LOCAL_METHODS:
+    if method in FACTOR_METHODS:
         raise InputError(
             f"{method} explains whole traces, and has no scores over time: choose another method, "
-            f"such as {METHODS[0]}, to see scores frame by frame."
+            f"such as {OVER_TIME}, to see scores frame by frame."
         )
-    for local in LOCAL_METHODS[method](stream):
+    explained = LOCAL_METHODS.get(method, partial(generative_gradient, watch=watch))
+    for local in explained(stream):
         size = local.abs_()
         yield size.mean(3) if size.ndim == 4 else size

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from napari_xcebra.attribution.method_notes import method_over_time
 from napari_xcebra.attribution.stability import Stability
 from napari_xcebra.attribution.tables import write_tables
 from napari_xcebra.attribution.tested import Significance
@@ -32,7 +33,8 @@ FORMAT = 3
 _ARRAYS = ("cell_ids", "latent_scores", "factor_scores")
 _TESTED = ("p_values", "q_values")
 _BY_SEED = "scores_by_seed"
-"""Arrays of the saved file, each there or not."""
+_DETAIL = "detail "
+"""Arrays of the saved file, each there or not; the last begins the name of any."""
 
 _OVER_SEEDS = {
     "score_mean": "score",
@@ -69,6 +71,8 @@ class Attribution:
         The same in a sentence.
     factor_scores : (factors, cells) float32 or None
         Of a method that scores a factor as a whole, in place of `latent_scores`.
+    details : mapping of str to (factors, cells) float32
+        More that a method says of each cell, by the name of the column in `table`.
     significance : Significance or None
         p and q of the same cells and factors, if they were tested.
     stability : Stability or None
@@ -91,6 +95,7 @@ class Attribution:
     above_chance: Mapping[str, bool]
     verdicts: Mapping[str, str]
     factor_scores: np.ndarray | None = None
+    details: Mapping[str, np.ndarray] = field(default_factory=dict)
     significance: Significance | None = None
     stability: Stability | None = None
     seed: int = 0
@@ -110,7 +115,7 @@ class Attribution:
 
     @property
     def has_latents(self) -> bool:
-        """Whether there are scores for single latents, and so over time."""
+        """Whether there are scores for single latents."""
         return self.latent_scores is not None
 
     @property
@@ -199,13 +204,19 @@ class Attribution:
             method=by_seed.method,
             latent_scores=None,
             factor_scores=by_seed.scores.mean(0),
+            details={},
             stability=by_seed,
         )
 
     def table(self, factor: str, threshold: float = 0.0) -> pd.DataFrame:
         """One row a ROI, in the order of the recording: cell, score, z, selected, at_chance.
 
-        Once tested also p and q; how is in ``table.attrs["significance"]``. Once repeated with
+        Conditional encoding has more: low and high, the interval from 5 to 95 %; of_explainable,
+        the share of what is not noise from frame to frame; beside_variables and beside_state,
+        whose geometric mean is the score; interaction, the share of tunings that are scaled by
+        the factor; lag, the seconds by which the cell follows the behaviour, negative if it
+        leads, and lag_error; sign, 1 or −1 if the cell rises or falls with the variable. Once
+        tested also p and q; how is in ``table.attrs["significance"]``. Once repeated with
         other seeds also score_mean, score_sd, z_mean, rank_low, rank_high and stable, as in
         `Stability.table`. `at_chance` is the same in every row, so that it goes wherever the rows
         go; the verdict is in ``table.attrs["verdict"]``.
@@ -219,6 +230,9 @@ class Attribution:
                 "at_chance": self.at_chance(factor),
             }
         )
+        row = self.factors.index(factor)
+        for name, values in self.details.items():
+            table[name] = values[row]
         table.attrs.update(factor=factor, method=self.method, verdict=self.verdicts[factor])
         if self.significance is not None:
             table["p"], table["q"] = self.significance.p(factor), self.significance.q(factor)
@@ -233,6 +247,8 @@ class Attribution:
         self, factor: str, frames: FrameChoice = slice(0, 500), smooth: float = 0.0
     ) -> np.ndarray:
         """Score of every cell at every frame, computed anew.
+
+        For conditional encoding, which explains whole traces, that of the generative gradient.
 
         Parameters
         ----------
@@ -259,15 +275,37 @@ class Attribution:
             self.fit,
             self.recording,
             part.latents,
-            self.method,
+            method_over_time(self.method),
             frames,
             smooth=smooth,
             seed=self.seed,
         )
 
-    def to_csv(self, path: str | os.PathLike[str], threshold: float = 0.0) -> Path:
-        """Write one row a ROI and factor: cell, factor, score, z, selected, at_chance and more."""
-        return write_tables(path, self.factors, lambda factor: self.table(factor, threshold))
+    def to_csv(
+        self,
+        path: str | os.PathLike[str],
+        threshold: float = 0.0,
+        *,
+        beside: Sequence[Attribution] = (),
+    ) -> Path:
+        """Write one row a ROI and factor: cell, factor, score, z, selected, at_chance and more.
+
+        Parameters
+        ----------
+        path : path
+        threshold : float
+            z above which a cell counts as selected.
+        beside : sequence of Attribution
+            Other maps of the same cells, whose scores get a column each, named by their method.
+        """
+
+        def table(factor: str) -> pd.DataFrame:
+            rows = self.table(factor, threshold)
+            for other in beside:
+                rows[other.method.replace("-", "_")] = other.score(factor)
+            return rows
+
+        return write_tables(path, self.factors, table)
 
     def to_npz(self, path: str | os.PathLike[str]) -> Path:
         """Write everything but the fit and the recording; `load` reads it."""
@@ -293,6 +331,7 @@ class Attribution:
 
     def _arrays(self) -> dict[str, np.ndarray]:
         given = {name: getattr(self, name) for name in _ARRAYS}
+        given |= {_DETAIL + name: values for name, values in self.details.items()}
         if self.significance is not None:
             given |= {name: getattr(self.significance, name) for name in _TESTED}
         if self.stability is not None:
@@ -308,6 +347,11 @@ class Attribution:
                 arrays = {name: file[name] for name in _ARRAYS if name in file}
                 tested = [file[name] for name in _TESTED if name in file]
                 by_seed = file.get(_BY_SEED)
+                details = {
+                    name.removeprefix(_DETAIL): file[name]
+                    for name in file.files
+                    if name.startswith(_DETAIL)
+                }
             _check_kind(about, path)
             del about["kind"], about["format"]
             about["parts"] = tuple(Part.from_dict(part) for part in about["parts"])
@@ -315,7 +359,7 @@ class Attribution:
             if about.get("significance") is not None:
                 about["significance"] = Significance.from_dict(about["significance"], *tested)
             seeds = tuple(about.pop("seeds", ()))
-            loaded = cls(**{"latent_scores": None, **arrays, **about})
+            loaded = cls(**{"latent_scores": None, **arrays, **about, "details": details})
             return loaded if by_seed is None else loaded._with_seeds(seeds, by_seed)
         except InputError:
             raise

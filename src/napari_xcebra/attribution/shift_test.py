@@ -1,41 +1,51 @@
-"""Which cells carry a factor by more than chance: p and q from traces shifted in time.
+"""Which cells carry a factor by more than chance: p and q from labels that are truly others.
 
-The factor's columns are stripped of what everything else predicts of them (the other factors,
-drift, the unobserved state). What is left is compared with a cell's trace, as it is and shifted
-against it around the recording. A shift keeps the time scale of both, and breaks what ties them
-together. `benchmarks/significance.py` has the evidence, and what else was tried.
+The factor's columns and the trace are stripped of what everything else predicts of them. What is
+left of both is compared, as it is, and with the columns shifted in time, or in stretches put in
+another order where the label comes back again and again. That keeps the time scale of both, and
+breaks what ties them together. A cell may lead or follow the label by a little, also by chance.
+Overlapping shifts of a slow label are few samples, so p comes from a Student distribution with as
+many degrees of freedom as there are truly different shifts. `benchmarks/maps.py` has the evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-from scipy.fft import irfft, prev_fast_len, rfft
 from scipy.stats import false_discovery_control
 
-from napari_xcebra.attribution.block_ridge import BlockSums, held_out_weights, ridge_weights
-from napari_xcebra.attribution.conditional import Encoding, make_encoding
+from napari_xcebra.attribution.encoding.model import Effort, Encoding, make_encoding
 from napari_xcebra.attribution.stream import FrameChoice, make_stream, spread_out
 from napari_xcebra.attribution.tested import SHIFTS, Significance
 from napari_xcebra.attribution.watching import OnProgress, Stop, Watch
+from napari_xcebra.learn.chance import LEAST_SAMPLES, Shifts, tail
 from napari_xcebra.learn.device import limited_threads
+from napari_xcebra.learn.labels import Labels, correlation_time
 from napari_xcebra.learn.parts import TIME, part_named
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.recording import InputError, Recording
 
-Null = Literal["trace", "remainder"]
-
-FEWEST_SAMPLES = 10
-"""Times a variable must forget itself for chance to be told from tuning."""
-FORGOTTEN = 0.1
-"""Autocorrelation at which a variable has forgotten itself."""
-STRIP_RIDGE = 1e-6
+BINS = 3000
+"""Bins of time that are compared, if the label is slow enough."""
+MOST_BINS = 4000
+"""Bins at most: more are thinned."""
+BIN_SHARE = 0.2
+"""Of the time after which a label has forgotten itself, that a bin may take."""
+LEAD, LEADS = 0.4, 3
+"""Seconds by which a cell may lead or follow, and how many ways there are: or neither."""
+GROUPS = 4
+"""Groups of cells, each compared beside the state that the others tell."""
+COLUMNS = 24
+"""Directions of a factor's columns that are compared, at most."""
+STRIP_RIDGE = 1e-4
+"""Penalty on what is stripped, in variances of a column."""
 TEST_RIDGE = 0.1
 """Penalty of the comparison, in mean variances of the stripped columns."""
-ENCODING_SHARE = 0.3
+ENCODING_SHARE = 0.5
 """Share of the work that comes before the shifts."""
 
 
@@ -46,7 +56,6 @@ def significance(
     factors: Sequence[str] | None = None,
     shifts: int = SHIFTS,
     frames: FrameChoice = None,
-    null: Null = "trace",
     on_progress: OnProgress = None,
     stop: Stop = None,
 ) -> Significance:
@@ -60,12 +69,9 @@ def significance(
     factors : sequence of str, optional
         Factors to test; if not given all that can be. Of the others the result says why not.
     shifts : int
-        Shifts in time to compare with; p is 1 / (shifts + 1) or more.
+        Other labels to compare with, at most.
     frames : slice, (n,) int or (frames,) bool, optional
         All frames if not given.
-    null : {"trace", "remainder"}
-        What is shifted: the trace, or what everything else does not predict of it, which finds
-        more cells, and more that have the factor only in light of their neighbours.
     on_progress : callable, optional
         Called with the number of frames done and in all.
     stop : callable, optional
@@ -86,169 +92,249 @@ def significance(
     """
     if isinstance(shifts, bool) or not isinstance(shifts, int | np.integer) or shifts < 19:
         raise InputError(f"shifts is {shifts!r}: a whole number of at least 19 is needed.")
-    if null not in get_args(Null):
-        raise InputError(f"null is {null!r}: one of {', '.join(get_args(Null))} is needed.")
     names = [part_named(name, fit.parts).name for name in factors or fit.factors]
     stream = make_stream(fit, recording, frames)
-    watch = Watch(len(stream.frames), on_progress, stop, ENCODING_SHARE)
+    watch = Watch(len(stream.frames), on_progress, stop, ENCODING_SHARE / 0.8)
     with limited_threads(fit.settings.threads):
-        encoding = make_encoding(stream, watch)
-        sums = encoding.sums(encoding.rows, watch)
+        encoding = make_encoding(stream, watch, Effort(groups=GROUPS))
+        binned = Binned.of(encoding, names, watch)
         watch.share = 1 - ENCODING_SHARE
-        plans, impossible = _plans(encoding, names, int(shifts), all_needed=factors is not None)
-        names = list(plans)
+        plans, impossible = _plans(binned, names, all_needed=factors is not None)
         p = np.full((len(fit.parts), len(fit.inputs.cell_ids)), np.nan)
-        for group, cells in enumerate(encoding.groups):
-            left = left_over(encoding, sums[group], group, names, null)
-            for name in names:
-                p[fit.factors.index(name), cells] = left.p_values(name, plans[name])
-                watch.advance(len(stream.frames) * len(cells) / (p.shape[1] * len(names)))
+        for name, plan in plans.items():
+            chosen = np.unique(np.linspace(0, len(plan) - 1, min(shifts, len(plan))).astype(int))
+            share = len(stream.frames) / (len(chosen) * len(plans))
+            advance = partial(watch.advance, share)
+            p[fit.factors.index(name)] = _p_values(binned, name, plan, chosen, advance)
     watch.finish()
     if np.isnan(p).all():
         raise InputError(
             "All cells are constant over the frames asked for: at least one that changes is needed."
         )
+    # if no cell carries a factor, all that are found are false: the verdict says how likely that is
+    q = [np.maximum(_q(row), _p_of(fit, name)) for row, name in zip(p, fit.factors, strict=True)]
+    second = recording.rate / binned.width
     return Significance(
         factors=fit.factors,
         p_values=spread_out(p, fit, recording),
-        q_values=spread_out(np.array([_q(row) for row in p]), fit, recording),
-        shifts=int(shifts),
-        shortest={name: float(plan[0] / recording.rate) for name, plan in plans.items()},
+        q_values=spread_out(np.array(q), fit, recording),
+        shifts=max((min(int(shifts), len(plan)) for plan in plans.values()), default=0),
+        shortest={
+            name: float((plan.stretch or plan.frames.min(initial=plan.total)) / second)
+            for name, plan in plans.items()
+        },
+        reordered=tuple(name for name, plan in plans.items() if plan.stretch),
+        different={name: float(plan.different) for name, plan in plans.items()},
         impossible=impossible,
     )
 
 
-@dataclass(frozen=True)
-class LeftOver:
-    """What is compared for one group of cells.
+class Problem(NamedTuple):
+    """Cells, and what is left of a factor's columns.
 
     Parameters
     ----------
-    traces : (frames, cells) float32
-    columns : mapping of str to (frames, columns) float32
-        Of each factor, without what everything else predicts of them.
-    shifted : mapping of str to (frames, cells) float32
-        What is shifted to know chance: the traces, or what is left of them.
+    cells : (n,) int64
+    columns : (bins, leads × columns) float32
     """
 
+    cells: np.ndarray
+    columns: np.ndarray
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Everything that is compared, in bins of time.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    width : int
+        Frames of a bin.
+    frames : (bins,) int64
+        The frame in the middle of each bin.
+    traces : (bins, cells) float64
+    columns : (bins, columns) float64
+        Of the observed variables, without any lag.
+    state : (groups, bins, columns) float64
+        Of the unobserved state, without the cells of the group.
+    """
+
+    encoding: Encoding
+    width: int
+    frames: np.ndarray
     traces: np.ndarray
-    columns: dict[str, np.ndarray]
-    shifted: dict[str, np.ndarray]
+    columns: np.ndarray
+    state: np.ndarray
 
-    def p_values(self, factor: str, shifts: np.ndarray) -> np.ndarray:
-        """Share of shifts at which a cell follows the factor as closely: (cells,)."""
-        columns, shifted = _whitened(self.columns[factor]), self.shifted[factor]
-        found = np.square(columns.T @ (self.traces - self.traces.mean(0))).sum(0)
-        spectrum = np.conj(rfft(columns, axis=0)).T
-        p = np.full(len(found), np.nan)
-        for cell in np.flatnonzero(np.ptp(self.traces, axis=0) > 0):
-            around = irfft(spectrum * rfft(shifted[:, cell]), n=len(shifted), axis=1)[:, shifts]
-            chance = np.square(around).sum(0)
-            p[cell] = (1 + (chance >= found[cell]).sum()) / (1 + len(shifts))
-        return p
+    @classmethod
+    def of(cls, encoding: Encoding, factors: Sequence[str], watch: Watch) -> Binned:
+        """Means over bins as wide as the fastest of the labels allows."""
+        used = encoding.stream.frames
+        bases, segment = encoding.predictors.bases, encoding.stream.recording.segment
+        memories = [
+            correlation_time(bases[name].labels, segment, len(segment) // 2)
+            for name in factors
+            if name in bases
+        ]
+        widest = max(1, int(BIN_SHARE * min(memories, default=1)))
+        width = min(widest, max(1, -(-len(used) // BINS)))
+        edges = np.arange(0, len(used) - width + 1, width)
+        edges = edges[:: max(1, -(-len(edges) // MOST_BINS))]
+        # rows without any lag: a cell's own lag was chosen by looking at its trace
+        plain = replace(encoding, lags=np.zeros_like(encoding.lags))
+        traces = np.empty((len(edges), len(plain.lags)))
+        columns = np.empty((len(edges), encoding.predictors.width))
+        state = np.empty((len(plain.groups), len(edges), len(encoding.columns[TIME])))
+        for first in range(0, len(edges), 512):
+            starts = edges[first : first + 512]
+            positions = (starts[:, None] + np.arange(width)).ravel()
+            here = slice(first, first + len(starts))
+            read = plain.traces.at(used[positions])
+            traces[here] = read.reshape(len(starts), width, -1).mean(1)
+            for group, x in enumerate(plain.rows(positions)):
+                means = x.reshape(len(starts), width, -1).mean(1)
+                columns[here] = means[:, : columns.shape[1]]
+                state[group, here] = means[:, columns.shape[1] :]
+            watch.advance(0.2 * len(positions))
+        return cls(encoding, width, used[edges + width // 2], traces, columns, state)
 
+    def labels(self, factor: str) -> Labels:
+        """Label in every bin; of the unobserved state, what the latents say."""
+        if factor != TIME:
+            labels = self.encoding.predictors.bases[factor].labels
+            return replace(labels, **{n: v[self.frames] for n, v in vars(labels).items()})
+        latents = self.state[0][:, : self.encoding.latents.shape[2]]
+        bins = len(latents)
+        return Labels(latents, latents[:, :0], np.zeros(bins, np.int64), np.ones(bins, bool))
 
-def left_over(
-    encoding: Encoding, sums: BlockSums, group: int, factors: Sequence[str], null: Null
-) -> LeftOver:
-    """Read the traces of a group of cells, and strip the columns of each factor."""
-    compared = {name: encoding.compared(name) for name in factors}
-    strip = {name: _predicted_columns(sums, *both) for name, both in compared.items()}
-    predict = {}
-    if null == "remainder":
-        predict = {
-            name: held_out_weights(sums.of(others)) for name, (others, _) in compared.items()
-        }
-    traces: list[np.ndarray] = []
-    columns: dict[str, list[np.ndarray]] = {name: [] for name in factors}
-    shifted: dict[str, list[np.ndarray]] = {name: [] for name in factors}
-    for block, positions, read in encoding.read():
-        x = np.c_[encoding.rows_of(group, positions), np.ones(len(positions), np.float32)]
-        traces.append(read[:, encoding.groups[group]])
-        for name, (others, own) in compared.items():
-            everything = x[:, np.r_[others, -1]]
-            columns[name].append(x[:, own] - everything @ strip[name])
-            if predict:
-                guess = everything @ predict[name][block].astype(np.float32)
-                shifted[name].append(traces[-1] - guess)
-    length = prev_fast_len(sum(len(chunk) for chunk in traces), real=True)
-    joined = np.concatenate(traces)[:length]
-    return LeftOver(
-        joined,
-        {name: np.concatenate(chunks)[:length] for name, chunks in columns.items()},
-        {name: np.concatenate(c)[:length] if c else joined for name, c in shifted.items()},
-    )
+    def compared(self, factor: str) -> Iterator[Problem]:
+        """What is compared for which cells.
 
+        Once beside the other variables, and once beside the state too; both for cells that lead,
+        follow, or do neither: the other variables are taken at the cells' own lag.
+        """
+        own = self.encoding.columns[factor]
+        others = np.setdiff1d(np.arange(self.columns.shape[1]), own)
+        nearest = np.clip(np.round(self.encoding.lags / (self.width * self.leads[-1])), -1, 1)
+        every = np.arange(len(nearest))
+        groups = self.encoding.groups if self.state.shape[2] else ()
+        for lead in np.unique(nearest).astype(int):
+            beside = np.roll(self.columns[:, others], -lead * self.leads[-1], axis=0)
+            cells = every[nearest == lead]
+            if factor != TIME:
+                yield Problem(cells, self._left(self.columns[:, own], beside))
+            for group, state in zip(groups, self.state, strict=False):
+                mine = np.intersect1d(group, cells)
+                if len(mine) == 0:
+                    continue
+                if factor == TIME:
+                    left = self._left(state, beside)
+                else:
+                    left = self._left(self.columns[:, own], np.hstack([beside, state]))
+                yield Problem(mine, left)
 
-def _predicted_columns(sums: BlockSums, others: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Weights that predict a factor's columns from all others: (others + 1, own) float32."""
-    kept = np.r_[others, sums.xx.shape[1] - 1]
-    chosen = sums.of(others)
-    as_cells = BlockSums(chosen.xx, sums.xx[:, kept[:, None], own], sums.xx[:, own, own])
-    weights: np.ndarray = ridge_weights(as_cells, None, (STRIP_RIDGE,))[0].astype(np.float32)
-    return weights
+    @property
+    def leads(self) -> tuple[int, ...]:
+        """Bins by which a cell may lead or follow."""
+        lead = max(1, round(LEAD * self.encoding.stream.recording.rate / self.width))
+        return (-lead, 0, lead)
+
+    def _left(self, columns: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """What others do not predict of the columns, by lead, whitened: float32."""
+        others = others - others.mean(0)
+        moved = np.stack([np.roll(columns - columns.mean(0), lead, axis=0) for lead in self.leads])
+        gram = others.T @ others
+        gram[np.diag_indices_from(gram)] += STRIP_RIDGE * max(np.diag(gram).mean(), 1e-12)
+        left = moved - others @ np.linalg.solve(gram, others.T @ moved)
+        return np.hstack([_whitened(each) for each in left])
 
 
 def _whitened(columns: np.ndarray) -> np.ndarray:
-    """Columns turned and scaled so that directions count alike, faint ones less."""
-    centred = columns - columns.mean(0)
-    values, vectors = np.linalg.eigh((centred.T @ centred).astype(np.float64) / len(centred))
-    values = np.maximum(values, 0)
+    """Columns turned and scaled so that directions count alike, faint ones less: float32."""
+    values, vectors = np.linalg.eigh(columns.T @ columns / len(columns))
+    values, vectors = np.maximum(values[-COLUMNS:], 0), vectors[:, -COLUMNS:]
     scale = np.sqrt(values + TEST_RIDGE * max(values.mean(), 1e-12))
-    whitened: np.ndarray = centred @ (vectors / scale).astype(np.float32)
+    whitened: np.ndarray = (columns @ (vectors / scale)).astype(np.float32)
     return whitened
 
 
+def _p_values(
+    binned: Binned,
+    factor: str,
+    plan: Shifts,
+    chosen: np.ndarray,
+    advance: Callable[[], object],
+) -> np.ndarray:
+    """P of every cell, the larger one of beside the variables and beside the state: (cells,).
+
+    Parameters
+    ----------
+    chosen : (n,) int64
+        Numbers of the other labels.
+    """
+    traces = (binned.traces - binned.traces.mean(0)).T.astype(np.float32)
+    problems = list(binned.compared(factor))
+    order = np.concatenate([each.cells for each in problems])
+    # traces are moved rather than columns: each but once for all problems
+    null = np.empty((len(chosen), len(order)))
+    for i, number in enumerate(chosen):
+        moved = traces[:, np.argsort(plan.source(int(number)))]
+        null[i] = _follow(moved, problems)
+        advance()
+    found = _follow(traces, problems)
+    p = np.zeros(len(traces))
+    np.maximum.at(p, order, tail(found, null, min(plan.different, len(chosen))))
+    p[np.ptp(traces, axis=1) == 0] = np.nan
+    return p
+
+
+def _follow(traces: np.ndarray, problems: Sequence[Problem]) -> np.ndarray:
+    """How closely cells follow the columns, by the closest of the leads: (cells of problems,).
+
+    The cube root, whose distribution is nearly normal.
+
+    Parameters
+    ----------
+    traces : (cells, bins) float32
+    """
+    closest = []
+    for cells, columns in problems:
+        product = (traces[cells] @ columns).reshape(len(cells), LEADS, -1)
+        closest.append(np.square(product).sum(2).max(1))
+    root: np.ndarray = np.cbrt(np.concatenate(closest))
+    return root
+
+
 def _plans(
-    encoding: Encoding, factors: Sequence[str], shifts: int, *, all_needed: bool
-) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Shifts of each factor that can be tested, and why the others cannot."""
-    plans: dict[str, np.ndarray] = {}
+    binned: Binned, factors: Sequence[str], *, all_needed: bool
+) -> tuple[dict[str, Shifts], dict[str, str]]:
+    """Other labels of each factor that can be tested, and why the others cannot."""
+    plans: dict[str, Shifts] = {}
     impossible: dict[str, str] = {}
+    segment = binned.encoding.stream.recording.segment[binned.frames]
     for name in factors:
-        try:
-            plans[name] = _plan(encoding, name, shifts)
-        except InputError as error:
-            impossible[name] = str(error)
-            # the unobserved state was chosen by nobody: alone it is not what was asked for
-            if all_needed or set(factors) - {TIME} <= set(impossible):
-                raise
+        plan = Shifts.of(binned.labels(name), segment)
+        if plan.enough:
+            plans[name] = plan
+            continue
+        what = "The unobserved state" if name == TIME else f"Factor {name!r}"
+        impossible[name] = (
+            f"{what} has about {plan.samples:.0f} independent samples and {plan.different:.0f} "
+            f"truly different shifts in the frames that can be used; {LEAST_SAMPLES} and "
+            f"{LEAST_SAMPLES / 4:g} are needed to tell chance from tuning: record longer, or test "
+            "the other factors."
+        )
+        # the unobserved state was chosen by nobody: alone it is not what was asked for
+        if all_needed or set(factors) - {TIME} <= set(impossible):
+            raise InputError(impossible[name])
     return plans, impossible
 
 
-def _plan(encoding: Encoding, factor: str, shifts: int) -> np.ndarray:
-    """Shifts in frames, evenly spaced and beyond what the factor remembers: (shifts,) int64."""
-    positions = np.concatenate(encoding.blocks)
-    frames, rate = len(positions), encoding.stream.recording.rate
-    own = encoding.columns[factor]
-    chunks = [encoding.rows_of(0, block)[:, own] for block in encoding.blocks]
-    memory = _memory(np.concatenate(chunks))
-    if frames < FEWEST_SAMPLES * memory:
-        what = "The unobserved state" if factor == TIME else f"Factor {factor!r}"
-        raise InputError(
-            f"{what} keeps its value for about {memory / rate:.0f} s, and {frames / rate:.0f} s "
-            f"of it can be used: fewer than {FEWEST_SAMPLES} independent samples, too few to tell "
-            "chance from tuning; record longer, or test the other factors."
-        )
-    shortest = max(2 * memory, round(rate))
-    length = prev_fast_len(frames, real=True)
-    possible = length - 2 * shortest
-    if possible < shifts:
-        raise InputError(
-            f"{max(possible, 0)} shifts of at least {shortest / rate:.0f} s are possible in the "
-            f"{frames} frames that can be used, and {shifts} were asked for: lower shifts, or "
-            "record longer."
-        )
-    return np.linspace(shortest, length - shortest, shifts).astype(np.int64)
-
-
-def _memory(columns: np.ndarray) -> int:
-    """Frames after which columns have forgotten themselves."""
-    centred = columns - columns.mean(0)
-    power = np.square(np.abs(rfft(centred, n=2 * len(centred), axis=0))).sum(1)
-    correlation = irfft(power)[: len(centred)]
-    below = np.flatnonzero(correlation < FORGOTTEN * correlation[0])
-    return int(below[0]) if len(below) else len(centred)
+def _p_of(fit: Fit, factor: str) -> float:
+    """Of the factor being in the cells at all, by the verdict; 0 if it was not tested."""
+    verdict = fit.goodness.get(factor)
+    return 0.0 if verdict is None or np.isnan(verdict.p) else verdict.p
 
 
 def _q(p: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.attribution.comparison import ranks_of
-from napari_xcebra.attribution.method_notes import consensus_of
+from napari_xcebra.attribution.method_notes import DEFAULT, consensus_of
 from napari_xcebra.attribution.tables import write_tables
 from napari_xcebra.recording import InputError, Recording
 
@@ -221,7 +221,7 @@ def across_seeds(
     factors: Factors | None,
     settings: FitSettings,
     seeds: Sequence[int],
-    method: str = "inverted-neuron-gradient",
+    method: str = DEFAULT,
     *,
     done: Sequence[Attribution] = (),
     frames: FrameChoice = None,

@@ -116,7 +116,7 @@ class Stream:
             return 0, self.data
         first = max(0, int(frames[0]) - self._margin)
         last = min(self.recording.n_frames, int(frames[-1]) + self._margin + 1)
-        stretch = _stretch(self.recording, first, last)
+        stretch = stretch_of(self.recording, first, last)
         return first, self.fit.frame_data(stretch, str(self.device))
 
     def _frames_at_once(self, copies: int) -> int:
@@ -204,7 +204,7 @@ def spread_out(scores: np.ndarray, fit: Fit, recording: Recording) -> np.ndarray
     return spread
 
 
-def _stretch(recording: Recording, first: int, last: int) -> Recording:
+def stretch_of(recording: Recording, first: int, last: int) -> Recording:
     """Traces of consecutive frames, with the trial boundaries among them."""
     starts = np.asarray(recording.starts) - first
     return replace(

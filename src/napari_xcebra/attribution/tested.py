@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from napari_xcebra.attribution.predictors import Predictors
+from napari_xcebra.attribution.encoding.predictors import Predictors
 from napari_xcebra.learn.parts import TIME
 from napari_xcebra.recording import InputError, Recording
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.result import Fit
 
-SHIFTS = 1000
-"""Shifts in time to compare with, if not said otherwise."""
+SHIFTS = 100
+"""Other labels to compare with, if not said otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +31,13 @@ class Significance:
         over the cells of a factor: among the cells with q ≤ 0.1, a tenth is expected to be there
         by chance.
     shifts : int
-        Shifts in time that the p-values come from.
+        Other labels that the p-values come from, at most.
     shortest : mapping of str to float
-        Shortest shift of each factor that was tested, in seconds.
+        Shortest shift of each factor that was tested, or stretch that was moved, in seconds.
+    reordered : tuple of str
+        Factors whose label comes back again and again: stretches were put in another order.
+    different : mapping of str to float
+        Truly different labels among those, counted by how long the label remembers itself.
     impossible : mapping of str to str
         Of factors that cannot be tested, why, in a sentence.
     """
@@ -44,6 +48,8 @@ class Significance:
     shifts: int
     shortest: Mapping[str, float]
     impossible: Mapping[str, str] = field(default_factory=dict)
+    reordered: tuple[str, ...] = ()
+    different: Mapping[str, float] = field(default_factory=dict)
 
     def p(self, factor: str) -> np.ndarray:
         """(cells,) float32, NaN where not tested."""
@@ -57,18 +63,25 @@ class Significance:
         """How it was computed, or why not, in a sentence."""
         if factor not in self.shortest:
             return self.impossible.get(factor, f"{factor} was not tested.")
+        count = self.different.get(factor)
+        truly = f", about {count:.0f} of them truly different" if count is not None else ""
         return (
             f"q (Benjamini–Hochberg over cells): what {factor} adds to everything else, compared "
-            f"with {self.shifts} shifts of the traces by {self.shortest[factor]:.0f} s or more, "
-            "which keep the time scale of traces and variables."
+            f"with {self.shifts} other labels{truly}: {self._made(factor)}, which keeps the time "
+            "scale of traces and variables."
         )
 
     def in_short(self, factor: str) -> str:
         """How it was computed, in a line; empty if it was not."""
         if factor not in self.shortest:
             return ""
-        least = f"{self.shortest[factor]:.0f} s or more"
-        return f"Compared with {self.shifts} shifts of the traces by {least}."
+        return f"Compared with {self.shifts} other labels: {self._made(factor)}."
+
+    def _made(self, factor: str) -> str:
+        seconds = f"{self.shortest[factor]:.2g} s or more"
+        if factor in self.reordered:
+            return f"its own in stretches of {seconds}, in another order"
+        return f"its own shifted by {seconds}"
 
     def fits(self, factors: tuple[str, ...], cell_ids: np.ndarray) -> bool:
         """Whether it is of so many cells, and of these factors."""
@@ -87,6 +100,8 @@ class Significance:
             "shifts": self.shifts,
             "shortest": dict(self.shortest),
             "impossible": dict(self.impossible),
+            "reordered": list(self.reordered),
+            "different": dict(self.different),
         }
 
     @classmethod
@@ -101,21 +116,21 @@ class Significance:
             about["shifts"],
             dict(about["shortest"]),
             dict(about.get("impossible", {})),
+            tuple(about.get("reordered", ())),
+            dict(about.get("different", {})),
         )
 
 
 def seconds_to_test(fit: Fit, recording: Recording) -> float:
     """About how long `significance` takes on one core, in seconds.
 
-    Time goes by the product of frames, cells and columns of the factors, and hardly by the number
-    of shifts. Measured on a virtual core of 2026; a busy machine takes several times as long.
+    Time goes by the product of bins, cells and columns of the factors. Measured on a virtual core
+    of 2026; a busy machine takes several times as long.
     """
-    widths = [
-        span.stop - span.start for span in Predictors.of(recording, fit.parts).columns.values()
-    ]
+    widths = [len(own) for own in Predictors.of(recording, fit.parts, 0.0).columns.values()]
     latents = sum(part.stop - part.start for part in fit.parts if part.name == TIME)
-    columns, factors = sum(widths) + 7 * latents, len(fit.parts)
     frames, cells = recording.n_frames, len(fit.inputs.cell_ids)
-    comparing = 1.2e-9 * frames * np.log2(max(frames, 2)) * cells * columns
-    predicting = 4e-9 * frames * (columns + 7 * latents * factors) ** 2
+    compared = sum(min(width, 24) for width in widths) * (2 if latents else 1)
+    comparing = 5e-11 * SHIFTS * 3 * min(frames, 4000) * cells * compared
+    predicting = 1e-8 * frames * (sum(widths) + cells) * 10
     return float(1 + comparing + predicting)

@@ -17,12 +17,11 @@ class AttributionStopped(Stopped):
     """The caller asked to stop; scores over the first frames only would mislead."""
 
 
-def watched(
-    chunks: Iterator[Tensor], total: int, on_progress: OnProgress, stop: Stop
-) -> Iterator[np.ndarray]:
+def watched(chunks: Iterator[Tensor], watch: Watch) -> Iterator[np.ndarray]:
     """Chunks as arrays, with a report after each, and a way to stop between them."""
-    watch = Watch(total, on_progress, stop)
-    for chunk in chunks:
+    for number, chunk in enumerate(chunks):
+        if number == 0:
+            watch.share = watch.left  # of what was fitted before
         yield chunk.cpu().numpy()
         watch.advance(len(chunk))
 
@@ -43,6 +42,11 @@ class Watch:
     ) -> None:
         self._frames, self._done, self.share = frames, 0.0, share
         self._on_progress, self._stop = on_progress, stop
+
+    @property
+    def left(self) -> float:
+        """Share of the work that is not done."""
+        return 1 - self._done / max(self._frames, 1)
 
     def advance(self, frames: float) -> None:
         """Some more are done; for work that takes several passes, a share of each."""

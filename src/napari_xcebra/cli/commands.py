@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,7 +123,7 @@ def demo(arguments: argparse.Namespace) -> None:
     written = [save_recording(recording, out / "recording.npz")]
     written += _write_fit(arguments, trained)
     arguments.method, arguments.aggregate, arguments.frames = METHODS[0], AGGREGATES[0], None
-    arguments.significance = False
+    arguments.significance = True
     write_attribution(arguments, trained, recording, out, written, simulation.truth)
     factors = " ".join(f"--factor {name}={','.join(v)}" for name, v in simulation.factors.items())
     say(
@@ -197,7 +198,7 @@ def write_attribution(
     from napari_xcebra.figures import painted_field
 
     result = scored(arguments, trained, recording)
-    tables = [result.to_csv(out / "attribution.csv"), result.to_npz(out / "attribution.npz")]
+    tables = write_scores(arguments, result, trained, recording, out)
     painted_field(recording, result, out / "painted.png", truth)
     say(arguments, factor_table(trained, result, truth), "", trained.summary())
     say(arguments, *trained.notes, *result.notes)
@@ -207,11 +208,63 @@ def write_attribution(
     return result
 
 
+def write_scores(
+    arguments: argparse.Namespace,
+    result: Attribution,
+    trained: Fit,
+    recording: Recording,
+    out: Path,
+) -> list[Path]:
+    """Write scores as a table, beside those of the other maps made of every run, and as arrays."""
+    others = _other_maps(arguments, trained, recording)
+    table = result.to_csv(out / "attribution.csv", beside=others)
+    return [table, result.to_npz(out / "attribution.npz")]
+
+
+def _other_maps(
+    arguments: argparse.Namespace, trained: Fit, recording: Recording
+) -> list[Attribution]:
+    """Maps that are made of every run, beside the one that was asked for; Ctrl-C stops.
+
+    One that cannot be made costs its column, not the table.
+    """
+    from napari_xcebra import attribution
+    from napari_xcebra.attribution.method_notes import FIRST, title_of_method
+    from napari_xcebra.cli.progress import attribution_bar, interrupt_as_request
+
+    found = []
+    for method in FIRST:
+        if method == arguments.method:
+            continue
+        with (
+            interrupt_as_request() as request,
+            attribution_bar(arguments, title_of_method(method)) as bar,
+        ):
+            try:
+                other = attribution.attribute(
+                    trained,
+                    recording,
+                    method,
+                    frames=frames_from(arguments.frames),
+                    aggregate=arguments.aggregate,
+                    on_progress=bar,
+                    stop=request,
+                )
+            except attribution.AttributionStopped as stopped:
+                raise Interrupted(f"{stopped} No scores were written.") from stopped
+            except InputError as error:
+                say(arguments, f"No {method}: {error}")
+            else:
+                found.append(other)
+    return found
+
+
 def scored(arguments: argparse.Namespace, trained: Fit, recording: Recording) -> Attribution:
-    """Score the cells, and test them if asked for; Ctrl-C stops."""
+    """Score the cells, and test them if that is wanted and can be done; Ctrl-C stops."""
     from napari_xcebra import attribution
     from napari_xcebra.cli.progress import attribution_bar, interrupt_as_request
 
+    result: Attribution | None = None
     with interrupt_as_request() as request:
         try:
             with attribution_bar(arguments) as bar:
@@ -237,6 +290,12 @@ def scored(arguments: argparse.Namespace, trained: Fit, recording: Recording) ->
                     stop=request,
                 )
             return result.with_significance(tested)
+        except InputError as error:
+            if result is None:
+                raise
+            # too little to test with is no reason to lose the scores
+            note = f"No p and q: {error}"
+            return replace(result, notes=(*result.notes, note))
         except attribution.AttributionStopped as stopped:
             raise Interrupted(f"{stopped} No scores were written.") from stopped
 

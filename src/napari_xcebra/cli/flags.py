@@ -65,9 +65,9 @@ def add_attribution_flags(parser: argparse.ArgumentParser) -> None:
                        help="frames to score, such as 0:500 (default all)")  # fmt: skip
     group.add_argument("--aggregate", choices=AGGREGATES, default=AGGREGATES[0],
                        help=f"over frames (default {AGGREGATES[0]})")  # fmt: skip
-    group.add_argument("--significance", action="store_true",
+    group.add_argument("--significance", action=argparse.BooleanOptionalAction, default=True,
                        help="test which cells carry a factor by more than chance: adds p and q, "
-                       "takes seconds to minutes")  # fmt: skip
+                       "takes seconds to minutes (default yes)")  # fmt: skip
 
 
 def add_settings_flags(parser: argparse.ArgumentParser) -> None:

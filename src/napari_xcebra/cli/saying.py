@@ -26,7 +26,7 @@ WHAT = {
     "learning.png": "loss, penalty and λ over the steps",
     "painted.png": "cells coloured by their score, a panel a factor",
     "attribution.csv": "score, z and selection of every cell for every factor",
-    "attribution.npz": "the same for programs, per latent",
+    "attribution.npz": "the same for programs, and per latent where the method tells",
     "stability.csv": "spread of score and rank of every cell over seeds, and what is stable",
     "dimension.csv": "consistency between seeds for every number of latents",
     "dimension.png": "the same as a picture",

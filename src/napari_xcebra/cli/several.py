@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from napari_xcebra.cli.commands import CHECKPOINT, scored, write_attribution
+from napari_xcebra.cli.commands import CHECKPOINT, scored, write_attribution, write_scores
 from napari_xcebra.cli.flags import (
     FACTORS_HELP,
     add_attribution_flags,
@@ -181,8 +181,7 @@ def _write_session(
     folder = output_folder(arguments) / _folder(name)
     joint[name].save(folder / FIT)
     result = scored(arguments, joint[name], recording)
-    result.to_csv(folder / "attribution.csv")
-    result.to_npz(folder / "attribution.npz")
+    write_scores(arguments, result, joint[name], recording, folder)
     painted_field(recording, result, folder / "painted.png")
     return result
 

@@ -170,7 +170,8 @@ def p_of_decoding(
         return float((wanted * told).sum() / size) if size > 0 else 0.0
 
     null = np.array([follows(shifts.source(n)[frames]) for n in range(len(shifts))])
-    return _p(np.arctanh(follows(frames) * 0.9999), np.arctanh(null * 0.9999), shifts.different)
+    found = np.arctanh(np.array([follows(frames)]) * 0.9999)
+    return float(tail(found, np.arctanh(null * 0.9999)[:, None], shifts.different)[0])
 
 
 def p_of_strongest_cell(
@@ -225,19 +226,33 @@ def _tuning_columns(labels: Labels) -> np.ndarray:
     return whitened
 
 
-def _p(found: float, null: np.ndarray, different: float) -> float:
-    """Of a value that large, among those of shifted labels.
+def tail(found: np.ndarray, null: np.ndarray, different: float) -> np.ndarray:
+    """Of values that large, among those of shifted labels.
 
     Overlapping shifts of a slow label are few samples. Where none of them reaches the value, the
     tail of a Student distribution with as many degrees of freedom as there are different shifts
     says how far it is off.
+
+    Parameters
+    ----------
+    found : (n,) float
+    null : (shifts, n) float
+        NaN where a shift cannot be compared.
+    different : float
+        Truly different shifts.
+
+    Returns
+    -------
+    (n,) float64
+        1 where there is nothing to compare with.
     """
-    null = null[np.isfinite(null)]
-    if len(null) < 2 or not np.isfinite(found):
-        return 1.0
-    apart = (found - null.mean()) / max(null.std(ddof=1), 1e-12)
-    tail = student.sf(apart / np.sqrt(1 + 1 / different), max(different - 1, 1))
-    return float(max(tail, (null >= found).sum() / (1 + len(null))))
+    count = np.isfinite(null).sum(0)
+    enough = (count >= 2) & np.isfinite(found)
+    filled = np.where(enough, null, 0.0)
+    apart = (found - np.nanmean(filled, 0)) / np.maximum(np.nanstd(filled, 0, ddof=1), 1e-12)
+    beyond = student.sf(apart / np.sqrt(1 + 1 / different), max(different - 1, 1))
+    reached = (filled >= found).sum(0) / (1 + np.maximum(count, 1))
+    return np.where(enough, np.maximum(beyond, reached), 1.0)
 
 
 def tested(

@@ -34,8 +34,7 @@ def table_of_best(run: Material, factor: str, *, explain: bool) -> Table:
     assert first is not None
     table = whole_table(run, factor)
     best = best_cells(first, factor, MOST_ROWS)
-    # what is the same in nearly every row of the best stands in the file alone
-    names = [str(name) for name in table if name not in ("at_chance", "selected")]
+    names = [str(name) for name in table if name not in _IN_FILE_ALONE]
     columns = tuple(replace(_column(name), listed=explain) for name in names)
     rows = tuple(tuple(_entry(name, table[name].iloc[cell]) for name in names) for cell in best)
     scored = int(np.isfinite(first.score(factor)).sum())
@@ -73,14 +72,24 @@ _HELP = {
     "rank": "1 for the highest score.",
     "score": "How much the cell carries the factor, by the method named above.",
     "z": "Score standardised over the cells.",
-    "p of the cell": "Share of shifts in time that reach as much as this cell.",
+    "low": "Lower end of the score's interval, 5 %.",
+    "high": "Upper end of the score's interval, 95 %.",
+    "of_explainable": "Score as a share of what is not noise from frame to frame.",
+    "interaction": "Share of variance by which the factor scales the tuning to other factors.",
+    "lag": "Seconds by which the cell follows the behaviour; negative if it leads.",
+    "sign": "Whether the cell rises or falls with the variable; neither, where it does so in part.",
+    "p of the cell": "How likely other labels, shifted in time or in another order, reach as much "
+    "as this cell.",
     "q": f"p after Benjamini and Hochberg: among cells with q ≤ {Q:g} a tenth is expected by "
     "chance.",
     "stable": "Whether all seeds agree on the cell.",
     "ranks": "Lowest and highest rank over the seeds, from 0 to 1 for the first.",
 }
-_TITLES = {"p of the cell": "p"}
-_FORMS = {"rank": ".0f", "z": ".2f", "p of the cell": ".2g", "q": ".2g"}
+_TITLES = {"p of the cell": "p", "of_explainable": "of explainable", "lag": "lag (s)"}
+_FORMS = {"rank": ".0f", "z": ".2f", "lag": ".2f", "p of the cell": ".2g", "q": ".2g"}
+_SIGNS = {1: "rises", 0: "neither", -1: "falls"}
+_IN_FILE_ALONE = ("at_chance", "selected", "beside_variables", "beside_state", "lag_error")
+"""Columns that are the same in nearly every row of the best, or say how another one came about."""
 
 
 def _column(name: str) -> Column:
@@ -99,6 +108,8 @@ def _entry(name: str, value: object) -> Entry:
     assert isinstance(value, int | float | np.number)
     if name == "cell":
         return Entry(str(value), float(value))
+    if name == "sign" and np.isfinite(value):
+        return Entry(_SIGNS[int(np.sign(value))], float(value))
     whole = name.startswith("rank by")
     usual = "#.2g" if name in STATISTICS else "#.3g"
     shown = number(float(value), ".0f" if whole else _FORMS.get(name, usual))

@@ -179,8 +179,9 @@ def _significance(run: Material) -> tuple[Entry, ...]:
         if np.isfinite(q).any():
             counts.append(f"{factor}: {int((q <= Q).sum()):,} of {int(np.isfinite(q).sum()):,}")
     outcome = f"cells with q ≤ {Q:g}: {'; '.join(counts)}" if counts else ""
-    return _row("significance of cells", "Which cells carry more than traces shifted in time would "
-                "give?", outcome or "not tested: Test in the Attribution dock, or --significance",
+    return _row("significance of cells", "Which cells carry more than they would of other "
+                "labels, shifted in time or in another order?",
+                outcome or "not tested: Test in the Attribution dock, or --significance",
                 done=bool(counts))  # fmt: skip
 
 

@@ -195,7 +195,7 @@ def command_of(run: Material) -> str:
     words += _flags(fit.settings)
     if run.first is not None:
         words += ["--method", run.first.method]
-        words += ["--significance"] if run.first.significance is not None else []
+        words += ["--no-significance"] if run.first.significance is None else []
     return shlex.join([*words, "--out", "again"])
 
 

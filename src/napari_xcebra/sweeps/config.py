@@ -1,6 +1,6 @@
 """A sweep as a file that a person writes: TOML.
 
-method = "inverted-neuron-gradient"       # may be left out
+method = "conditional-encoding"           # may be left out
 shifts = [0, 60, 120]                     # seconds; [0] if left out
 
 [[recordings]]                            # one such part for each recording

@@ -18,7 +18,7 @@ from napari_xcebra.widgets.lifetime import Presence, end_with_dock, follow
 from napari_xcebra.widgets.methods_window import MethodsButton
 from napari_xcebra.widgets.notice import VERDICT_HELP, Notice
 from napari_xcebra.widgets.repeating import repeating_of
-from napari_xcebra.widgets.run_list import best_factor
+from napari_xcebra.widgets.run_list import best_factor, best_method
 from napari_xcebra.widgets.score_map import chosen_map, painted_map
 from napari_xcebra.widgets.score_painter import painter_of
 from napari_xcebra.widgets.score_panel import ScorePanel
@@ -182,7 +182,8 @@ class AttributionDock(QWidget):
         if self.session.painted_live is not None:
             run = None
         if run is not None and (run.name != shown.run or shown.factor not in run.fit.factors):
-            self._change(run=run.name, factor=best_factor(run), latent=None)
+            method = best_method(run, shown.method)
+            self._change(run=run.name, factor=best_factor(run), latent=None, method=method)
         self._show_shown()
 
     def _show_shown(self) -> None:

@@ -9,10 +9,11 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFileDialog, QMenu, QPushButton
 
 from napari_xcebra import exports
+from napari_xcebra.attribution.method_notes import FIRST
 from napari_xcebra.widgets.background import in_background
 from napari_xcebra.widgets.compared import comparison_of
 from napari_xcebra.widgets.reporting import HELP, ask_for_report
-from napari_xcebra.widgets.score_map import ScoreMap, shown_map
+from napari_xcebra.widgets.score_map import ScoreMap, attribution_of, shown_map
 from napari_xcebra.widgets.session import Session
 
 Write = Callable[[Path], Path]
@@ -64,10 +65,13 @@ class ExportButton(QPushButton):
         """Write a table of all factors."""
         painted, threshold = shown_map(self._session), self._session.shown.threshold
         if painted is not None:
-            attribution = painted.attribution
+            attribution, run = painted.attribution, self._session.shown_run
+            made = (attribution_of(run, method, self._session.recording) for method in FIRST)
+            # the other of the maps made of every run, as on the command line
+            beside = [map_ for map_ in made if map_ and map_.method != attribution.method]
             self._export(
                 path,
-                lambda to: exports.write_table(attribution, to, threshold),
+                lambda to: exports.write_table(attribution, to, threshold, beside),
                 ("attribution",),
                 ".csv",
             )

@@ -44,13 +44,15 @@ class OverTimeRow(QWidget):
         self.follow.toggled.connect(self.toggled)
         self.seconds.valueChanged.connect(self.smoothing_changed)
 
-    def show_state(self, *, following: bool, smoothing: float, why_not: str) -> None:
-        """Show what is chosen, or why a map cannot be followed."""
+    def show_state(
+        self, *, following: bool, smoothing: float, why_not: str, note: str = ""
+    ) -> None:
+        """Show what is chosen, or why a map cannot be followed; `note` is said of one that can."""
         self.follow.blockSignals(True)
         self.follow.setChecked(following and not why_not)
         self.follow.blockSignals(False)
         self.follow.setEnabled(not why_not)
-        self.follow.setToolTip(why_not or FOLLOW)
+        self.follow.setToolTip(why_not or f"{FOLLOW} {note}".strip())
         self.seconds.show_number(smoothing)
         self.seconds.setEnabled(following and not why_not)
         self._averaged.setEnabled(following and not why_not)

@@ -21,6 +21,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_xcebra.attribution.method_notes import METHODS
 from napari_xcebra.errors import InputError
 from napari_xcebra.opening import Opening
 from napari_xcebra.runs import Run, free_name
@@ -213,7 +214,12 @@ class RunList(QWidget):
         self._mark_buttons()
         if run is not None and run.name != shown.run:
             factor = shown.factor if shown.factor in run.fit.factors else best_factor(run)
-            self._session.shown = replace(shown, run=run.name, factor=factor, latent=None)
+            # runs are compared by one method, but for the first that is looked at
+            first = self._session.shown_run is None
+            method = best_method(run, shown.method) if first else shown.method
+            self._session.shown = replace(
+                shown, run=run.name, factor=factor, latent=None, method=method
+            )
 
     def _renamed(self, item: QTableWidgetItem) -> None:
         runs = self._session.runs
@@ -252,6 +258,15 @@ def best_factor(run: Run) -> str:
     found = [name for name in factors if run.fit.goodness[name].above_chance]
     untested = [name for name in factors if run.fit.goodness[name].strength == "not tested"]
     return (found or untested or factors or [""])[0]
+
+
+def best_method(run: Run, wanted: str) -> str:
+    """The method to paint a run by that nobody has looked at yet: the one wanted, if it has it.
+
+    Else the first of those it has; a run without any map offers to make the one wanted.
+    """
+    there = [method for method in METHODS if method in run.attributions]
+    return wanted if wanted in run.attributions or not there else there[0]
 
 
 def _saved(run: Run, folder: str | Path, opening: Opening | None) -> Path:

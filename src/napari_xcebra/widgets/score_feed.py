@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from napari_xcebra.attribution.method_notes import method_over_time, scores_latents
 from napari_xcebra.jobs import Job, OverTimeTask, Task
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.latest_job import LatestJob, Request
 from napari_xcebra.widgets.looked_at import LookedAt
+from napari_xcebra.widgets.score_map import never_over_time
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.result import Fit
@@ -100,7 +102,7 @@ class ScoreFeed:
         """Have the frames scored, unless they have been or cannot be."""
         question, run = _question(looked), looked.run
         frames, step = frames_to_score(first, last, looked.recording)
-        if run is None or question in self._failed:
+        if run is None or self.problem(looked):
             return
         if any(stretch.covers(question, frames, step) for stretch in self._kept):
             return
@@ -132,7 +134,7 @@ class ScoreFeed:
 
     def problem(self, looked: LookedAt) -> str:
         """Why there are no scores, in a sentence; empty if nothing went wrong."""
-        return self._failed.get(_question(looked), "")
+        return never_over_time(looked.shown.method) or self._failed.get(_question(looked), "")
 
     def stop(self) -> None:
         """Compute nothing any more."""
@@ -156,6 +158,7 @@ def frames_to_score(first: int, last: int, recording: Recording) -> tuple[np.nda
 def _question(looked: LookedAt) -> Question:
     shown = looked.shown
     fit = id(looked.run.fit) if looked.run else 0
-    return Question(
-        fit, id(looked.recording), looked.factor, shown.latent, shown.method, shown.smoothing
-    )
+    # a method that scores factors as a whole is not painted by latent, nor followed by one
+    latent = shown.latent if scores_latents(shown.method) else None
+    method = method_over_time(shown.method)
+    return Question(fit, id(looked.recording), looked.factor, latent, method, shown.smoothing)

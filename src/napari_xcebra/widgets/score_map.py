@@ -11,7 +11,12 @@ import numpy as np
 
 from napari_xcebra.attribution.color_limits import color_limits
 from napari_xcebra.attribution.comparison import ranks_of
-from napari_xcebra.attribution.method_notes import FIRST, scores_latents, title_of_method
+from napari_xcebra.attribution.method_notes import (
+    OVER_TIME,
+    is_consensus,
+    method_over_time,
+    title_of_method,
+)
 from napari_xcebra.attribution.stability import same_side
 
 if TYPE_CHECKING:
@@ -134,11 +139,12 @@ class ScoreMap:
             return "Scores over time are there once the run is trained."
         if self.at_chance:
             return "A factor at chance is not followed over time."
-        if not self.attribution.has_latents:
-            method = title_of_method(self.attribution.method)
-            other = title_of_method(next(each for each in FIRST if scores_latents(each)))
-            return f"{method} has no scores over time: choose {other} as the method to see them."
-        return ""
+        return never_over_time(self.attribution.method)
+
+    @property
+    def note_over_time(self) -> str:
+        """By which other method it follows the time slider, in a sentence; empty if by its own."""
+        return note_over_time(self.attribution.method)
 
     @cached_property
     def _moments(self) -> tuple[float, float]:
@@ -188,6 +194,23 @@ class ScoreMap:
         """Positions of the cells with a score in an interval, highest first."""
         inside = np.flatnonzero((self.scores >= low) & (self.scores <= high))
         return inside[np.argsort(-self.scores[inside], kind="stable")]
+
+
+def never_over_time(method: str) -> str:
+    """Why a method has no scores over time, in a sentence; empty if it has, or another for it."""
+    if not is_consensus(method):
+        return ""
+    title, other = title_of_method(method), title_of_method(OVER_TIME)
+    return f"{title} has no scores over time: choose {other} as the method to see them."
+
+
+def note_over_time(method: str) -> str:
+    """Which other method tells single frames apart for this one; empty if it does so itself."""
+    other = method_over_time(method)
+    if other == method:
+        return ""
+    title = title_of_method(method).capitalize()
+    return f"{title} scores whole traces: over time it is the {title_of_method(other)}."
 
 
 def painted_map(session: Session) -> ScoreMap | None:

@@ -115,6 +115,7 @@ class ScorePanel(QWidget):
             following=shown.over_time,
             smoothing=shown.smoothing,
             why_not=painted.why_not_over_time,
+            note=painted.note_over_time,
         )
         self.show_comparison()
         self._show_selection()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from napari_xcebra.attribution.method_notes import DEFAULT
 from napari_xcebra.widgets.painting import COLORMAP
 
 
@@ -38,7 +39,7 @@ class Shown:
 
     run: str = ""
     factor: str = ""
-    method: str = "inverted-neuron-gradient"
+    method: str = DEFAULT
     latent: int | None = None
     threshold: float = 0.0
     colormap: str = COLORMAP

@@ -15,8 +15,9 @@ from napari_xcebra.widgets.work_bar import takes
 
 QUESTION = "Which cells beat chance?"
 HELP = (
-    "Compare what every cell says of every factor with the same traces shifted in time, in the "
-    "background. Each cell gets a q, whichever method is shown."
+    "Compare what every cell says of every factor with what it says of other labels, the same "
+    "shifted in time or put in another order, in the background. Each cell gets a q, whichever "
+    "method is shown."
 )
 ONLY = "Show only these cells in the table, and let the others fade in the image."
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from napari_xcebra.attribution.tested import SHIFTS, Significance, seconds_to_test
+from napari_xcebra.attribution.tested import Significance, seconds_to_test
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import SignificanceTask
 from napari_xcebra.widgets.computation import Work, computation_of
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from napari_xcebra.recording import Recording
     from napari_xcebra.runs import Run
     from napari_xcebra.widgets.session import Opened, Session
-
-FEWEST_SHIFTS = 19
-"""With fewer no p is below 0.05."""
 
 
 @dataclass(eq=False)
@@ -91,14 +88,8 @@ def _test(session: Session, opened: Opened, fit: Fit) -> Work:
         if run is not None:
             session.replace_run(run.name, run.with_significance(significance))
 
-    task = SignificanceTask(fit, opened.recording, _shifts(opened.recording))
+    task = SignificanceTask(fit, opened.recording)
     return Work("the test against chance", task, keep)
-
-
-def _shifts(recording: Recording) -> int:
-    """Shifts to compare with: as many as usual, or as there is room for in a short recording."""
-    usable = int((~np.asarray(recording.excluded)).sum())
-    return max(FEWEST_SHIFTS, min(SHIFTS, usable // 2))
 
 
 testing_of = one_per_session(Testing)

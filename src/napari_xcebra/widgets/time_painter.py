@@ -8,7 +8,7 @@ import numpy as np
 from napari.layers import Image
 from psygnal import Signal
 
-from napari_xcebra.attribution.method_notes import is_slow
+from napari_xcebra.attribution.method_notes import is_slow, method_over_time
 from napari_xcebra.jobs import Failed, Finished, Job, OverTimeTask
 from napari_xcebra.jobs.events import Event, Outcome
 from napari_xcebra.widgets.background import listen
@@ -182,7 +182,7 @@ class TimePainter(OfSession):
             recording,
             shown.factor,
             np.arange(frames.start, frames.stop),
-            shown.method,
+            method_over_time(shown.method),
             self._key[2],
         )
         self._job = job = session.worker.submit(task)

@@ -16,10 +16,12 @@ from napari_xcebra.widgets.lanes import Lane, behavior_lane, cell_lane, score_la
 from napari_xcebra.widgets.looked_at import LookedAt
 from napari_xcebra.widgets.panel import Panel, small_button
 from napari_xcebra.widgets.score_feed import ScoreFeed
+from napari_xcebra.widgets.score_map import note_over_time
 from napari_xcebra.widgets.trace_plot import TracePlot
 
 PATIENCE_MS = 300
 """How long the view has to stay the same before scores over it are computed."""
+MOMENTS = "How much each cell carries the shown factor at each moment, below the traces."
 CLICK = "Click a cell in the image to see its trace."
 
 
@@ -216,11 +218,12 @@ class TracePanel(Panel):
     # ------------------------------------------------------------ scores and view
 
     def _offer_scores(self) -> None:
-        run = self._looked.run if self._looked else None
+        looked = self._looked
+        run = looked.run if looked else None
         self.score_box.setEnabled(run is not None)
         self.score_box.setToolTip(
-            "How much each cell carries the shown factor at each moment, below the traces."
-            if run
+            f"{MOMENTS} {note_over_time(looked.shown.method)}".strip()
+            if looked and run
             else "Train a run first: scores over time are computed with it."
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from napari_xcebra.attribution.method_notes import OVER_TIME
 from napari_xcebra.jobs.tasks.pace import FrameCount
 from napari_xcebra.jobs.tasks.task import Report, none_if_stopped
 from napari_xcebra.recording import InputError, Recording
@@ -37,7 +38,7 @@ class OverTimeTask:
     recording: Recording
     factor: str
     frames: FrameChoice = field(default_factory=lambda: slice(0, 500))
-    method: str = "inverted-neuron-gradient"
+    method: str = OVER_TIME
     latent: int | None = None
     smooth: float = 0.0
 

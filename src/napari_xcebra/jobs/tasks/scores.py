@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from napari_xcebra.attribution.method_notes import DEFAULT
 from napari_xcebra.attribution.tested import SHIFTS, Significance
 from napari_xcebra.jobs.tasks.pace import FrameCount
 from napari_xcebra.jobs.tasks.task import Report, none_if_stopped
@@ -29,7 +30,7 @@ class AttributeTask:
 
     fit: Fit
     recording: Recording
-    method: str = "inverted-neuron-gradient"
+    method: str = DEFAULT
     frames: FrameChoice = None
     aggregate: Literal["mean", "median", "max"] = "mean"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from napari_xcebra.attribution.method_notes import DEFAULT
 from napari_xcebra.jobs.events import NAN, Advanced, Sketched
 from napari_xcebra.jobs.tasks.pace import FrameCount, Pace
 from napari_xcebra.jobs.tasks.task import Report
@@ -108,7 +109,7 @@ class StabilityTask:
     factors: Factors | None = None
     settings: FitSettings = field(default_factory=FitSettings)
     seeds: tuple[int, ...] = (0, 1, 2)
-    method: str = "inverted-neuron-gradient"
+    method: str = DEFAULT
     frames: FrameChoice = None
     aggregate: Literal["mean", "median", "max"] = "mean"
 

@@ -1,0 +1,231 @@
+"""Columns in which any smooth tuning to a factor's variables is a weighted sum.
+
+A continuous variable becomes splines, an angle harmonics, a discrete variable a column a value;
+two variables that belong together, such as x and y, become products. Columns are uncorrelated,
+have variance 1 and are ordered by how fast they wiggle; they are then divided by that order. So
+one penalty on their weights asks for smooth tuning, and gives way where a sharp field is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy  # whose parts are imported when they are first used
+
+from napari_xcebra.learn.labels import Labels
+
+SPLINES, SPLINES_OF_TWO, SPLINES_OF_MANY = 20, 10, 5
+"""Splines of a variable that stands alone, of each of two together, and of each of many."""
+HARMONICS, HARMONICS_OF_TWO = 6, 4
+MANY = 6
+"""Variables from which on each gets few splines."""
+STEP = 0.25
+"""Half the width of the differences that stand for slopes, in standard deviations.
+
+Steeper ones than that are mostly noise of the fit."""
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """Columns of one variable.
+
+    Parameters
+    ----------
+    expand : callable
+        From values (n,) to raw columns (n, raw).
+    mean : (raw,) float64
+    transform : (raw, columns) float64
+        To columns that are uncorrelated and have variance 1.
+    order : (columns,) float64
+        How fast each wiggles: 1 for a trend from end to end.
+    spread : float
+        Standard deviation of the values; NaN if they have no slope.
+    """
+
+    expand: Callable[[np.ndarray], np.ndarray]
+    mean: np.ndarray
+    transform: np.ndarray
+    order: np.ndarray
+    spread: float
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Columns at these values: (n, columns)."""
+        columns: np.ndarray = (self.expand(values) - self.mean) @ self.transform
+        return columns
+
+    @classmethod
+    def continuous(cls, values: np.ndarray, splines: int) -> Coordinate:
+        """Splines, with knots between even quantiles and even distances."""
+        inner = max(splines - 2, 2)
+        quantiles = np.quantile(values, np.linspace(0, 1, inner))
+        even = np.linspace(quantiles[0], quantiles[-1], inner)
+        knots = np.unique((quantiles + even) / 2)
+        padded = np.r_[[knots[0]] * 3, knots, [knots[-1]] * 3]
+
+        def expand(at: np.ndarray) -> np.ndarray:
+            inside = np.clip(at, knots[0], knots[-1])
+            return scipy.interpolate.BSpline.design_matrix(inside, padded, 3).toarray()
+
+        raw = expand(values)
+        mean, turned = _uncorrelated(raw)
+        bends = np.diff(np.eye(raw.shape[1]), 2, axis=0) @ turned
+        vectors = np.linalg.eigh(bends.T @ bends)[1]
+        transform = turned @ vectors
+        rising = (raw - mean) @ transform[:, 0] @ (values - values.mean())
+        transform[:, 0] *= 1 if rising >= 0 else -1
+        order = np.arange(1.0, transform.shape[1] + 1)
+        return cls(expand, mean, transform, order, float(values.std()))
+
+    @classmethod
+    def angle(cls, harmonics: int) -> Coordinate:
+        """Cosines and sines."""
+        turns = np.arange(1, harmonics + 1)
+
+        def expand(at: np.ndarray) -> np.ndarray:
+            phase = at[:, None] * turns
+            return np.sqrt(2) * np.hstack([np.cos(phase), np.sin(phase)])
+
+        # half a wave of a harmonic is what a whole column of splines has from end to end
+        order = np.r_[turns, turns] * 2.0
+        return cls(expand, np.zeros(2 * harmonics), np.eye(2 * harmonics), order, 1.0)
+
+    @classmethod
+    def discrete(cls, codes: np.ndarray, count: int) -> Coordinate:
+        """A column a value, less one."""
+
+        def expand(at: np.ndarray) -> np.ndarray:
+            return np.eye(count)[at.astype(np.int64)]
+
+        mean, transform = _uncorrelated(expand(codes))
+        return cls(expand, mean, transform, np.ones(transform.shape[1]), np.nan)
+
+
+def _uncorrelated(raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean, and what makes columns uncorrelated with variance 1."""
+    mean = raw.mean(0)
+    values, vectors = np.linalg.eigh((raw - mean).T @ (raw - mean) / len(raw))
+    kept = values > 1e-6 * max(values.max(), 1e-12)
+    return mean, vectors[:, kept] / np.sqrt(values[kept])
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Columns of one factor.
+
+    Parameters
+    ----------
+    labels : Labels
+    coordinates : tuple of Coordinate
+        Of each continuous column, each angle, and the discrete columns together.
+    latest : (frames,) int64
+        Last frame at which the label was known, the first such frame before that.
+    """
+
+    labels: Labels
+    coordinates: tuple[Coordinate, ...]
+    latest: np.ndarray
+
+    @classmethod
+    def of(cls, labels: Labels) -> Basis:
+        """Basis by the number of columns that the labels have."""
+        known = np.flatnonzero(labels.known)
+        number = labels.linear.shape[1] + labels.angles.shape[1]
+        splines = (SPLINES, SPLINES_OF_TWO)[number > 1] if number < MANY else SPLINES_OF_MANY
+        harmonics = HARMONICS if number == 1 else HARMONICS_OF_TWO
+        coordinates = [Coordinate.continuous(v[known], splines) for v in labels.linear.T]
+        coordinates += [Coordinate.angle(harmonics) for _ in labels.angles.T]
+        if labels.n_codes > 1:
+            coordinates.append(Coordinate.discrete(labels.code[known], labels.n_codes))
+        position = np.searchsorted(known, np.arange(len(labels.known)), side="right") - 1
+        return cls(labels, tuple(coordinates), known[np.maximum(position, 0)])
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """How fast each column wiggles: (columns,) float64."""
+        orders = [each.order for each in self.coordinates]
+        if len(orders) == 2:
+            orders.append(self._product_order[self._kept_products])
+        return np.concatenate(orders)
+
+    @cached_property
+    def _product_order(self) -> np.ndarray:
+        first, second = (each.order for each in self.coordinates)
+        return np.hypot(first[:, None], second).ravel()
+
+    @cached_property
+    def _kept_products(self) -> np.ndarray:
+        finest = max(each.order.max() for each in self.coordinates)
+        return np.flatnonzero(self._product_order <= finest)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.order)
+
+    @property
+    def leading(self) -> np.ndarray:
+        """Columns that wiggle least, two a coordinate: (n,) int64."""
+        found, start = [], 0
+        for each in self.coordinates:
+            found += list(start + np.argsort(each.order, kind="stable")[:2])
+            start += len(each.order)
+        return np.array(found)
+
+    @property
+    def has_direction(self) -> bool:
+        """Whether a cell can rise or fall with it: one continuous variable, or two values."""
+        if len(self.coordinates) != 1 or self.labels.angles.shape[1]:
+            return False
+        return self.labels.linear.shape[1] == 1 or self.labels.n_codes == 2
+
+    def rows(self, frames: np.ndarray) -> np.ndarray:
+        """Columns at these frames, each divided by its order: (frames, columns) float64."""
+        return self._combined([c(v) for c, v in self._values(frames)])
+
+    def slopes(self, frames: np.ndarray) -> np.ndarray:
+        """Change of the columns along each dimension of the label: (dimensions, frames, columns).
+
+        By the standard deviation of a continuous variable, by the radian of an angle, which has
+        two dimensions as the circle it runs around; along discrete values, which have no slope,
+        the columns themselves.
+        """
+        values = self._values(frames)
+        columns = [c(v) for c, v in values]
+        slopes: list[np.ndarray] = []
+        for number, (coordinate, at) in enumerate(values):
+            changed = list(columns)
+            if np.isnan(coordinate.spread):
+                changed = [np.zeros_like(c) for c in columns]
+                changed[number] = columns[number]
+                slopes.append(self._combined(changed))
+                continue
+            step = STEP * coordinate.spread
+            beyond, before = coordinate(at + step), coordinate(at - step)
+            ends = []
+            for moved in (beyond, before):
+                changed[number] = moved
+                ends.append(self._combined(changed))
+            slope = (ends[0] - ends[1]) / (2 * STEP)
+            if number < self.labels.linear.shape[1]:
+                slopes.append(slope)
+            else:
+                slopes += [-np.sin(at)[:, None] * slope, np.cos(at)[:, None] * slope]
+        return np.stack(slopes)
+
+    def _values(self, frames: np.ndarray) -> list[tuple[Coordinate, np.ndarray]]:
+        at, labels = self.latest[frames], self.labels
+        values = [*labels.linear[at].T, *labels.angles[at].T]
+        if labels.n_codes > 1:
+            values.append(labels.code[at])
+        return list(zip(self.coordinates, values, strict=True))
+
+    def _combined(self, columns: list[np.ndarray]) -> np.ndarray:
+        if len(columns) == 2:
+            first, second = columns
+            products = (first[:, :, None] * second[:, None]).reshape(len(first), -1)
+            columns = [first, second, products[:, self._kept_products]]
+        joined: np.ndarray = np.hstack(columns) / self.order
+        return joined

@@ -1,0 +1,387 @@
+"""One model of every cell: all observed variables, slow drift and the unobserved state together.
+
+A cell is predicted from the columns of all factors at once, each cell at its own lag, in blocks of
+time that its weights were not fitted to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from napari_xcebra.attribution.encoding.predictors import Predictors
+from napari_xcebra.attribution.encoding.ridge import BlockSums, HeldOut, held_out
+from napari_xcebra.attribution.encoding.state import (
+    GROUPS,
+    cell_groups,
+    latents_without,
+    state_columns,
+    time_latents,
+)
+from napari_xcebra.attribution.stream import Stream, stretch_of
+from napari_xcebra.attribution.watching import Watch
+from napari_xcebra.learn.inputs import CLIP
+from napari_xcebra.learn.parts import TIME
+from napari_xcebra.learn.smoothing import gaussian_kernel, radius_of, smoothed
+from napari_xcebra.recording import InputError
+
+BLOCKS = 10
+"""Stretches of time, each predicted from the others."""
+FEWEST_FRAMES = 200
+DECAYS = (0.0, 0.25, 0.5, 1.0, 2.0)
+"""Decay times of the indicator to choose from, in seconds."""
+DECAY_FRAMES, DECAY_CELLS, DECAY_LAGS = 10_000, 100, (-0.3, 0.0, 0.3)
+"""Frames, cells, and lags in seconds, with which the decay is chosen."""
+LAG_STEP, LAG_REACH, LAG_FRAMES, LAG_VALUES = 0.125, 0.75, 20_000, 100_000_000
+"""Seconds between two lags that are tried, the longest, and frames and values at most for it."""
+SURE = 2.0
+"""Standard errors by which another lag must be better than none."""
+GUARD = 1.0
+"""Seconds between blocks that are used for nothing."""
+CHUNK_FRAMES, READ_BYTES = 4096, 32 * 2**20
+"""Frames, and bytes of traces, that are read at a time."""
+MOMENT_FRAMES = 8192
+"""Frames from which mean, spread and noise of a cell are taken."""
+PASS = 0.2
+"""Share of the work of one pass: for the decay, lags, latents, sums and interactions."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is spent on an encoding.
+
+    Parameters
+    ----------
+    blocks : int
+        Stretches of time, each predicted from the others.
+    groups : int
+        Groups of cells, each explained by latents of the other cells.
+    lags : bool
+        Whether each cell's own lag is looked for.
+    predictors : Predictors, optional
+        Those of an encoding of the same factors, whose decay need not be found again.
+    """
+
+    blocks: int = BLOCKS
+    groups: int = GROUPS
+    lags: bool = True
+    predictors: Predictors | None = None
+
+
+THOROUGH = Effort()
+
+
+@dataclass(frozen=True)
+class Traces:
+    """How the traces of the cells in use are read.
+
+    Parameters
+    ----------
+    stream : Stream
+    mean, spread : (cells,) float32
+        Of the smoothed traces.
+    explainable : (cells,) float64
+        Share of their variance that is not noise from frame to frame.
+    """
+
+    stream: Stream
+    mean: np.ndarray
+    spread: np.ndarray
+    explainable: np.ndarray
+
+    @classmethod
+    def of(cls, stream: Stream) -> Traces:
+        """Mean, spread and noise, from evenly spaced stretches of the frames."""
+        kernel = gaussian_kernel(stream.fit.inputs.smoothing)
+        pieces = np.array_split(stream.frames, max(1, len(stream.frames) // 256))
+        few = max(1, MOMENT_FRAMES // 256)
+        chosen = [pieces[i] for i in np.unique(np.linspace(0, len(pieces) - 1, few).astype(int))]
+        shown = np.concatenate([_read(stream, piece, kernel) for piece in chosen])
+        raw = [_read(stream, piece, gaussian_kernel(0.0)) for piece in chosen]
+        spread = shown.std(0)
+        spread = np.where(spread > 0, spread, 1)
+        centre = np.concatenate(raw).mean(0)
+
+        def product(lag: int) -> np.ndarray:
+            total = sum(((p - centre)[lag:] * (p - centre)[: len(p) - lag]).sum(0) for p in raw)
+            return np.asarray(total) / sum(max(len(p) - lag, 1) for p in raw)
+
+        # noise is what of the variance does not lie on the line through that of later frames
+        noise = np.maximum(product(0) - np.maximum(2 * product(1) - product(2), 0), 0)
+        share = noise * np.square(kernel).sum() / np.square(spread)
+        return cls(stream, shown.mean(0), spread, np.clip(1 - share, 0.01, 1.0))
+
+    def at(self, frames: np.ndarray) -> np.ndarray:
+        """Smoothed and standardised: (frames, cells) float32."""
+        kernel = gaussian_kernel(self.stream.fit.inputs.smoothing)
+        traces = (_read(self.stream, frames, kernel) - self.mean) / self.spread
+        return np.clip(traces, -CLIP, CLIP, out=traces)
+
+
+def _read(stream: Stream, frames: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """Traces of the cells in use at ascending frames, filtered: (frames, cells) float32."""
+    recording, radius = stream.recording, radius_of(kernel)
+    first = max(0, int(frames[0]) - radius)
+    last = min(recording.n_frames, int(frames[-1]) + radius + 1)
+    stretch = stretch_of(recording, first, last)
+    columns = stream.fit.inputs.columns(recording)
+    found = np.zeros((last - first, len(columns)), np.float32)
+    for here, traces in smoothed(stretch, columns, kernel):
+        found[here] = traces
+    at: np.ndarray = found[frames - first]
+    return at
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Cells that are predicted from the same columns.
+
+    Parameters
+    ----------
+    group : int
+        Whose latents they are explained by.
+    lag : int
+        In frames.
+    cells : (n,) int64
+        Among the cells in use.
+    """
+
+    group: int
+    lag: int
+    cells: np.ndarray
+
+
+class Models(NamedTuple):
+    """Regressions of the cells of a cohort: on the observed variables, and on the state too."""
+
+    observed: HeldOut
+    with_state: HeldOut
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Everything a cell is predicted from, at the frames of a stream.
+
+    Parameters
+    ----------
+    stream : Stream
+        At all its frames the labels are known.
+    traces : Traces
+    predictors : Predictors
+    blocks : tuple of (frames in block,) int64
+        Positions among the frames of the stream.
+    groups : tuple of (cells in group,) int64
+        Cells in use, by the latents they are explained by.
+    latents : (groups, frames, latents) float32
+        Time latents without the cells of the group.
+    lags : (cells,) int64
+        Frames by which the behaviour comes later than the trace that it predicts best.
+    lag_errors : (cells,) float64
+        Standard errors of the lags, in frames.
+    """
+
+    stream: Stream
+    traces: Traces
+    predictors: Predictors
+    blocks: tuple[np.ndarray, ...]
+    groups: tuple[np.ndarray, ...]
+    latents: np.ndarray
+    lags: np.ndarray
+    lag_errors: np.ndarray
+
+    @cached_property
+    def columns(self) -> dict[str, np.ndarray]:
+        """Numbers of the columns, by what they stand for: "drift", each factor, "time"."""
+        width = state_columns(self.latents[0, :1]).shape[1]
+        state = np.arange(self.predictors.width, self.predictors.width + width)
+        return {**self.predictors.columns, TIME: state}
+
+    @property
+    def observed(self) -> np.ndarray:
+        """Columns of all but the unobserved state."""
+        return np.arange(self.predictors.width)
+
+    @cached_property
+    def cohorts(self) -> tuple[Cohort, ...]:
+        """All cells, by what they are predicted from."""
+        found = []
+        for group, cells in enumerate(self.groups):
+            for lag in np.unique(self.lags[cells]):
+                found.append(Cohort(group, int(lag), cells[self.lags[cells] == lag]))
+        return tuple(found)
+
+    def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:
+        """All columns, for one cohort after the other: (frames, columns) float32."""
+        observed: dict[int, np.ndarray] = {}
+        frames = self.stream.frames[positions]
+        for cohort in self.cohorts:
+            if cohort.lag not in observed:
+                observed[cohort.lag] = self.predictors.rows(frames, cohort.lag)
+            state = state_columns(self.latents[cohort.group, positions])
+            yield np.hstack([observed[cohort.lag], state])
+
+    def read(self, most: int | None = None) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Number of the block, positions, and standardised traces (frames, cells), by chunks.
+
+        Parameters
+        ----------
+        most : int, optional
+            Frames of each block, its first ones; all if not given.
+        """
+        frames, reach = self.stream.frames, READ_BYTES // (4 * self.stream.recording.n_cells)
+        for block, whole in enumerate(self.blocks):
+            positions, start = whole[:most], 0
+            while start < len(positions):
+                near = int(np.searchsorted(frames[positions], frames[positions[start]] + reach))
+                stop = min(start + CHUNK_FRAMES, max(near, start + 1))
+                chunk = positions[start:stop]
+                yield block, chunk, self.traces.at(frames[chunk])
+                start = stop
+
+    def models(self, watch: Watch) -> list[Models]:
+        """Regressions on the observed variables, and on the state as well, for each cohort."""
+        found = []
+        for sums in self.sums(watch):
+            observed = held_out(sums.of(self.observed))
+            has_state = len(self.columns[TIME]) > 0
+            found.append(Models(observed, held_out(sums) if has_state else observed))
+            watch.advance(0)  # it may be asked to stop
+        return found
+
+    def sums(self, watch: Watch) -> list[BlockSums]:
+        """Sums of products of all columns with each other and with traces, for each cohort."""
+        width = sum(len(own) for own in self.columns.values())
+        sums = [BlockSums.empty(len(self.blocks), width, len(c.cells)) for c in self.cohorts]
+        for block, positions, traces in self.read():
+            for own, cohort, x in zip(sums, self.cohorts, self.rows(positions), strict=True):
+                own.add(block, x, traces[:, cohort.cells])
+            watch.advance(PASS * len(positions))
+        return sums
+
+
+def make_encoding(stream: Stream, watch: Watch, effort: Effort = THOROUGH) -> Encoding:
+    """Predictors, blocks, lags and latents for a fit and the frames of a recording."""
+    fit, recording = stream.fit, stream.recording
+    predictors = effort.predictors or Predictors.of(recording, fit.parts, fit.inputs.smoothing)
+    stream = replace(stream, frames=_with_labels(stream.frames, predictors))
+    time, cells = time_latents(stream), len(fit.inputs.cell_ids)
+    groups = cell_groups(cells, time.stop - time.start, effort.groups)
+    encoding = Encoding(
+        stream,
+        Traces.of(stream),
+        predictors,
+        cut(stream.frames, GUARD * recording.rate, effort.blocks),
+        groups,
+        np.empty((len(groups), len(stream.frames), 0), np.float32),
+        np.zeros(cells, np.int64),
+        np.zeros(cells),
+    )
+    if effort.predictors is None:
+        encoding = replace(encoding, predictors=with_best_decay(encoding))
+    watch.advance(PASS * len(stream.frames))
+    if effort.lags:
+        encoding = with_lags(encoding)
+    watch.advance(PASS * len(stream.frames))
+    encoding = replace(encoding, latents=latents_without(stream, time, groups))
+    watch.advance(PASS * len(stream.frames))
+    return encoding
+
+
+def with_best_decay(encoding: Encoding) -> Predictors:
+    """Predictors with the decay of the indicator that predicts held-out traces best."""
+    predictors, rate = encoding.predictors, encoding.stream.recording.rate
+    if not predictors.bases:
+        return predictors
+    cells = len(encoding.lags)
+    some = np.unique(np.linspace(0, cells - 1, min(DECAY_CELLS, cells)).astype(int))
+    tried = [replace(predictors, decay=decay * rate) for decay in DECAYS]
+    lags = np.unique(np.round(np.array(DECAY_LAGS) * rate).astype(int))
+    blocks, width = len(encoding.blocks), predictors.width
+    sums = [[BlockSums.empty(blocks, width, len(some)) for _ in lags] for _ in tried]
+    for block, positions, traces in encoding.read(DECAY_FRAMES // blocks):
+        frames = encoding.stream.frames[positions]
+        for by_lag, candidate in zip(sums, tried, strict=True):
+            for own, lag in zip(by_lag, lags, strict=True):
+                own.add(block, candidate.rows(frames, int(lag)), traces[:, some])
+    # a cell that follows late is not to be taken for one that decays slowly
+    missed = np.stack([_missed([held_out(own) for own in by_lag]) for by_lag in sums])
+    best = int(missed.sum(1).argmin())
+    saved = missed[0] - missed[best]
+    return tried[best if saved.sum() > np.sqrt(blocks) * saved.std(ddof=1) else 0]
+
+
+def _missed(by_lag: Sequence[HeldOut]) -> np.ndarray:
+    """Share of the variance that is missed in each block, by the best lag of each cell."""
+    errors = np.stack([model.errors for model in by_lag])
+    variance = by_lag[0].variance.sum(0)
+    best = errors.sum(1).argmin(0)
+    least = np.take_along_axis(errors, best[None, None], 0)[0]
+    # a cell that follows nothing is missed altogether, and no more than that
+    scale = np.maximum(np.maximum(least.sum(0), variance), 1e-12)
+    missed: np.ndarray = (least / scale).sum(1)
+    return missed
+
+
+def with_lags(encoding: Encoding) -> Encoding:
+    """Encoding with the lag of each cell that predicts it best; 0 unless another is better.
+
+    Better by more than two standard errors of the difference over blocks.
+    """
+    predictors, rate = encoding.predictors, encoding.stream.recording.rate
+    step = max(1, round(LAG_STEP * rate))
+    lags = step * np.arange(-max(1, int(LAG_REACH * rate / step)), 0)
+    lags = np.r_[lags, 0, -lags[::-1]]
+    if not predictors.bases:
+        return encoding
+    blocks, cells = len(encoding.blocks), len(encoding.lags)
+    sample = list(encoding.read(max(1, min(LAG_FRAMES, LAG_VALUES // cells) // blocks)))
+    errors = np.empty((len(lags), blocks, cells))
+    for own, lag in zip(errors, lags, strict=True):
+        sums = BlockSums.empty(blocks, predictors.width, cells)
+        for block, positions, traces in sample:
+            sums.add(block, predictors.rows(encoding.stream.frames[positions], int(lag)), traces)
+        own[:] = held_out(sums).errors
+    found = errors.sum(1).argmin(0)
+    saved = errors[len(lags) // 2] - np.take_along_axis(errors, found[None, None], 0)[0]
+    better = saved.sum(0) > SURE * np.sqrt(blocks) * saved.std(0, ddof=1)
+    without = lags[(errors.sum(1, keepdims=True) - errors).argmin(0)]
+    spread = np.sqrt((blocks - 1) * without.var(0) + step**2 / 12)
+    return replace(encoding, lags=np.where(better, lags[found], 0), lag_errors=spread)
+
+
+def cut(frames: np.ndarray, guard: float, count: int = BLOCKS) -> tuple[np.ndarray, ...]:
+    """Positions of ascending frames in stretches of equal number, with gaps between them.
+
+    Parameters
+    ----------
+    guard : float
+        Frames between two stretches, at most a tenth of one.
+    count : int
+        Stretches.
+    """
+    stretches = np.array_split(np.arange(len(frames)), count)
+    guard = min(guard, (frames[-1] - frames[0]) / (10 * count))
+    kept = []
+    for number, own in enumerate(stretches):
+        inside = np.ones(len(own), bool)
+        if number > 0:
+            inside &= frames[own] - frames[stretches[number - 1][-1]] > guard / 2
+        if number < count - 1:
+            inside &= frames[stretches[number + 1][0]] - frames[own] > guard / 2
+        kept.append(own[inside])
+    return tuple(kept)
+
+
+def _with_labels(frames: np.ndarray, predictors: Predictors) -> np.ndarray:
+    kept = frames[predictors.known[frames]]
+    if len(kept) < FEWEST_FRAMES:
+        raise InputError(
+            f"{len(kept)} of the {len(frames)} frames can be used, those at which the variables of "
+            f"all factors are known: an encoding model needs at least {FEWEST_FRAMES}, to "
+            "predict some of them from the others."
+        )
+    return kept

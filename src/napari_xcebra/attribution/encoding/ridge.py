@@ -1,0 +1,157 @@
+"""Ridge regression of many cells at once, judged on blocks of time that it has not seen.
+
+Nothing but sums of products is kept of each block; leaving a block out is a subtraction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+RIDGES = (1e-3, 1e-2, 1e-1, 0.3, 1.0, 3.0, 10.0)
+"""Penalties to choose from, in variances of a column of order 1."""
+
+
+@dataclass(frozen=True)
+class BlockSums:
+    """Sums over the frames of each block; the last column of x is 1.
+
+    Parameters
+    ----------
+    xx : (blocks, columns, columns) float64
+    xy : (blocks, columns, cells) float64
+    yy : (blocks, cells) float64
+    """
+
+    xx: np.ndarray
+    xy: np.ndarray
+    yy: np.ndarray
+
+    @classmethod
+    def empty(cls, blocks: int, columns: int, cells: int) -> BlockSums:
+        """Nothing summed yet; `columns` without the one of 1."""
+        return cls(
+            np.zeros((blocks, columns + 1, columns + 1)),
+            np.zeros((blocks, columns + 1, cells)),
+            np.zeros((blocks, cells)),
+        )
+
+    def add(self, block: int, x: np.ndarray, y: np.ndarray) -> None:
+        """Frames of one block: (frames, columns) and (frames, cells) float32."""
+        x = np.hstack([x, np.ones((len(x), 1), x.dtype)])
+        self.xx[block] += x.T @ x
+        self.xy[block] += x.T @ y
+        self.yy[block] += np.square(y).sum(0)
+
+    def of(self, columns: np.ndarray) -> BlockSums:
+        """Sums for some of the columns, and the one of 1."""
+        kept = np.r_[columns, self.xx.shape[1] - 1]
+        return BlockSums(self.xx[:, kept[:, None], kept], self.xy[:, kept], self.yy)
+
+    def moments(self, block: int) -> tuple[Moments, Moments]:
+        """Of all blocks but one, and of that one about the means of the others."""
+        xx, xy, yy = self.xx[block], self.xy[block], self.yy[block]
+        others = self.xx.sum(0) - xx, self.xy.sum(0) - xy, self.yy.sum(0) - yy
+        frames = others[0][-1, -1]
+        mean_x, mean_y = others[0][-1, :-1] / frames, others[1][-1] / frames
+        return _about(*others, mean_x, mean_y), _about(xx, xy, yy, mean_x, mean_y)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums of products about some means: (columns, columns), (columns, cells) and (cells,)."""
+
+    frames: float
+    xx: np.ndarray
+    xy: np.ndarray
+    yy: np.ndarray
+    mean_x: np.ndarray
+    mean_y: np.ndarray
+
+
+def _about(
+    xx: np.ndarray, xy: np.ndarray, yy: np.ndarray, mean_x: np.ndarray, mean_y: np.ndarray
+) -> Moments:
+    frames, sum_x, sum_y = xx[-1, -1], xx[-1, :-1], xy[-1]
+    centred = xx[:-1, :-1] - np.outer(sum_x, mean_x) - np.outer(mean_x, sum_x)
+    centred += frames * np.outer(mean_x, mean_x)
+    with_y = xy[:-1] - np.outer(sum_x, mean_y) - np.outer(mean_x, sum_y)
+    with_y += frames * np.outer(mean_x, mean_y)
+    return Moments(
+        float(frames),
+        centred,
+        with_y,
+        yy - 2 * mean_y * sum_y + frames * mean_y**2,
+        mean_x,
+        mean_y,
+    )
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Regressions of all cells, one for each block, from all other blocks.
+
+    Parameters
+    ----------
+    blocks : tuple of Moments
+        Of each block, about the means of the others.
+    weights : (blocks, columns, cells) float32
+    errors, variance : (blocks, cells) float64
+        Squared error, and squared distance from the mean of the other blocks.
+    """
+
+    blocks: tuple[Moments, ...]
+    weights: np.ndarray
+    errors: np.ndarray
+    variance: np.ndarray
+
+    @property
+    def r2(self) -> np.ndarray:
+        """Share of each cell's variance that is predicted in blocks not seen: (cells,)."""
+        variance = self.variance.sum(0)
+        return 1 - self.errors.sum(0) / np.where(variance > 0, variance, 1)
+
+    def carried(self, own: np.ndarray) -> np.ndarray:
+        """What some columns carry: (blocks, cells), to be compared with `variance`.
+
+        The product of their part of the prediction with what all other columns leave of the
+        trace. A part that is but noise is 0 on average, in blocks that it was not fitted to.
+        """
+        found = np.empty_like(self.errors)
+        for block, (at, weights) in enumerate(zip(self.blocks, self.weights, strict=True)):
+            mine = weights[own].astype(np.float64)
+            left = at.xy[own] - at.xx[own] @ weights + at.xx[np.ix_(own, own)] @ mine
+            found[block] = (mine * left).sum(0)
+        return found
+
+    def size(self, own: np.ndarray) -> np.ndarray:
+        """Sum of squares of their part of the prediction: (blocks, cells)."""
+        found = np.empty_like(self.errors)
+        for block, (at, weights) in enumerate(zip(self.blocks, self.weights, strict=True)):
+            found[block] = (weights[own] * (at.xx[np.ix_(own, own)] @ weights[own])).sum(0)
+        return found
+
+
+def held_out(sums: BlockSums) -> HeldOut:
+    """Fit all blocks but one, for each block; the penalty is the best one in the others."""
+    both = [sums.moments(block) for block in range(len(sums.xx))]
+    width, cells = sums.xy.shape[1] - 1, sums.xy.shape[2]
+    weights = np.empty((len(RIDGES), len(both), width, cells), np.float32)
+    errors = np.empty((len(RIDGES), len(both), cells))
+    for block, (others, here) in enumerate(both):
+        values, vectors = np.linalg.eigh(others.xx / others.frames)
+        projected = vectors.T @ (others.xy / others.frames)
+        turned, product = vectors.T @ here.xx @ vectors, vectors.T @ here.xy
+        for i, ridge in enumerate(RIDGES):
+            slopes = projected / (np.maximum(values, 0) + ridge)[:, None]
+            weights[i, block] = vectors @ slopes
+            missed = (slopes * (turned @ slopes - 2 * product)).sum(0)
+            errors[i, block] = here.yy + missed
+    best = (errors.sum(1, keepdims=True) - errors).argmin(0)
+    return HeldOut(
+        tuple(here for _, here in both),
+        np.take_along_axis(weights, best[None, :, None], 0)[0],
+        np.take_along_axis(errors, best[None], 0)[0],
+        np.stack([here.yy for _, here in both]),
+    )

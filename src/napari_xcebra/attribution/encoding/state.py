@@ -1,0 +1,72 @@
+"""The unobserved state of the animal, as the other cells tell it through the time latents.
+
+A cell is itself among the inputs of the latents: so it is explained by latents that were computed
+without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from napari_xcebra.attribution.stream import Stream
+from napari_xcebra.learn.device import limited_threads
+from napari_xcebra.learn.parts import TIME
+
+GROUPS = 8
+"""Groups of cells, each explained by latents of the other cells."""
+WIDEST = 4.0
+"""Standard deviations beyond which a latent is cut, before it is squared."""
+
+
+def time_latents(stream: Stream) -> slice:
+    """Latents that no variable is tied to."""
+    last = stream.fit.parts[-1]
+    return last.latents if last.name == TIME else slice(0, 0)
+
+
+def cell_groups(cells: int, latents: int, most: int = GROUPS) -> tuple[np.ndarray, ...]:
+    """Groups of cells, interleaved; one group if there are no latents to compute without them."""
+    count = min(most, cells) if latents else 1
+    return tuple(np.arange(first, cells, count) for first in range(count))
+
+
+def latents_without(stream: Stream, latents: slice, groups: Sequence[np.ndarray]) -> np.ndarray:
+    """Latents with each group of cells held at its mean, standardised.
+
+    Returns
+    -------
+    (groups, frames, latents) float32
+    """
+    found = np.empty((len(groups), len(stream.frames), latents.stop - latents.start), np.float32)
+    if found.shape[2] == 0:
+        return found
+    done = 0
+    with limited_threads(stream.fit.settings.threads), torch.no_grad():
+        for x in stream.chunks(copies=1):
+            for rows, cells in zip(found, groups, strict=True):
+                held = x.clone()
+                held[:, torch.as_tensor(cells)] = 0
+                rows[done : done + len(x)] = stream.encoder(held)[:, latents].cpu().numpy()
+            done += len(x)
+    found -= found.mean(1, keepdims=True)
+    spread = found.std(1, keepdims=True)
+    return found / np.where(spread > 0, spread, 1)
+
+
+def state_columns(latents: np.ndarray) -> np.ndarray:
+    """Each latent, and its square for cells that prefer its middle: (frames, 2 latents)."""
+    cut = np.clip(latents, -WIDEST, WIDEST)
+    return np.hstack([cut, (np.square(cut) - 1) / 2]).astype(np.float32)
+
+
+def state_slopes(latents: np.ndarray) -> np.ndarray:
+    """Change of these columns along each latent: (latents, frames, 2 latents)."""
+    count = latents.shape[1]
+    slopes = np.zeros((count, len(latents), 2 * count), np.float32)
+    for i in range(count):
+        slopes[i, :, i] = 1
+        slopes[i, :, count + i] = np.clip(latents[:, i], -WIDEST, WIDEST)
+    return slopes
