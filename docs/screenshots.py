@@ -95,7 +95,7 @@ def main() -> None:
     journey.rest(4)
     journey.picture("5-attribution")
     session.frame = session.recording.n_frames // 3 if session.recording else 0
-    session.shown = replace(session.shown, method="inverted-neuron-gradient", over_time=True)
+    session.shown = replace(session.shown, over_time=True)
     journey.rest(6)
     journey.picture("6-over-time")
     viewer.window.resize(1280, 800)

@@ -112,7 +112,11 @@ def test_factors_and_their_latents_can_be_chosen(painted, session):
         box = painted.choice.factor
         return [box.itemText(i).strip() for i in range(box.count())]
 
-    assert offered() == ["place", "speed (at chance)", "time"]  # scored as a whole
+    lags = "place, lag of the cells in seconds"
+    assert offered() == ["place", lags, "speed (at chance)", "time"]  # scored as a whole
+    choose(painted.choice.factor, lags)
+    assert (session.shown.factor, session.shown.latent) == ("place", "lag")
+    choose(painted.choice.factor, "place")
     choose(painted.choice.method, "generative gradient")
     assert offered() == [
         "place",

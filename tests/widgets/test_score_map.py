@@ -8,7 +8,9 @@ from scipy.stats import spearmanr
 from scored import CELLS, METHOD, UNUSED, scored_recording, scored_run
 
 from napari_xcebra.attribution.comparison import rank_correlation
-from napari_xcebra.widgets.score_map import ScoreMap, attribution_of
+from napari_xcebra.widgets.ranking import Ranking
+from napari_xcebra.widgets.score_map import LAG, ScoreMap, attribution_of
+from napari_xcebra.widgets.shown_choice import factor_choices
 
 
 @pytest.fixture
@@ -125,3 +127,38 @@ def _by_factor(attribution):
     """Scores of factors as a whole, without those of their latents."""
     scores = np.stack([attribution.score(name) for name in attribution.factors])
     return replace(attribution, latent_scores=None, factor_scores=scores)
+
+
+def test_lags_are_a_map_of_their_own_around_nothing(attribution):
+    lags = np.full((len(attribution.factors), CELLS), np.nan, np.float32)
+    lags[:, :3] = [-0.2, 0.0, 0.5]
+    told = replace(attribution, details={"lag": lags})
+    painted = ScoreMap(told, "place", LAG)
+    np.testing.assert_array_equal(painted.scores[:3], lags[0, :3].astype(float))
+    assert painted.limits == (-0.5, 0.5)
+    assert "Lags do not change over time" in painted.why_not_over_time
+    np.testing.assert_array_equal(ScoreMap(told, "place").detail("lag"), lags[0])
+    assert painted.detail("lag") is None
+
+
+def test_the_table_has_interval_and_lag_where_the_method_tells(attribution):
+    factors = len(attribution.factors)
+    details = {
+        "low": np.full((factors, CELLS), 0.1, np.float32),
+        "high": np.full((factors, CELLS), 0.25, np.float32),
+        "lag": np.full((factors, CELLS), -0.3, np.float32),
+    }
+    table = Ranking.of(
+        scored_recording(), ScoreMap(replace(attribution, details=details), "place"), 0.0
+    )
+    assert table.columns["interval"].text(0) == "0.10 to 0.25"
+    assert table.columns["lag (s)"].text(0) == "-0.30"
+    assert (
+        "interval" not in Ranking.of(scored_recording(), ScoreMap(attribution, "place"), 0).titles
+    )
+
+
+def test_lags_can_be_chosen_below_factors_that_are_tied_to_variables(attribution):
+    choices = factor_choices(attribution.parts, {}, "conditional-encoding", lags=True)
+    tied = [part.name for part in attribution.parts if part.variables]
+    assert [choice for _, choice in choices if choice[1] == LAG] == [(n, LAG) for n in tied]

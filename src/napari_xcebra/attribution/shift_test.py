@@ -124,7 +124,7 @@ def significance(
             for name, plan in plans.items()
         },
         reordered=tuple(name for name, plan in plans.items() if plan.stretch),
-        different={name: float(plan.different) for name, plan in plans.items()},
+        different={n: float(min(plan.different, shifts)) for n, plan in plans.items()},
         impossible=impossible,
     )
 

@@ -63,6 +63,7 @@ def note_on_length(frames: int, smoothing: float) -> str | None:
         return None
     return (
         f"This recording is short (its training frames are worth about {samples} independent "
-        f"samples): with fewer than {ENOUGH:,}, maps of simulated recordings named wrong cells "
-        "even where the verdict was right, so compare the map with another method or recording."
+        f"samples): with fewer than {ENOUGH:,}, maps by gradients of the encoder named "
+        "wrong cells in simulated recordings even where the verdict was right: look at conditional "
+        "encoding, and at the interval of each score."
     )

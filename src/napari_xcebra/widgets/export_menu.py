@@ -166,4 +166,7 @@ class ExportButton(QPushButton):
 
 
 def _title(painted: ScoreMap) -> str:
-    return painted.factor if painted.latent is None else f"{painted.factor}-{painted.latent + 1}"
+    if painted.latent is None:
+        return painted.factor
+    part = painted.latent if isinstance(painted.latent, str) else painted.latent + 1
+    return f"{painted.factor}-{part}"

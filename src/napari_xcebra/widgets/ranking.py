@@ -83,6 +83,17 @@ _ABOUT: dict[str, tuple[str, str, int]] = {
     "cell": ("Id of the cell in the program that found it.", "", 6),
     "name": ("Name that the source gives the cell.", "", 12),
     "score": ("How much the cell carries the factor.", "#.4g", 8),
+    "interval": (
+        "Where the score lies, 5 to 95 %, by drawing blocks of time. Sorted by its lower end.",
+        "",
+        17,
+    ),
+    "lag (s)": (
+        "Seconds by which the cell follows the behaviour; negative if it leads. Empty where its "
+        "score may be 0.",
+        "+.2f",
+        8,
+    ),
     "± sd": ("Standard deviation of the score over the seeds.", "#.2g", 8),
     "z": ("Score in standard deviations above the mean of the cells.", ".2f", 6),
     "q": (
@@ -169,10 +180,18 @@ class Ranking:
             columns["stable"] = painted.stable(threshold)
         columns["selected"] = painted.selected(threshold)
         columns["accepted"] = np.asarray(recording.accepted if accepted is None else accepted)
+        low, high, lag = (painted.detail(name) for name in ("low", "high", "lag"))
+        if low is not None and high is not None:
+            columns["interval"] = low
+        if lag is not None and np.isfinite(lag).any():
+            columns["lag (s)"] = lag
         made = {name: _known_column(name, values) for name, values in columns.items()}
         if painted.places is not None:
             texts, bars = _ranges(painted, painted.places)
             made["ranks"] = replace(made["ranks"], none=-1, texts=texts, bars=bars)
+        if low is not None and high is not None:
+            ends = [f"{a:.2f} to {b:.2f}" for a, b in zip(low, high, strict=True)]
+            made["interval"] = replace(made["interval"], texts=np.array(ends))
         return cls(made)
 
     def with_columns(self, more: Iterable[CellColumn]) -> Ranking:

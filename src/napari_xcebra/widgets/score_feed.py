@@ -159,6 +159,7 @@ def _question(looked: LookedAt) -> Question:
     shown = looked.shown
     fit = id(looked.run.fit) if looked.run else 0
     # a method that scores factors as a whole is not painted by latent, nor followed by one
-    latent = shown.latent if scores_latents(shown.method) else None
+    of_one = isinstance(shown.latent, int) and scores_latents(shown.method)
+    latent = int(shown.latent) if of_one and shown.latent is not None else None
     method = method_over_time(shown.method)
     return Question(fit, id(looked.recording), looked.factor, latent, method, shown.smoothing)

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.shown import Shown
 
 
+LAG = "lag"
+"""In place of a latent: by how many seconds each cell follows the behaviour."""
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreMap:
     """One score a cell.
@@ -37,29 +41,39 @@ class ScoreMap:
     attribution : Attribution
         Where the scores come from.
     factor : str
-    latent : int or None
-        One latent of the factor; None for the factor as a whole.
+    latent : int, str or None
+        One latent of the factor, or "lag" for the lags of the cells; None for the factor as a
+        whole.
     provisional : str
         Where the run is still being trained, a sentence that says so.
     """
 
     attribution: Attribution
     factor: str
-    latent: int | None = None
+    latent: int | str | None = None
     provisional: str = ""
 
     @cached_property
     def scores(self) -> np.ndarray:
         """(cells,) float64, NaN where a cell was not used."""
-        scores = (
-            self.attribution.score(self.factor)
-            if self.latent is None
-            else self.attribution.latent(self.factor, self.latent)
-        )
+        if self.latent is None:
+            scores = self.attribution.score(self.factor)
+        elif isinstance(self.latent, str):
+            scores = self.attribution.details[self.latent][
+                self.attribution.factors.index(self.factor)
+            ]
+        else:
+            scores = self.attribution.latent(self.factor, self.latent)
         return np.asarray(scores, np.float64)
 
+    def detail(self, name: str) -> np.ndarray | None:
+        """(cells,) float32, more that the method says of the factor; None if it does not."""
+        if self.latent is not None or name not in self.attribution.details:
+            return None
+        return self.attribution.details[name][self.attribution.factors.index(self.factor)]
+
     @property
-    def what(self) -> tuple[str, int | None]:
+    def what(self) -> tuple[str, int | str | None]:
         """Factor and latent."""
         return self.factor, self.latent
 
@@ -139,6 +153,8 @@ class ScoreMap:
             return "Scores over time are there once the run is trained."
         if self.at_chance:
             return "A factor at chance is not followed over time."
+        if self.latent == LAG:
+            return "Lags do not change over time: choose the factor itself to see its scores."
         return never_over_time(self.attribution.method)
 
     @property
@@ -188,6 +204,9 @@ class ScoreMap:
     @cached_property
     def limits(self) -> tuple[float, float]:
         """Scores at the ends of the colours, if the user does not say otherwise."""
+        if self.latent == LAG:
+            most = max(np.nanmax(np.abs(self.scores), initial=0.0), 0.1)
+            return -float(most), float(most)
         return color_limits(self.scores, self.attribution.method)
 
     def within(self, low: float, high: float) -> np.ndarray:
@@ -241,11 +260,14 @@ def _kept(session: Session, attribution: Attribution, provisional: str = "") -> 
     if shown.factor not in attribution.factors:
         return None
     latents = attribution.part(shown.factor).latents
-    inside = (
-        attribution.has_latents
-        and shown.latent is not None
-        and 0 <= shown.latent < latents.stop - latents.start
-    )
+    if isinstance(shown.latent, str):
+        inside = shown.latent in attribution.details
+    else:
+        inside = (
+            attribution.has_latents
+            and shown.latent is not None
+            and 0 <= shown.latent < latents.stop - latents.start
+        )
     latent = shown.latent if inside else None
     last = _LAST.get(session)
     if last is None or last.attribution is not attribution or last.what != (shown.factor, latent):

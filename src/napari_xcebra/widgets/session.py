@@ -292,7 +292,9 @@ class Session(Processes):
         attribution, shown = self.attribution, self._shown
         if attribution is None or shown.blind or shown.factor not in attribution.factors:
             return None
-        if shown.latent is None or not attribution.has_latents:
+        if isinstance(shown.latent, str) and shown.latent in attribution.details:
+            return attribution.details[shown.latent][attribution.factors.index(shown.factor)]
+        if not isinstance(shown.latent, int) or not attribution.has_latents:
             return attribution.score(shown.factor)
         return attribution.latent(shown.factor, shown.latent)
 

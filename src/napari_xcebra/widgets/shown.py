@@ -15,8 +15,9 @@ class Shown:
     Parameters
     ----------
     run, factor, method : str
-    latent : int or None
-        One latent of the factor; None for the factor as a whole.
+    latent : int, str or None
+        One latent of the factor, or "lag" for the lags of the cells; None for the factor as a
+        whole.
     threshold : float
         z above which a cell is selected.
     colormap : str
@@ -40,7 +41,7 @@ class Shown:
     run: str = ""
     factor: str = ""
     method: str = DEFAULT
-    latent: int | None = None
+    latent: int | str | None = None
     threshold: float = 0.0
     colormap: str = COLORMAP
     dim: bool = False

@@ -21,10 +21,11 @@ from napari_xcebra.learn.verdict import Goodness
 from napari_xcebra.runs import Run
 from napari_xcebra.verdicts import FOUND
 from napari_xcebra.widgets.live_run import LiveRun
+from napari_xcebra.widgets.score_map import LAG
 from napari_xcebra.widgets.shown import Shown
 
-FactorChoice = tuple[str, int | None]
-"""Factor, and one of its latents or None."""
+FactorChoice = tuple[str, int | str | None]
+"""Factor, and one of its latents, the lag of its cells, or None."""
 
 
 class ShownChoice(QWidget):
@@ -65,7 +66,10 @@ class ShownChoice(QWidget):
             methods = [(title_of_method(shown.method), shown.method)]
         else:
             parts, goodness = (run.fit.parts, run.fit.goodness) if run else ((), {})
-            factors = factor_choices(parts, goodness, shown.method)
+            there = run.attributions.get(shown.method) if run else None
+            factors = factor_choices(
+                parts, goodness, shown.method, lags=there is not None and LAG in there.details
+            )
             methods = method_choices(run)
         fill(self.factor, factors, (shown.factor, shown.latent))
         fill(self.method, methods, shown.method)
@@ -74,9 +78,12 @@ class ShownChoice(QWidget):
 
 
 def factor_choices(
-    parts: Sequence[Part], goodness: Mapping[str, Goodness], method: str
+    parts: Sequence[Part], goodness: Mapping[str, Goodness], method: str, *, lags: bool = False
 ) -> list[tuple[str, FactorChoice]]:
-    """Factors of a run, each followed by its latents if it has several and the method tells."""
+    """Factors of a run, each followed by its latents if it has several and the method tells.
+
+    With `lags`, those tied to variables are followed by the lags of the cells.
+    """
     choices: list[tuple[str, FactorChoice]] = []
     for part in parts:
         measured = goodness.get(part.name)
@@ -87,6 +94,8 @@ def factor_choices(
         if latents > 1 and scores_latents(method):
             titles = [f"{part.name}, latent {i + 1} of {latents}" for i in range(latents)]
             choices += [(f"    {title}", (part.name, i)) for i, title in enumerate(titles)]
+        if lags and part.variables and not doubt:
+            choices.append((f"    {part.name}, lag of the cells in seconds", (part.name, LAG)))
     return choices
 
 

@@ -260,7 +260,7 @@ class Trainer(AtWork):
             shown = replace(shown, method=attribution.method)
         session.shown = shown
 
-    def _factor_to_show(self, run: Run) -> tuple[str, int | None]:
+    def _factor_to_show(self, run: Run) -> tuple[str, int | str | None]:
         """Factor and latent that were chosen while it was trained; else the best factor."""
         shown = self.session.shown
         if self.session.painted_live is not None and shown.factor in run.fit.factors:

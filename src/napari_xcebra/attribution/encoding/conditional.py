@@ -26,6 +26,8 @@ DRAWS, LEVELS = 400, (0.05, 0.95)
 """Draws of blocks for an interval, and its ends."""
 DIRECTED = 0.5
 """Share of a tuning that rises or falls from end to end, from which on it has a sign."""
+WORTH = 0.02
+"""Share of variance from which on a cell is worth a word."""
 DOUBTED = 0.5
 """Share of the score beside the variables, below which the state may be what a cell follows."""
 
@@ -181,7 +183,7 @@ def _notes(encoding: Encoding, found: Shares, details: dict[str, np.ndarray]) ->
         f"other factors{beside}; the indicator was taken to decay in {seconds:g} s."
     ]
     for i, part in enumerate(encoding.stream.fit.parts):
-        clear = details["low"][i] > 0
+        clear = (details["low"][i] > 0) & (details["beside_variables"][i] > WORTH)
         doubted = int((clear & found.doubted()[i]).sum())
         if part.name != TIME and doubted:
             notes.append(
