@@ -76,7 +76,8 @@ def test_the_table_and_the_files_have_p_and_q(tested, tmp_path):
     assert "q" not in plain.table("place")
     result = plain.with_significance(test)
     table = result.table("place")
-    assert list(table.columns[-2:]) == ["p", "q"]
+    assert list(table.columns[-3:]) == ["p", "q", "q_beside_variables"]
+    np.testing.assert_array_equal(table["q_beside_variables"], table["q"])  # there is no state
     assert "other labels, about 53 of them truly different" in table.attrs["significance"]
     np.testing.assert_array_equal(table["q"], test.q("place"))
     file = pd.read_csv(result.to_csv(tmp_path / "attribution.csv"))

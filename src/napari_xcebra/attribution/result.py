@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FORMAT = 3
 """Version of the saved file; a later version of the program reads earlier ones."""
 _ARRAYS = ("cell_ids", "latent_scores", "factor_scores")
-_TESTED = ("p_values", "q_values")
+_TESTED = ("p_values", "q_values", "q_beside_variables")
 _BY_SEED = "scores_by_seed"
 _DETAIL = "detail "
 """Arrays of the saved file, each there or not; the last begins the name of any."""
@@ -215,11 +215,13 @@ class Attribution:
         the share of what is not noise from frame to frame; beside_variables and beside_state,
         whose geometric mean is the score; interaction, the share of tunings that are scaled by
         the factor; lag, the seconds by which the cell follows the behaviour, negative if it
-        leads, and lag_error; sign, 1 or −1 if the cell rises or falls with the variable. Once
-        tested also p and q; how is in ``table.attrs["significance"]``. Once repeated with
-        other seeds also score_mean, score_sd, z_mean, rank_low, rank_high and stable, as in
-        `Stability.table`. `at_chance` is the same in every row, so that it goes wherever the rows
-        go; the verdict is in ``table.attrs["verdict"]``.
+        leads, and lag_error; sign, 1 or −1 if the cell rises or falls with the variable.
+
+        Once tested also p and q, and q_beside_variables without the state; how is in
+        ``table.attrs["significance"]``. Once repeated with other seeds also score_mean, score_sd,
+        z_mean, rank_low, rank_high and stable, as in `Stability.table`. `at_chance` is the same in
+        every row, so that it goes wherever the rows go; the verdict is in
+        ``table.attrs["verdict"]``.
         """
         table = pd.DataFrame(
             {
@@ -236,6 +238,8 @@ class Attribution:
         table.attrs.update(factor=factor, method=self.method, verdict=self.verdicts[factor])
         if self.significance is not None:
             table["p"], table["q"] = self.significance.p(factor), self.significance.q(factor)
+            if (alone := self.significance.beside_variables(factor)) is not None:
+                table["q_beside_variables"] = alone
             table.attrs["significance"] = self.significance.how(factor)
         if self.stability is not None:
             by_seed = self.stability.table(factor, threshold)

@@ -100,24 +100,33 @@ def significance(
         binned = Binned.of(encoding, names, watch)
         watch.share = 1 - ENCODING_SHARE
         plans, impossible = _plans(binned, names, all_needed=factors is not None)
-        p = np.full((len(fit.parts), len(fit.inputs.cell_ids)), np.nan)
+        p = np.full((2, len(fit.parts), len(fit.inputs.cell_ids)), np.nan)
         for name, plan in plans.items():
             chosen = np.unique(np.linspace(0, len(plan) - 1, min(shifts, len(plan))).astype(int))
             share = len(stream.frames) / (len(chosen) * len(plans))
             advance = partial(watch.advance, share)
-            p[fit.factors.index(name)] = _p_values(binned, name, plan, chosen, advance)
+            p[:, fit.factors.index(name)] = _p_values(binned, name, plan, chosen, advance)
     watch.finish()
     if np.isnan(p).all():
         raise InputError(
             "All cells are constant over the frames asked for: at least one that changes is needed."
         )
     # if no cell carries a factor, all that are found are false: the verdict says how likely that is
-    q = [np.maximum(_q(row), _p_of(fit, name)) for row, name in zip(p, fit.factors, strict=True)]
+    least = [_p_of(fit, name) for name in fit.factors]
+    q, beside_variables = (
+        spread_out(
+            np.array([np.maximum(_q(row), by) for row, by in zip(rows, least, strict=True)]),
+            fit,
+            recording,
+        )
+        for rows in p
+    )
     second = recording.rate / binned.width
     return Significance(
         factors=fit.factors,
-        p_values=spread_out(p, fit, recording),
-        q_values=spread_out(np.array(q), fit, recording),
+        p_values=spread_out(p[0], fit, recording),
+        q_values=q,
+        q_beside_variables=beside_variables,
         shifts=max((min(int(shifts), len(plan)) for plan in plans.values()), default=0),
         shortest={
             name: float((plan.stretch or plan.frames.min(initial=plan.total)) / second)
@@ -136,10 +145,13 @@ class Problem(NamedTuple):
     ----------
     cells : (n,) int64
     columns : (bins, leads × columns) float32
+    state : bool
+        Whether also the unobserved state is stripped.
     """
 
     cells: np.ndarray
     columns: np.ndarray
+    state: bool
 
 
 @dataclass(frozen=True)
@@ -223,7 +235,7 @@ class Binned:
             beside = np.roll(self.columns[:, others], -lead * self.leads[-1], axis=0)
             cells = every[nearest == lead]
             if factor != TIME:
-                yield Problem(cells, self._left(self.columns[:, own], beside))
+                yield Problem(cells, self._left(self.columns[:, own], beside), state=False)
             for group, state in zip(groups, self.state, strict=False):
                 mine = np.intersect1d(group, cells)
                 if len(mine) == 0:
@@ -232,7 +244,7 @@ class Binned:
                     left = self._left(state, beside)
                 else:
                     left = self._left(self.columns[:, own], np.hstack([beside, state]))
-                yield Problem(mine, left)
+                yield Problem(mine, left, state=factor != TIME)
 
     @property
     def leads(self) -> tuple[int, ...]:
@@ -266,7 +278,9 @@ def _p_values(
     chosen: np.ndarray,
     advance: Callable[[], object],
 ) -> np.ndarray:
-    """P of every cell, the larger one of beside the variables and beside the state: (cells,).
+    """Test every cell beside variables and state, and beside the variables alone: (2, cells).
+
+    The first is the larger p of both.
 
     Parameters
     ----------
@@ -283,9 +297,12 @@ def _p_values(
         null[i] = _follow(moved, problems)
         advance()
     found = _follow(traces, problems)
-    p = np.zeros(len(traces))
-    np.maximum.at(p, order, tail(found, null, min(plan.different, len(chosen))))
-    p[np.ptp(traces, axis=1) == 0] = np.nan
+    values = tail(found, null, min(plan.different, len(chosen)))
+    with_state = np.concatenate([np.full(len(each.cells), each.state) for each in problems])
+    p = np.zeros((2, len(traces)))
+    np.maximum.at(p[0], order, values)
+    np.maximum.at(p[1], order[~with_state], values[~with_state])
+    p[:, np.ptp(traces, axis=1) == 0] = np.nan
     return p
 
 
@@ -299,7 +316,7 @@ def _follow(traces: np.ndarray, problems: Sequence[Problem]) -> np.ndarray:
     traces : (cells, bins) float32
     """
     closest = []
-    for cells, columns in problems:
+    for cells, columns, _ in problems:
         product = (traces[cells] @ columns).reshape(len(cells), LEADS, -1)
         closest.append(np.square(product).sum(2).max(1))
     root: np.ndarray = np.cbrt(np.concatenate(closest))

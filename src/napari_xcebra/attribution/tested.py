@@ -30,6 +30,9 @@ class Significance:
         NaN where a cell was not used or a factor not tested. q is p after Benjamini and Hochberg,
         over the cells of a factor: among the cells with q ≤ 0.1, a tenth is expected to be there
         by chance.
+    q_beside_variables : (factors, cells) float32 or None
+        q beside the other variables alone. `q_values` are beside the unobserved state as well:
+        where only these are low, variable and state cannot be told apart.
     shifts : int
         Other labels that the p-values come from, at most.
     shortest : mapping of str to float
@@ -50,6 +53,7 @@ class Significance:
     impossible: Mapping[str, str] = field(default_factory=dict)
     reordered: tuple[str, ...] = ()
     different: Mapping[str, float] = field(default_factory=dict)
+    q_beside_variables: np.ndarray | None = None
 
     def p(self, factor: str) -> np.ndarray:
         """(cells,) float32, NaN where not tested."""
@@ -58,6 +62,11 @@ class Significance:
     def q(self, factor: str) -> np.ndarray:
         """(cells,) float32, NaN where not tested."""
         return self.q_values[self._row(factor)]
+
+    def beside_variables(self, factor: str) -> np.ndarray | None:
+        """(cells,) float32, q beside the other variables alone; None in earlier files."""
+        found = self.q_beside_variables
+        return None if found is None else found[self._row(factor)]
 
     def how(self, factor: str) -> str:
         """How it was computed, or why not, in a sentence."""
@@ -106,7 +115,11 @@ class Significance:
 
     @classmethod
     def from_dict(
-        cls, about: Mapping[str, Any], p_values: np.ndarray, q_values: np.ndarray
+        cls,
+        about: Mapping[str, Any],
+        p_values: np.ndarray,
+        q_values: np.ndarray,
+        q_beside_variables: np.ndarray | None = None,
     ) -> Significance:
         """From a file."""
         return cls(
@@ -118,6 +131,7 @@ class Significance:
             dict(about.get("impossible", {})),
             tuple(about.get("reordered", ())),
             dict(about.get("different", {})),
+            q_beside_variables,
         )
 
 
