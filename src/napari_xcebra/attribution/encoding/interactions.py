@@ -98,20 +98,6 @@ def _add(
     x: np.ndarray,
     y: np.ndarray,
 ) -> None:
-    most = max(1, PRODUCT_VALUES // (y.shape[1] * max(s.zr.shape[2] for s in sums.values())))
-    for first in range(0, len(y), most):
-        here = slice(first, first + most)
-        _add_some(sums, encoding, model, block, x[here], y[here])
-
-
-def _add_some(
-    sums: dict[str, _Sums],
-    encoding: Encoding,
-    model: HeldOut,
-    block: int,
-    x: np.ndarray,
-    y: np.ndarray,
-) -> None:
     at, weights = model.blocks[block], model.weights[block]
     x = x - at.mean_x.astype(np.float32)
     left = y - at.mean_y.astype(np.float32) - x @ weights
@@ -122,8 +108,12 @@ def _add_some(
         leading = columns[name][encoding.predictors.bases[name].leading]
         scaled = np.clip(x[:, leading] / spread[leading], -STRETCHED, STRETCHED)
         others = [tuning[other] for other in sums if other != name]
-        z = np.concatenate([o.T[:, :, None] * scaled for o in others], axis=2)
-        own.add(block, z, left, left + tuning[name])
+        others_left = left + tuning[name]
+        most = max(1, PRODUCT_VALUES // (y.shape[1] * own.zr.shape[2]))
+        for first in range(0, len(y), most):
+            here = slice(first, first + most)
+            z = np.concatenate([o[here].T[:, :, None] * scaled[here] for o in others], axis=2)
+            own.add(block, z, left[here], others_left[here])
 
 
 def _carried(sums: _Sums, shape: tuple[int, ...]) -> np.ndarray:
