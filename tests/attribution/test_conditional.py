@@ -307,6 +307,9 @@ def test_a_cell_in_which_speed_scales_a_place_field_is_found_for_both(correlated
     both_, place_only, neither = result.table("speed")["interaction"]
     assert both_ > 0.03 and abs(place_only) < 0.01 and abs(neither) < 0.01
     assert result.score("speed")[0] > 5 * max(result.score("speed")[1:])
+    assert "In 1 cell of mixed selectivity speed scales the tuning to another factor" in " ".join(
+        result.notes
+    )
 
 
 def test_the_interval_holds_the_score_and_what_is_not_noise_is_told(result):

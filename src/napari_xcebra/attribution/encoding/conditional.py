@@ -191,4 +191,10 @@ def _notes(encoding: Encoding, found: Shares, details: dict[str, np.ndarray]) ->
                 f"unobserved state explains half of it or more as well: {part.name} and the state "
                 "cannot be told apart there."
             )
+        mixed = int((details["interaction"][i] > WORTH).sum())
+        if mixed:
+            notes.append(
+                f"In {mixed} cell{'s' * (mixed > 1)} of mixed selectivity {part.name} scales the "
+                "tuning to another factor (column interaction)."
+            )
     return tuple(notes)
