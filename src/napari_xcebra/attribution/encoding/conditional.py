@@ -64,6 +64,12 @@ class Shares:
             (self.beside_state[:, every].sum(1) + more) / total,
         )
 
+    def errors(self) -> np.ndarray:
+        """Standard errors of the scores: (factors, cells)."""
+        low, high = self.interval()
+        # an interval from 5 to 95 % of a normal distribution spans so many standard deviations
+        return (high - low) / 3.29
+
     def doubted(self) -> np.ndarray:
         """Cells that may follow the unobserved state instead: (factors, cells) bool."""
         return self.beside_state.sum(1) < DOUBTED * self.observed.sum(1)

@@ -4,8 +4,8 @@ The theory speaks of x = g(z), and inverts the Jacobian of the encoder to know t
 noise the two are no longer inverse to each other. So g itself is fitted: every cell as a function
 of the latents. Latents that are tied to variables are, up to an affine map, those variables, which
 are known without noise; the others are what the encoder tells of the unobserved state. Each
-factor's part of g is scaled by what it carries in blocks of time not seen: a part that is but noise
-has no slope.
+factor's part of g is scaled by what it carries in blocks of time not seen, less its standard
+error: a part that is but noise has no slope.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.split import usable_frames
 from napari_xcebra.recording import Recording
 
+FAINT = 0.01
+"""Of a score that is no more than its error, what is left: cells keep their order."""
 SAMPLED = 64
 """Frames by which a recording is known again."""
 CHUNK_BYTES = 32 * 2**20
@@ -56,7 +58,8 @@ class Generative:
         encoding = make_encoding(stream, watch, effort)
         models = encoding.models(watch)
         found = shares(encoding, models, watch, thorough=False)
-        carried = np.maximum(found.scores() * found.variance.sum(0), 0)
+        sure = np.maximum(found.scores() - found.errors(), FAINT * found.scores())
+        carried = np.maximum(sure * found.variance.sum(0), 0)
         weights = {}
         for part, own_share in zip(stream.fit.parts, carried, strict=True):
             own = encoding.columns[part.name]
