@@ -145,6 +145,6 @@ def seconds_to_test(fit: Fit, recording: Recording) -> float:
     latents = sum(part.stop - part.start for part in fit.parts if part.name == TIME)
     frames, cells = recording.n_frames, len(fit.inputs.cell_ids)
     compared = sum(min(width, 24) for width in widths) * (2 if latents else 1)
-    comparing = 5e-11 * SHIFTS * 3 * min(frames, 4000) * cells * compared
+    comparing = 1e-10 * SHIFTS * 3 * min(frames, 4000) * cells * compared
     predicting = 1e-8 * frames * (sum(widths) + cells) * 10
     return float(1 + comparing + predicting)
