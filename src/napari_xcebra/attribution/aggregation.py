@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from napari_xcebra.attribution.method_notes import DEFAULT, OVER_TIME
+from napari_xcebra.attribution.method_notes import DEFAULT
 from napari_xcebra.attribution.methods import FACTOR_METHODS, check_method, local_scores
 from napari_xcebra.attribution.result import Attribution
 from napari_xcebra.attribution.stream import FrameChoice, Stream, make_stream, spread_out
@@ -18,9 +18,6 @@ from napari_xcebra.learn.result import Fit
 from napari_xcebra.recording import InputError, Recording
 
 Aggregate = Literal["mean", "median", "max"]
-
-FITTING = 0.8
-"""Share of the work of the generative gradient that goes into fitting its map."""
 
 MEDIAN_BYTES = 256 * 2**20
 """Local scores that a median may keep in memory."""
@@ -102,8 +99,6 @@ def attribute(
     else:
         stream, notes = _thinned(stream, aggregate)
         watch = Watch(len(stream.frames), on_progress, stop)
-        if method == OVER_TIME:
-            watch.share = FITTING * len(stream.frames) / recording.n_frames
         with limited_threads(fit.settings.threads), torch.no_grad():
             chunks = watched(local_scores(method, stream, watch), watch)
             scores = _AGGREGATES[aggregate](chunks)

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from scipy.ndimage import gaussian_filter1d
 
-from napari_xcebra.attribution.aggregation import FITTING
 from napari_xcebra.attribution.method_notes import OVER_TIME
 from napari_xcebra.attribution.methods import local_scores
 from napari_xcebra.attribution.stream import FrameChoice, make_stream, resolve_frames, spread_out
@@ -59,8 +58,6 @@ def scores_by_frame(
         stream = make_stream(fit, recording, asked, seed)
         with limited_threads(fit.settings.threads), torch.no_grad():
             watch = Watch(len(stream.frames), on_progress, stop)
-            if method == OVER_TIME:
-                watch.share = FITTING * len(stream.frames) / recording.n_frames
             every = local_scores(method, stream, watch)
             local = (chunk[:, latents].mean(1) for chunk in every)
             rows = list(watched(local, watch))

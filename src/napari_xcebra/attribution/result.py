@@ -154,6 +154,10 @@ class Attribution:
             )
         return self.latent_scores[part.start + i]
 
+    def detail(self, factor: str, name: str) -> np.ndarray:
+        """More that the method says of a factor, one of `details`: (cells,) float32."""
+        return self.details[name][self.factors.index(factor)]
+
     def z(self, factor: str) -> np.ndarray:
         """Score standardised over the cells that have one: (cells,) float32."""
         score = self.score(factor)
@@ -232,9 +236,8 @@ class Attribution:
                 "at_chance": self.at_chance(factor),
             }
         )
-        row = self.factors.index(factor)
-        for name, values in self.details.items():
-            table[name] = values[row]
+        for name in self.details:
+            table[name] = self.detail(factor, name)
         table.attrs.update(factor=factor, method=self.method, verdict=self.verdicts[factor])
         if self.significance is not None:
             table["p"], table["q"] = self.significance.p(factor), self.significance.q(factor)

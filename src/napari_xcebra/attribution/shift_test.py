@@ -22,7 +22,7 @@ from napari_xcebra.attribution.encoding.model import Effort, Encoding, make_enco
 from napari_xcebra.attribution.stream import FrameChoice, make_stream, spread_out
 from napari_xcebra.attribution.tested import SHIFTS, Significance
 from napari_xcebra.attribution.watching import OnProgress, Stop, Watch
-from napari_xcebra.learn.chance import LEAST_SAMPLES, Shifts, tail
+from napari_xcebra.learn.chance import LEAST_SAMPLES, Shifts, rearranged, tail
 from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.labels import Labels, correlation_time
 from napari_xcebra.learn.parts import TIME, part_named
@@ -215,7 +215,7 @@ class Binned:
         """Label in every bin; of the unobserved state, what the latents say."""
         if factor != TIME:
             labels = self.encoding.predictors.bases[factor].labels
-            return replace(labels, **{n: v[self.frames] for n, v in vars(labels).items()})
+            return rearranged(labels, self.frames)
         latents = self.state[0][:, : self.encoding.latents.shape[2]]
         bins = len(latents)
         return Labels(latents, latents[:, :0], np.zeros(bins, np.int64), np.ones(bins, bool))

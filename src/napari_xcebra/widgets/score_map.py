@@ -59,9 +59,7 @@ class ScoreMap:
         if self.latent is None:
             scores = self.attribution.score(self.factor)
         elif isinstance(self.latent, str):
-            scores = self.attribution.details[self.latent][
-                self.attribution.factors.index(self.factor)
-            ]
+            scores = self.attribution.detail(self.factor, self.latent)
         else:
             scores = self.attribution.latent(self.factor, self.latent)
         return np.asarray(scores, np.float64)
@@ -70,7 +68,7 @@ class ScoreMap:
         """(cells,) float32, more that the method says of the factor; None if it does not."""
         if self.latent is not None or name not in self.attribution.details:
             return None
-        return self.attribution.details[name][self.attribution.factors.index(self.factor)]
+        return self.attribution.detail(self.factor, name)
 
     @property
     def what(self) -> tuple[str, int | str | None]:

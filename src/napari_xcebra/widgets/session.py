@@ -293,7 +293,7 @@ class Session(Processes):
         if attribution is None or shown.blind or shown.factor not in attribution.factors:
             return None
         if isinstance(shown.latent, str) and shown.latent in attribution.details:
-            return attribution.details[shown.latent][attribution.factors.index(shown.factor)]
+            return attribution.detail(shown.factor, shown.latent)
         if not isinstance(shown.latent, int) or not attribution.has_latents:
             return attribution.score(shown.factor)
         return attribution.latent(shown.factor, shown.latent)

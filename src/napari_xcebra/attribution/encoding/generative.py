@@ -31,6 +31,8 @@ from napari_xcebra.recording import Recording
 
 FAINT = 0.01
 """Of a score that is no more than its error, what is left: cells keep their order."""
+FITTING = 0.8
+"""Share of the work that goes into fitting the map; the rest explains the frames asked for."""
 SAMPLED = 64
 """Frames by which a recording is known again."""
 CHUNK_BYTES = 32 * 2**20
@@ -110,8 +112,9 @@ def generative_gradient(stream: Stream, watch: Watch | None = None) -> Iterator[
     key = _key(stream.fit, stream.recording)
     if key not in _last:
         usable = usable_frames(stream.recording, stream.fit.settings.window)
-        nobody = Watch(len(usable), None, None)
-        model = Generative.of(replace(stream, frames=usable), watch or nobody)
+        watch = watch or Watch(len(usable), None, None)
+        watch.share = FITTING * len(stream.frames) / len(usable)
+        model = Generative.of(replace(stream, frames=usable), watch)
         _last.clear()
         _last[key] = model
     return _last[key].local(stream)
