@@ -45,10 +45,9 @@ from threadpoolctl import threadpool_limits
 
 from napari_xcebra.attribution import attribute
 from napari_xcebra.learn import Fit, FitSettings, Training, TrainingDiverged, fit
-from napari_xcebra.learn.labels import Labels
-from napari_xcebra.learn.sampling import Sampler
-from napari_xcebra.learn.split import Frames
-from napari_xcebra.learn.training import DRAWN_AHEAD
+from napari_xcebra.learn.data.labels import Labels
+from napari_xcebra.learn.data.sampling import DRAWN_AHEAD, Sampler
+from napari_xcebra.learn.data.split import Frames
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import Simulation, box
 from napari_xcebra.simulate.box_model import box_walk

@@ -24,7 +24,7 @@ from scale import write_recording
 from napari_xcebra.attribution import attribute
 from napari_xcebra.learn import Fit, FitSettings, fit
 from napari_xcebra.recording import Recording
-from napari_xcebra.traces import NpyTraces
+from napari_xcebra.recording.traces import NpyTraces
 
 TRAINED_ON = 3000
 """Frames."""

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 
 from napari_xcebra.jobs.pool import ProcessPool
 from napari_xcebra.learn import FitSettings
-from napari_xcebra.learn.encoder import Encoder, FrameEncoder, gelu_slope, make_encoder
-from napari_xcebra.learn.training import Training
+from napari_xcebra.learn.model.encoder import Encoder, FrameEncoder, gelu_slope, make_encoder
+from napari_xcebra.learn.training.training import Training
 from napari_xcebra.simulate import box
 from napari_xcebra.sweeps import Sweep
 from napari_xcebra.sweeps.member import lean, run_member
@@ -124,7 +124,7 @@ def drawn(trainings: list[Training]) -> Tensor:
     """The batches of all seeds, drawn and gathered as a run of its own does it."""
     found = []
     for each in trainings:
-        batch = each._batch()
+        batch = each.sampler.batch(each.step, each.batch_size, each.settings.seed)
         groups = [batch.reference, *batch.label.values(), batch.time]
         found.append(each.data[np.concatenate(groups)])
         each.step += 1

@@ -18,8 +18,8 @@ import torch
 from report import header, row
 from torch import Tensor
 
-from napari_xcebra.learn.encoder import Encoder, make_encoder
-from napari_xcebra.learn.objective import (
+from napari_xcebra.learn.model.encoder import Encoder, make_encoder
+from napari_xcebra.learn.objective.loss import (
     cross_similarity,
     euclidean_info_nce,
     pair_similarity,

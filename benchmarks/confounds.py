@@ -20,7 +20,7 @@ import torch
 from report import header, kept, row
 
 from napari_xcebra.attribution import METHODS, attribute, auroc
-from napari_xcebra.attribution.method_notes import is_slow
+from napari_xcebra.attribution.methods import method_named
 from napari_xcebra.attribution.single_cell import cell_statistics
 from napari_xcebra.learn import Fit, FitSettings, fit
 from napari_xcebra.recording import Variable
@@ -81,7 +81,7 @@ def scores(
     recording, trained = simulation.recording, trained_on(simulation, strength, seed, fits)
     maps: dict[str, dict[str, np.ndarray]] = {}
     for method in METHODS:
-        every = slice(0, None, EVERY) if is_slow(method) else None
+        every = slice(0, None, EVERY) if method_named(method).slow else None
         result = attribute(trained, recording, method, frames=every)
         maps[method] = {name: result.score(name) for name in simulation.factors}
     statistics = cell_statistics(recording, simulation.factors, STATISTICS)

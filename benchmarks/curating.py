@@ -23,8 +23,8 @@ from painting import field_of_discs
 from qtpy.QtWidgets import QApplication
 from report import row
 
-from napari_xcebra.widgets.session import session_of
-from napari_xcebra.widgets.workspace import full_name, open_dock
+from napari_xcebra.widgets.controls.dock_opening import full_name, open_dock
+from napari_xcebra.widgets.work.services import services_of
 
 FIELDS = {1_000: 512, 10_000: 2048}
 TIMES = 20
@@ -47,12 +47,12 @@ def curated(cells: int, side: int) -> dict[str, list[float]]:
     os.environ["NAPARI_XCEBRA_DATA"] = tempfile.mkdtemp()
     recording, run = field_of_discs(cells, side)
     viewer = napari.Viewer(show=True)
-    session = session_of(viewer)
+    state = services_of(viewer).state
     for name in ("Attribution", "Cells", "Curate"):
         open_dock(viewer, name)
-    session.show(recording)
-    session.add_run(run)
-    session.shown = replace(session.shown, run="run", factor="place")
+    state.show(recording)
+    state.add_run(run)
+    state.shown = replace(state.shown, run="run", factor="place")
     dock = viewer.window.dock_widgets[full_name("Curate")]
     settle()
     dock.act("accept")
@@ -70,16 +70,16 @@ def curated(cells: int, side: int) -> dict[str, list[float]]:
     }
     thresholds = iter(np.linspace(0, 1, 5))
     times["accept all above the threshold"] = timed(
-        lambda: accept_above(dock, session, float(next(thresholds))), 5
+        lambda: accept_above(dock, state, float(next(thresholds))), 5
     )
-    session.close()
+    services_of(state.viewer).close()
     viewer.close()
     return times
 
 
-def accept_above(dock, session, threshold: float) -> None:  # type: ignore[no-untyped-def]
+def accept_above(dock, state, threshold: float) -> None:  # type: ignore[no-untyped-def]
     """Move the threshold and accept what is above."""
-    session.shown = replace(session.shown, threshold=threshold)
+    state.shown = replace(state.shown, threshold=threshold)
     dock.deciding.accept_above()
 
 

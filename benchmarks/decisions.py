@@ -25,13 +25,13 @@ import h5py
 import numpy as np
 from report import header, row
 
-from napari_xcebra.footprints import Footprints
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions import plan_output, restore
 from napari_xcebra.io.decisions.restoring import folders_near
-from napari_xcebra.io.decisions.together import LIST, undo_interrupted
-from napari_xcebra.io.write_suite2p import write_suite2p
+from napari_xcebra.io.suite2p.writing import write_suite2p
+from napari_xcebra.io.transaction.together import LIST, undo_interrupted
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.footprints import Footprints
 
 KILLS = 150
 NOT_NEEDED = (

@@ -13,7 +13,7 @@ import torch
 from report import header, row
 
 from napari_xcebra.learn import FitSettings
-from napari_xcebra.learn.consistency import suggest_dimension
+from napari_xcebra.learn.quality.consistency import suggest_dimension
 from napari_xcebra.simulate import box
 
 

@@ -41,7 +41,7 @@ from scipy.stats import gennorm, vonmises_fisher
 
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.recording import Recording
-from napari_xcebra.simulate.mixing import Mixing, draw_mixing
+from napari_xcebra.simulate.box_model import Mixing, draw_mixing
 
 DRAWS = 25_000
 """Candidates for each weight matrix of the mixing, as many as the paper's code draws."""

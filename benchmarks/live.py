@@ -21,15 +21,15 @@ import torch
 from qtpy.QtWidgets import QApplication
 from report import header, row
 
-from napari_xcebra.attribution.comparison import rank_correlation
-from napari_xcebra.attribution.evaluation import auroc
-from napari_xcebra.attribution.live import LiveMap
-from napari_xcebra.attribution.method_notes import FIRST
+from napari_xcebra.attribution.maps.live import LiveMap
+from napari_xcebra.attribution.methods import FIRST
+from napari_xcebra.attribution.ranks import auroc, rank_correlation
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.simulate import Simulation, field
-from napari_xcebra.widgets.score_painter import painter_of
-from napari_xcebra.widgets.session import Session, session_of
-from napari_xcebra.widgets.workspace import full_name, open_workspace
+from napari_xcebra.widgets.app.workspace import open_workspace
+from napari_xcebra.widgets.controls.dock_opening import full_name
+from napari_xcebra.widgets.state.state import State
+from napari_xcebra.widgets.work.services import services_of
 
 TARGET = 10.0
 """Seconds to the first map."""
@@ -89,8 +89,8 @@ def main() -> None:
 def watched(simulation: Simulation, steps: int) -> tuple[list[Painted], str]:
     """Every map that was painted, the final one last; and how long the workspace took to open."""
     viewer = napari.Viewer()
-    session = session_of(viewer)
-    session.show(simulation.recording)
+    state = services_of(viewer).state
+    state.show(simulation.recording)
     began = time.perf_counter()
     open_workspace(viewer)
     opened = f"opening the four docks took {time.perf_counter() - began:.1f} s."
@@ -103,10 +103,10 @@ def watched(simulation: Simulation, steps: int) -> tuple[list[Painted], str]:
 
     def look() -> bool:
         """Note what has been painted since the last look."""
-        step = session.painted_live.done if session.painted_live else 0
+        step = state.painted_live.done if state.painted_live else 0
         new = not maps or maps[-1].step != step
-        if new and is_painted(session):
-            attribution = session.attribution
+        if new and is_painted(state):
+            attribution = state.attribution
             assert attribution is not None
             # the dock names factors after their variables
             names = {tuple(part.variables): part.name for part in attribution.parts}
@@ -119,15 +119,15 @@ def watched(simulation: Simulation, steps: int) -> tuple[list[Painted], str]:
 
     wait(look, 900)
     look()
-    session.close()
+    services_of(state.viewer).close()
     viewer.close()
     return maps, opened
 
 
-def is_painted(session: Session) -> bool:
+def is_painted(state: State) -> bool:
     """Whether a map can be seen in the image."""
-    layer = painter_of(session).layer
-    return session.scores is not None and layer is not None and layer.visible
+    layer = services_of(state.viewer).painter.layer
+    return state.scores is not None and layer is not None and layer.visible
 
 
 def wait(until: Callable[[], object], timeout: float) -> None:

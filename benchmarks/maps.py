@@ -31,8 +31,8 @@ from scipy.stats import spearmanr
 from napari_xcebra.attribution import attribute, auroc, significance
 from napari_xcebra.attribution.encoding.predictors import DRIFTS
 from napari_xcebra.learn import Fit, FitSettings, fit
-from napari_xcebra.learn.labels import Labels
-from napari_xcebra.learn.smoothing import gaussian_kernel, smoothed
+from napari_xcebra.learn.data.labels import Labels
+from napari_xcebra.learn.data.smoothing import gaussian_kernel, smoothed
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import Simulation, arena, box, field
 from napari_xcebra.simulate.processes import ornstein_uhlenbeck
@@ -172,7 +172,7 @@ def measured(simulation: Simulation, seed: int) -> dict:
 
 
 def _tested(trained: Fit, recording: Recording):
-    from napari_xcebra.recording import InputError
+    from napari_xcebra.errors import InputError
 
     try:
         return significance(trained, recording)

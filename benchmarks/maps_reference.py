@@ -22,9 +22,9 @@ from report import header, kept, row
 
 from napari_xcebra.attribution import attribute, auroc
 from napari_xcebra.learn import FitSettings, fit
-from napari_xcebra.learn.inverse import CUT_OFF, inverse
-from napari_xcebra.learn.labels import Labels
-from napari_xcebra.learn.smoothing import gaussian_kernel, smoothed
+from napari_xcebra.learn.data.labels import Labels
+from napari_xcebra.learn.data.smoothing import gaussian_kernel, smoothed
+from napari_xcebra.learn.model.inverse import CUT_OFF, inverse
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import Simulation, field
 

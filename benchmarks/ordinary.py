@@ -27,7 +27,7 @@ from real import at_hand
 from report import header, kept, row
 
 from napari_xcebra.learn import FitSettings, fit
-from napari_xcebra.learn.verdict import LARGEST_P
+from napari_xcebra.learn.quality.verdict import LARGEST_P
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import Simulation, arena, belt, field, task
 from napari_xcebra.simulate.processes import on_and_off, ornstein_uhlenbeck
@@ -38,7 +38,7 @@ SHARES = (1, 3, 10, 25, 50, 70, 95)
 FRAMES = (2000, 4000, 8000, 20_000)
 TASKS: dict[str, Callable[[int, int], Simulation]] = {
     "belt": lambda seed, frames: belt(seed=seed, frames=frames),
-    "choice task": lambda seed, frames: task(seed=seed, frames=frames),
+    "choice task": lambda seed, frames: task(seed=seed, frames=frames, trials=False),
     "arena": lambda seed, frames: arena(seed=seed, frames=frames, untuned=20),
     "confounded arena": lambda seed, frames: arena(
         place=30, grid=0, direction=30, speed=30, mixed=30, untuned=60, frames=frames,

@@ -19,20 +19,20 @@ import numpy as np
 from napari.components import ViewerModel
 from report import header, row
 
+from napari_xcebra.attribution.ranking import Ranking, RowFilter
 from napari_xcebra.attribution.result import Attribution
-from napari_xcebra.learn.inputs import Inputs
-from napari_xcebra.learn.parts import Part
+from napari_xcebra.learn.data.factors import Part
+from napari_xcebra.learn.data.inputs import Inputs
+from napari_xcebra.learn.quality.verdict import Goodness
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.verdict import Goodness
 from napari_xcebra.recording import Footprints, Recording
 from napari_xcebra.runs import Run
-from napari_xcebra.widgets.movie import CellMovie
-from napari_xcebra.widgets.ranking import Ranking, RowFilter
-from napari_xcebra.widgets.score_map import shown_map
-from napari_xcebra.widgets.score_painter import painter_of
-from napari_xcebra.widgets.session import Session, session_of
-from napari_xcebra.widgets.stretches import ScoresOverTime, stretch_length
+from napari_xcebra.widgets.layers.layers import CellMovie
+from napari_xcebra.widgets.state.score_cache import ScoresOverTime, stretch_length
+from napari_xcebra.widgets.state.shown import shown_map
+from napari_xcebra.widgets.state.state import State
+from napari_xcebra.widgets.work.services import services_of
 
 SIZES = ((150, 512), (1_000, 512), (10_000, 2048))
 FRAMES, RATE = 600, 30.0
@@ -57,14 +57,14 @@ def main() -> None:
         recording, run = field_of_discs(cells, side)
         viewer: Any = ViewerModel()
         times = painted(recording, run, viewer)
-        times |= tabulated(session_of(viewer))
-        times |= followed(recording, session_of(viewer).current.labels)
+        times |= tabulated(services_of(viewer).state)
+        times |= followed(recording, services_of(viewer).state.current.labels)
         for what, taken in times.items():
             _print(cells, side, what, taken)
         if with_window:
             import napari
 
-            from napari_xcebra.widgets.attribution_dock import AttributionDock
+            from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
 
             viewer = napari.Viewer(show=True)
             viewer.window.add_dock_widget(AttributionDock(viewer), name="Attribution")
@@ -75,30 +75,30 @@ def main() -> None:
 
 def painted(recording: Recording, run: Run, viewer: Any) -> dict[str, list[float]]:
     """Milliseconds of each thing that the user does, several times each."""
-    session = session_of(viewer)
-    session.show(recording)
-    painter_of(session)
-    session.add_run(run)
+    state = services_of(viewer).state
+    state.show(recording)
+    assert services_of(state.viewer).painter
+    state.add_run(run)
     times = {"show a factor for the first time": []}
     for factor in FACTORS:
-        times["show a factor for the first time"] += timed(lambda f=factor: show(session, f), 1)
+        times["show a factor for the first time"] += timed(lambda f=factor: show(state, f), 1)
     other = iter(FACTORS * 20)
-    times["switch factor"] = timed(lambda: show(session, next(other)), 10)
+    times["switch factor"] = timed(lambda: show(state, next(other)), 10)
     steps = iter(np.linspace(-1, 2, 10))
-    session.shown = replace(session.shown, dim=True)
+    state.shown = replace(state.shown, dim=True)
     times["move the threshold, others dimmed"] = timed(
-        lambda: setattr(session, "shown", replace(session.shown, threshold=next(steps))), 10
+        lambda: setattr(state, "shown", replace(state.shown, threshold=next(steps))), 10
     )
     names = iter(("magma", "viridis") * 5)
     times["change the colours"] = timed(
-        lambda: setattr(session, "shown", replace(session.shown, colormap=next(names))), 10
+        lambda: setattr(state, "shown", replace(state.shown, colormap=next(names))), 10
     )
     return times
 
 
-def tabulated(session: Session) -> dict[str, list[float]]:
+def tabulated(state: State) -> dict[str, list[float]]:
     """Milliseconds to arrange the table."""
-    return {"rank and sort the table": timed(lambda: rank(session), 10)}
+    return {"rank and sort the table": timed(lambda: rank(state), 10)}
 
 
 def followed(recording: Recording, labels: np.ndarray) -> dict[str, list[float]]:
@@ -118,16 +118,16 @@ def followed(recording: Recording, labels: np.ndarray) -> dict[str, list[float]]
     return times
 
 
-def show(session: Session, factor: str) -> None:
+def show(state: State, factor: str) -> None:
     """As the dock does."""
-    session.shown = replace(session.shown, run="run", factor=factor)
+    state.shown = replace(state.shown, run="run", factor=factor)
 
 
-def rank(session: Session) -> np.ndarray:
+def rank(state: State) -> np.ndarray:
     """Rows of the table, by score."""
-    painted, recording = shown_map(session), session.recording
+    painted, recording = shown_map(state), state.recording
     assert painted is not None and recording is not None
-    ranking = Ranking.of(recording, painted, session.shown.threshold)
+    ranking = Ranking.of(recording, painted, state.shown.threshold)
     return ranking.rows("score", descending=True, shown=RowFilter(accepted_only=True))
 
 

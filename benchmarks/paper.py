@@ -32,7 +32,7 @@ from report import bootstrapped, header, row
 
 from napari_xcebra.attribution import METHODS, attribute, auroc
 from napari_xcebra.learn import Fit, FitSettings, fit
-from napari_xcebra.learn.parts import TIME
+from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import Simulation, arena, box
 from napari_xcebra.simulate.box_model import box_mixing

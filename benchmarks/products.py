@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from napari_xcebra.learn import Training
-from napari_xcebra.learn.encoder import FrameEncoder, WindowEncoder
-from napari_xcebra.learn.parts import TIME
+from napari_xcebra.learn.data.factors import TIME
+from napari_xcebra.learn.model.encoder import FrameEncoder, WindowEncoder
 
 Shape = tuple[int, int, int]
 """Rows, inner dimension and columns of a product."""

@@ -25,8 +25,8 @@ from threadpoolctl import threadpool_limits
 
 from napari_xcebra.attribution import attribute
 from napari_xcebra.learn import FitSettings, Training
+from napari_xcebra.learn.data.inputs import inputs_for
 from napari_xcebra.learn.fitting import finish
-from napari_xcebra.learn.inputs import inputs_for
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import box
 
@@ -73,7 +73,14 @@ def works() -> dict[str, Work]:
         "training step, window 5": steps(1, window=5),
         "pairs of a batch": (partial(short.sampler.draw, 512 * 32, rng), 32),
         "attribution of 1,000 frames": (
-            partial(attribute, trained, recording, frames=slice(0, 2000), workers=1),
+            partial(
+                attribute,
+                trained,
+                recording,
+                "inverted-neuron-gradient",  # the map of the paper, which the baseline has
+                frames=slice(0, 2000),
+                workers=1,
+            ),
             2,
         ),
         "inputs of 1,000 frames × 400 cells": (

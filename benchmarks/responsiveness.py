@@ -26,8 +26,9 @@ from qtpy.QtWidgets import QApplication
 from report import header, row
 
 from napari_xcebra.simulate import field
-from napari_xcebra.widgets.session import session_of
-from napari_xcebra.widgets.workspace import full_name, open_workspace
+from napari_xcebra.widgets.app.workspace import open_workspace
+from napari_xcebra.widgets.controls.dock_opening import full_name
+from napari_xcebra.widgets.work.services import services_of
 
 INTERVAL = 0.005
 FILM = 30
@@ -75,7 +76,7 @@ def main() -> None:
     given = parser.parse_args()
     recording = field(cells=given.cells, frames=given.frames, seed=0).recording
     viewer = napari.Viewer()
-    session, lag = session_of(viewer), Lag()
+    state, lag = services_of(viewer).state, Lag()
     lines = [
         row(
             "while",
@@ -95,7 +96,7 @@ def main() -> None:
         cells = [f"{value:.1f}" for value in (median, most, largest)]
         lines.append(row(doing, len(lags), *cells, met, f"{1e3 * max(lag.turns):.1f}"))
 
-    session.show(recording)
+    state.show(recording)
     open_workspace(viewer)
     train = viewer.window.dock_widgets[full_name("Train")]
     lag.measure(lambda: False, 3.0)
@@ -110,7 +111,7 @@ def main() -> None:
 
     def play() -> bool:
         """Move the slider on, at the pace of a film."""
-        session.frame = int(FILM * (time.perf_counter() - started)) % given.frames
+        state.frame = int(FILM * (time.perf_counter() - started)) % given.frames
         return not train.busy
 
     note("training, the time slider moving", lag.measure(play, 15))
@@ -129,7 +130,7 @@ def main() -> None:
     train.train()
     lag.measure(lambda: train.progress.value() > 20, 60)
     usable = train.busy
-    session.close()
+    services_of(state.viewer).close()
     viewer.close()
     lag.measure(lambda: not me.children(recursive=True), 5)
     left = len(me.children(recursive=True))

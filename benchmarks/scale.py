@@ -119,7 +119,7 @@ class Ours:
     def __init__(self, folder: Path, place: Place) -> None:
         from napari_xcebra.learn import FitSettings, Training
         from napari_xcebra.recording import Recording
-        from napari_xcebra.traces import NpyTraces
+        from napari_xcebra.recording.traces import NpyTraces
 
         traces = NpyTraces(folder / "traces.npy", cells_first=False)
         variable = np.load(folder / "variable.npy")
@@ -144,7 +144,7 @@ class Ours:
 
     def embedding(self, frames: np.ndarray) -> np.ndarray:
         """Latents of the variable: (frames, 2)."""
-        from napari_xcebra.learn.device import embedded
+        from napari_xcebra.learn.training.device import embedded
 
         own = self.training.parts[0].latents
         return embedded(self.training.encoder, self.training.data, frames)[frames, own]
@@ -156,7 +156,7 @@ class Ours:
 
         training = self.training
         weights = {name: w.numpy() for name, w in training.encoder.state_dict().items()}
-        scale = training.scale().detach().numpy()
+        scale = training.psi.scale().detach().numpy()
         fit = Fit(
             training.settings, training.parts, training.inputs, weights, scale, {}, {}, 1, "", {}
         )
@@ -164,7 +164,7 @@ class Ours:
 
     def drawing(self) -> float:
         """Pairs of several steps are drawn at once, the median of three."""
-        from napari_xcebra.learn.training import DRAWN_AHEAD
+        from napari_xcebra.learn.data.sampling import DRAWN_AHEAD
 
         rng = np.random.default_rng(0)
         draw = partial(self.training.sampler.draw, BATCH * DRAWN_AHEAD, rng)

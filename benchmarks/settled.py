@@ -15,10 +15,10 @@ import torch
 from report import header, row
 
 from napari_xcebra.attribution import attribute
-from napari_xcebra.attribution.evaluation import auroc
+from napari_xcebra.attribution.ranks import auroc
 from napari_xcebra.learn import FitSettings
 from napari_xcebra.learn.fitting import finish
-from napari_xcebra.learn.training import Training
+from napari_xcebra.learn.training.training import Training
 from napari_xcebra.simulate import Simulation, box, field
 
 KINDS = {"field": field, "box": box}

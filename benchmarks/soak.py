@@ -41,11 +41,13 @@ from qtpy.QtWidgets import QApplication
 from report import header, row
 from responsiveness import Lag
 
-from napari_xcebra.opening import Opening
+from napari_xcebra.io.opening import Opening
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
-from napari_xcebra.widgets.session import Session, session_of
-from napari_xcebra.widgets.workspace import DOCKS, docked_widget, full_name, open_workspace
+from napari_xcebra.widgets.app.workspace import open_workspace
+from napari_xcebra.widgets.controls.dock_opening import DOCKS, docked_widget, full_name
+from napari_xcebra.widgets.state.state import State
+from napari_xcebra.widgets.work.services import services_of
 
 MB = 2**20
 SETTLED = 2
@@ -97,15 +99,15 @@ class Window:
 
     def __init__(self, recording: Recording, other: Path, steps: int) -> None:
         self.viewer = napari.Viewer()
-        self.session: Session = session_of(self.viewer)
+        self.state: State = services_of(self.viewer).state
         self.other, self.steps = other, steps
         self.lag = Lag()
         self.lags: list[np.ndarray] = []
         self.turn = 0.0
         self.do(lambda: open_workspace(self.viewer))
-        self.do(lambda: self.session.show(recording))
-        self.do(self.session.warm_up)
-        self.live(lambda: self.session.ready())
+        self.do(lambda: self.state.show(recording))
+        self.do(services_of(self.state.viewer).processes.warm_up)
+        self.live(lambda: services_of(self.state.viewer).processes.ready())
 
     # ------------------------------------------------------------ as a user does it
 
@@ -135,7 +137,7 @@ class Window:
 
     def show(self, **what: object) -> None:
         """Show another factor, method or kind of map."""
-        self.do(lambda: setattr(self.session, "shown", replace(self.session.shown, **what)))
+        self.do(lambda: setattr(self.state, "shown", replace(self.state.shown, **what)))
 
     def dock(self, name: str) -> Any:
         """The widget in a dock."""
@@ -149,34 +151,34 @@ class Window:
         return tuple(self._measured(phase) for phase in doing)
 
     def _measured(self, phase: Callable[[], None]) -> Phase:
-        before = memory(self.session)
+        before = memory(self.state)
         self.lags, self.turn = [], 0.0
         phase()
         self.rest(0.2)
         lags, turn = np.concatenate(self.lags), self.turn
-        after = memory(self.session)
+        after = memory(self.state)
         grown = [now - then for now, then in zip(after, before, strict=True)]
         late, latest = np.percentile(lags, [99, 100])
         return Phase(phase.__name__, *grown, float(late), float(latest), turn)
 
     def open(self) -> None:
         """Open another recording from disk, switch, and close it."""
-        dock, session = self.dock("Recording"), self.session
-        first = session.current
+        dock, state = self.dock("Recording"), self.state
+        first = state.current
         dock.form.opening = Opening(self.other)
         self.do(dock.open)
-        self.live(lambda: session.current is not first)
+        self.live(lambda: state.current is not first)
         self.rest(0.3)
-        for opened in [*session.opened, *session.opened]:
-            self.do(lambda opened=opened: setattr(session, "current", opened))
+        for opened in [*state.opened, *state.opened]:
+            self.do(lambda opened=opened: setattr(state, "current", opened))
             self.rest(0.1)
         self.do(dock.close_recording)
-        assert session.opened == [first]
+        assert state.opened == [first]
 
     def train(self) -> None:
         """Begin to train and cancel, train to the end, delete the runs of before."""
-        train, session = self.dock("Train"), self.session
-        before = [run.name for run in session.runs]
+        train, state = self.dock("Train"), self.state
+        before = [run.name for run in state.runs]
         train.form.value = replace(train.form.value, steps=100_000)
         self.do(train.train)
         self.live(lambda: train.progress.value() > 0)
@@ -184,28 +186,28 @@ class Window:
         self.live(lambda: not train.busy)
         train.form.value = replace(train.form.value, steps=self.steps)
         self.do(train.train)
-        self.live(lambda: not train.busy and session.shown_run and session.shown_run.complete)
+        self.live(lambda: not train.busy and state.shown_run and state.shown_run.complete)
         for name in before:
-            self.do(lambda name=name: session.remove_run(name))
+            self.do(lambda name=name: state.remove_run(name))
 
     def look(self) -> None:
         """Every factor by both methods, single cells, and scores over time."""
-        session = self.session
-        run = session.shown_run
+        state = self.state
+        run = state.shown_run
         assert run is not None
         for method, attribution in run.attributions.items():
             for factor in attribution.factors:
                 self.show(method=method, factor=factor)
                 self.rest(0.1)
-        scores = session.scores
+        scores = state.scores
         assert scores is not None
         for first in range(0, 8, 2):
             cells = np.argsort(-np.nan_to_num(scores))[first : first + 4]
-            self.do(lambda cells=cells: session.select(cells))
+            self.do(lambda cells=cells: state.select(cells))
             self.rest(0.1)
         self.show(method="inverted-neuron-gradient", over_time=True)
         for frame in range(0, 300, 10):
-            self.do(lambda frame=frame: setattr(session, "frame", frame))
+            self.do(lambda frame=frame: setattr(state, "frame", frame))
             self.rest(0.03)
         self.show(over_time=False)
 
@@ -232,7 +234,7 @@ class Window:
     def close(self) -> None:
         """End the window and its child."""
         self.do(self.viewer.close)
-        self.viewer = self.session = None  # type: ignore[assignment]
+        self.viewer = self.state = None  # type: ignore[assignment]
         self.rest(0.2)
 
 
@@ -283,13 +285,13 @@ def drive(given: argparse.Namespace, folder: Path) -> None:
 # ---------------------------------------------------------------------- measuring
 
 
-def memory(session: Session) -> tuple[float, float]:
+def memory(state: State) -> tuple[float, float]:
     """MB that this process and its child hold, after all that is free was given back."""
     gc.collect()
     if sys.platform == "linux":
         # else the allocator keeps what is free, here and there, and it looks like growth
         ctypes.CDLL(None).malloc_trim(0)
-    pid = session.worker.pid
+    pid = services_of(state.viewer).processes.worker.pid
     return own_memory(os.getpid()), own_memory(pid) if pid else 0.0
 
 
@@ -305,7 +307,7 @@ def own_memory(pid: int) -> float:
 def measure(window: Window, number: int, turn: int) -> Round:
     """Go round once, and look what is there."""
     phases = window.go_round()
-    own, child = memory(window.session)
+    own, child = memory(window.state)
     me = psutil.Process()
     return Round(
         window=number,
@@ -337,7 +339,7 @@ def remains() -> str:
     for _ in range(3):
         gc.collect()
         QApplication.processEvents()
-    sessions = sum(isinstance(thing, Session) for thing in gc.get_objects())
+    sessions = sum(isinstance(thing, State) for thing in gc.get_objects())
     widgets = sum(
         type(widget).__module__.startswith("napari_xcebra") for widget in QApplication.allWidgets()
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from PIL import Image
 
 from napari_xcebra.attribution import attribute, significance
-from napari_xcebra.attribution.method_notes import FIRST
+from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.report import Material, run_report, write_report
 from napari_xcebra.runs import Run, now

@@ -20,8 +20,9 @@ import napari
 import numpy as np
 from qtpy.QtWidgets import QApplication
 
-from napari_xcebra.widgets.session import session_of
-from napari_xcebra.widgets.workspace import full_name, open_dock, open_workspace
+from napari_xcebra.widgets.app.workspace import open_workspace
+from napari_xcebra.widgets.controls.dock_opening import full_name, open_dock
+from napari_xcebra.widgets.work.services import services_of
 
 IMAGES = Path(__file__).parent / "images"
 SIZE = (1600, 1000)
@@ -34,7 +35,7 @@ class Journey:
         self.folder = folder
         self.viewer = napari.Viewer()
         self.viewer.window.resize(*SIZE)
-        self.session = session_of(self.viewer)
+        self.state = services_of(self.viewer).state
 
     def dock(self, name: str) -> Any:
         """The widget in a dock of ours, brought to the front."""
@@ -61,41 +62,72 @@ class Journey:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.viewer.screenshot(str(self.folder / f"{name}.png"), canvas_only=False, flash=False)
 
+    def end(self) -> None:
+        """Close the window."""
+        services_of(self.viewer).close()
+        self.viewer.close()
+
 
 def main() -> None:
     """Go through the journey and take pictures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="few steps: shows that it works")
     parser.add_argument("--folder", type=Path, default=IMAGES)
+    parser.add_argument("--only-trials", action="store_true", help="the picture of trials alone")
     given = parser.parse_args()
     # decisions of this journey are nobody's
     os.environ["NAPARI_XCEBRA_DATA"] = tempfile.mkdtemp()
     os.environ["LOGNAME"] = "Ann"
+    if not given.only_trials:
+        from_empty_to_decisions(Journey(given.folder), check=given.check)
     journey = Journey(given.folder)
-    viewer, session = journey.viewer, journey.session
+    open_workspace(journey.viewer)
+    journey.viewer.open_sample("napari-xcebra", "choice_task")
+    journey.wait(lambda: journey.state.recording is not None)
+    around_events(journey)
+
+
+def around_events(journey: Journey) -> None:
+    """Look at a cell of a task around its event."""
+    journey.rest(3)
+    journey.state.select([20])
+    cells = journey.dock("Cells")
+    journey.dock("Recording")
+    journey.wait(lambda: cells.events.plot.around is not None)
+    cells.events.choose("decision", "choice")
+    cells.events.before.setValue(2)
+    cells.events.after.setValue(3)
+    journey.state.frame = 500
+    journey.picture("trials")
+    journey.end()
+
+
+def from_empty_to_decisions(journey: Journey, *, check: bool) -> None:
+    """Open, train, look at the scores and judge cells."""
+    viewer, state = journey.viewer, journey.state
     open_workspace(viewer)
     journey.picture("1-empty")
     viewer.open_sample("napari-xcebra", "navigating_animal")
-    journey.wait(lambda: session.recording is not None)
+    journey.wait(lambda: state.recording is not None)
     journey.picture("2-recording")
     train = journey.dock("Train")
-    if given.check:
+    if check:
         train.form.value = replace(train.form.value, steps=60)
     train.train()
     # the map so far is painted behind the curves
     far = 0.4 * train.form.value.steps
-    journey.wait(lambda: train.progress.value() > far and session.painted_live)
+    journey.wait(lambda: train.progress.value() > far and state.painted_live)
     journey.picture("3-training")
-    journey.wait(lambda: session.shown.run and not train.busy)
+    journey.wait(lambda: state.shown.run and not train.busy)
     journey.picture("4-verdict")
     journey.dock("Attribution")
-    scores = session.scores
+    scores = state.scores
     assert scores is not None
-    session.select(np.argsort(-np.nan_to_num(scores))[:4])
+    state.select(np.argsort(-np.nan_to_num(scores))[:4])
     journey.rest(4)
     journey.picture("5-attribution")
-    session.frame = session.recording.n_frames // 3 if session.recording else 0
-    session.shown = replace(session.shown, over_time=True)
+    state.frame = state.recording.n_frames // 3 if state.recording else 0
+    state.shown = replace(state.shown, over_time=True)
     journey.rest(6)
     journey.picture("6-over-time")
     viewer.window.resize(1280, 800)
@@ -104,7 +136,7 @@ def main() -> None:
     viewer.theme = "light"
     journey.picture("8-light")
     viewer.theme = "dark"
-    session.shown = replace(session.shown, method="conditional-encoding", over_time=False)
+    state.shown = replace(state.shown, method="conditional-encoding", over_time=False)
     curate = journey.dock("Curate")
     journey.rest()
     for key in ("accept", "tag 1", "accept", "reject", "accept", "undecided", "accept", "reject"):
@@ -112,8 +144,7 @@ def main() -> None:
         journey.rest(0.3)
     journey.rest(3)
     journey.picture("9-curate")
-    session.close()
-    viewer.close()
+    journey.end()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import settings
 
 # The first call may import torch; how long an example takes says nothing about the code.
-settings.register_profile("napari-xcebra", deadline=None)
+# A change is judged by the same examples each time; --hypothesis-profile=search looks for others.
+settings.register_profile("napari-xcebra", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("napari-xcebra")
 
 
@@ -30,3 +32,9 @@ def logs_of_tests(tmp_path_factory):
 def scores_kept_by_tests(tmp_path_factory):
     """Scores over time are kept in a folder of the tests, here and in child processes."""
     os.environ["NAPARI_XCEBRA_CACHE"] = str(tmp_path_factory.mktemp("scores"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lists_of_tests(tmp_path_factory):
+    """What is being written is remembered in a folder of the tests, here and in child processes."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))

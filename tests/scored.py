@@ -3,13 +3,13 @@
 import numpy as np
 
 from napari_xcebra.attribution.result import Attribution
+from napari_xcebra.attribution.shift_test.result import Significance
 from napari_xcebra.attribution.stability import Stability
-from napari_xcebra.attribution.tested import Significance
-from napari_xcebra.learn.inputs import Inputs
-from napari_xcebra.learn.parts import Factor, Part
+from napari_xcebra.learn.data.factors import Factor, Part
+from napari_xcebra.learn.data.inputs import Inputs
+from napari_xcebra.learn.quality.verdict import Goodness
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.verdict import Goodness
 from napari_xcebra.recording import Footprints, Recording
 from napari_xcebra.runs import Run
 

@@ -22,7 +22,7 @@ from qtpy import API_NAME, QT_VERSION
 from qtpy.QtWidgets import QApplication
 
 import napari_xcebra
-from napari_xcebra.widgets.session import session_of
+from napari_xcebra.widgets.work.services import services_of
 
 PLUGIN = "napari-xcebra"
 
@@ -37,30 +37,30 @@ def main() -> None:
     say(f"napari {napari.__version__}, {API_NAME} with Qt {QT_VERSION}, Python {sys.version[:6]}")
 
     viewer = napari.Viewer(show=True)
-    session = session_of(viewer)
+    state = services_of(viewer).state
     viewer.window.add_plugin_dock_widget(PLUGIN, "Workspace")
     wait("docks", lambda: f"Train ({PLUGIN})" in viewer.window.dock_widgets)
     train = viewer.window.dock_widgets[f"Train ({PLUGIN})"]
     curate = viewer.window.dock_widgets[f"Curate ({PLUGIN})"]
 
     viewer.open_sample(PLUGIN, "navigating_animal")
-    wait("recording", lambda: session.recording is not None)
+    wait("recording", lambda: state.recording is not None)
     train.form.value = replace(train.form.value, steps=60)
     train.train()
-    wait("training", lambda: session.shown_run is not None and not train.busy)
-    wait("both maps", lambda: session.shown_run is not None and session.shown_run.complete)
-    scores = session.scores
+    wait("training", lambda: state.shown_run is not None and not train.busy)
+    wait("both maps", lambda: state.shown_run is not None and state.shown_run.complete)
+    scores = state.scores
     assert scores is not None and np.isfinite(scores).any(), "no cell has a score"
-    for factor in session.attribution.factors:
-        session.shown = replace(session.shown, factor=factor)
-    session.select([int(np.nanargmax(scores))])
+    for factor in state.attribution.factors:
+        state.shown = replace(state.shown, factor=factor)
+    state.select([int(np.nanargmax(scores))])
     curate.act("accept")
     wait("window", lambda: True)
     if given.picture:
         viewer.screenshot(given.picture, canvas_only=False, flash=False)
 
-    child = session.worker.pid
-    session.close()
+    child = services_of(state.viewer).processes.worker.pid
+    services_of(state.viewer).close()
     viewer.close()
     wait("the background process to end", lambda: not is_alive(child))
     say("From the menu to painted cells and back: all of it worked.")

@@ -1,12 +1,15 @@
 """A file is written whole or not at all."""
 
+import errno
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from napari_xcebra.files import whole
+from napari_xcebra import files
+from napari_xcebra.errors import InputError
+from napari_xcebra.files import TEMPORARY_NAME, read_description, read_json, whole
 
 
 def names(folder):
@@ -41,7 +44,7 @@ def test_a_failure_while_replacing_leaves_the_earlier_file_and_nothing_else(tmp_
     path = tmp_path / "table.csv"
     path.write_text("earlier")
     monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(PermissionError), whole(path) as file:
+    with pytest.raises(InputError, match="in use by another program"), whole(path) as file:
         file.write_text("later")
     assert path.read_text() == "earlier"
     assert names(tmp_path) == {"table.csv"}
@@ -75,3 +78,104 @@ def test_others_in_the_lab_may_read_what_the_umask_lets_them(tmp_path):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "table.csv").stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows cannot open folders")
+def test_the_new_name_is_on_disk_before_writing_is_reported(tmp_path, monkeypatch):
+    steps = []
+    replace, fsync = os.replace, os.fsync
+
+    def noted_replace(old, new):
+        steps.append("replace")
+        replace(old, new)
+
+    def noted_fsync(file):
+        steps.append("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file")
+        fsync(file)
+
+    monkeypatch.setattr(os, "replace", noted_replace)
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    with whole(tmp_path / "table.csv") as file:
+        file.write_text("complete")
+    assert steps == ["file", "replace", "folder"]
+
+
+@pytest.mark.parametrize(
+    "name", ["t.csv", "n" * 255, "n" * 251 + ".npz", "n." + "e" * 253, "n.a b"]
+)
+def test_however_long_a_name_is_the_temporary_one_is_short_and_known_as_ours(tmp_path, name):
+    with whole(tmp_path / name) as file:
+        assert TEMPORARY_NAME.fullmatch(file.name)
+        file.write_text("complete")
+    assert names(tmp_path) == {name}
+
+
+@pytest.mark.parametrize(
+    "number, advice",
+    [(errno.ENOSPC, "free some space"), (errno.EACCES, "allow writing"), (errno.EIO, "another")],
+)
+@pytest.mark.parametrize("step", ["open", "fsync", "replace", "mkdir", "chmod"])
+def test_what_cannot_be_written_is_told_in_a_sentence(tmp_path, monkeypatch, step, number, advice):
+    path = tmp_path / "new" / "table.csv"
+
+    def fails(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, fails)
+        said = rf"table\.csv could not be written \({os.strerror(number)}\): .*{advice}"
+        with pytest.raises(InputError, match=said) as raised, whole(path) as file:
+            file.write_text("complete")
+    assert isinstance(raised.value, OSError) and raised.value.errno == number
+    assert not list(tmp_path.rglob("*.csv"))
+
+
+def test_a_name_that_is_too_long_is_told_in_a_sentence(tmp_path):
+    with pytest.raises(InputError, match="choose a shorter name"), whole(tmp_path / ("n" * 256)):
+        pass
+    assert names(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b"9" * 10_000, b"\0" * 100],
+    ids=["empty", "cut off", "deep lists", "deep objects", "no text", "a long number", "zeros"],
+)
+def test_json_that_cannot_be_read_gets_a_sentence(tmp_path, content):
+    path = tmp_path / "run.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"run\.json is damaged: .*\.$"):
+        read_json(path)
+    with pytest.raises(InputError, match=r"run\.json is damaged: .*\.$"):
+        read_description(path, "run", 1)
+
+
+def test_a_file_far_larger_than_any_description_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MOST_TEXT", 100)
+    (tmp_path / "run.json").write_text(" " * 99 + "1")
+    assert read_json(tmp_path / "run.json") == 1
+    (tmp_path / "run.json").write_text(" " * 100 + "1")
+    with pytest.raises(InputError, match="too large"):
+        read_json(tmp_path / "run.json")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(InputError, match="is not a file"):
+        read_json(tmp_path / "run.json")
+
+
+def test_a_missing_file_gets_a_sentence(tmp_path):
+    with pytest.raises(InputError, match=r"cannot be read: No such file"):
+        read_json(tmp_path / "run.json")
+    with pytest.raises(InputError, match=r"holds no workspace: No such file"):
+        read_description(tmp_path / "run.json", "session", 1, called="workspace")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_nothing_is_written_through_a_link_by_a_name_of_ours(tmp_path):
+    (tmp_path / "fit").symlink_to(tmp_path / "thesis")
+    with pytest.raises(InputError, match="fit is a link to another place"):
+        files.refuse_link(tmp_path / "fit")
+    files.refuse_link(tmp_path / "run")

@@ -35,8 +35,8 @@ def test_statistics_of_cells_take_no_torch():
 
 def test_the_window_takes_no_torch():
     docks = ("recording", "train", "attribution", "curate", "cells")
-    modules = [f"napari_xcebra.widgets.{dock}_dock" for dock in docks]
-    loaded = modules_loaded_by(f"import {', '.join(modules)}, napari_xcebra.widgets.workspace")
+    modules = [f"napari_xcebra.widgets.docks.{dock}.dock" for dock in docks]
+    loaded = modules_loaded_by(f"import {', '.join(modules)}, napari_xcebra.widgets.app.workspace")
     assert "qtpy" in loaded
     assert "torch" not in loaded
     # what only a recording needs: a dock would take half as long again to open

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from napari.layers import Layer
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io import save_recording
-from napari_xcebra.opening import Opening
+from napari_xcebra.io.opening import Opening
 from napari_xcebra.readers import get_reader, read
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
-from napari_xcebra.widgets.layers import KEY
+from napari_xcebra.widgets.state.own_layers import KEY
 
 
 @pytest.fixture(scope="module")

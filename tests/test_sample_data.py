@@ -7,7 +7,7 @@ from napari.layers import Image, Labels, Layer
 
 from napari_xcebra import sample_data
 from napari_xcebra.sample_data import SAMPLES
-from napari_xcebra.widgets.layers import KEY
+from napari_xcebra.widgets.state.own_layers import KEY
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,10 @@ def test_every_sample_has_cells_on_top_and_behaviour_to_train_on(layers):
     assert isinstance(cells, Labels)
     np.testing.assert_array_equal(np.unique(cells.data), np.arange(recording.n_cells + 1))
     assert recording.behavior
-    assert all(variable.known.all() for variable in recording.behavior.values())
+    for variable in recording.behavior.values():
+        # within a trial, a choice is known from when it is made
+        assert variable.known.all() or recording.trials is not None
+        assert variable.known.any()
     for image in layers[:-1]:
         assert isinstance(image, Image)
         assert image.data.shape[-2:] == cells.data.shape
@@ -72,7 +75,7 @@ def test_a_task_has_its_cells_and_variables(sample, cells, variables):
 
     assert recording.n_cells == cells
     assert f"{cells} cells" in SAMPLES[sample].help
-    assert list(recording.behavior) == variables
+    assert [n for n, v in recording.behavior.items() if v.kind != "event"] == variables
     assert set(variables) < set(" and ".join(recording.cells["carries"]).split(" and "))
 
 

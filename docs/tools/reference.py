@@ -11,10 +11,10 @@ import house
 
 import napari_xcebra
 from napari_xcebra.cli.parser import make_parser
-from napari_xcebra.io.discovery import formats_in
+from napari_xcebra.io.discovery import Subject, formats_of
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.knobs import choices_of, number_of, title_of, words_of
 from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.settings import choices_of, number_of, title_of, words_of
 
 
 def written(name: str) -> str:
@@ -73,12 +73,12 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:g}"
 
 
-def formats(package: str) -> str:
-    """Every format of a folder, in the order in which files are tried."""
+def formats(subject: Subject) -> str:
+    """Every format of recordings or behaviour, in the order in which files are tried."""
     rows = []
-    for module in formats_in(f"napari_xcebra.io.{package}"):
+    for module in formats_of(subject):
         about = (module.__doc__ or "").split("\n\n")[0].replace("\n", " ").replace("``", "`")
-        rows.append([module.NAME, f"`io/{package}/{module.__name__.rsplit('.', 1)[1]}.py`", about])
+        rows.append([module.NAME, f"`{'/'.join(module.__name__.split('.')[1:])}.py`", about])
     return table(["Format", "Module", "What is read"], rows)
 
 
@@ -112,7 +112,7 @@ def _typed(action: argparse.Action) -> str:
 
 def public_names() -> str:
     """Every public name, functions and values in the order of work, then the others."""
-    homes = dict(napari_xcebra._HOME)
+    homes = {name: home for home, names in napari_xcebra._HOMES.items() for name in names}
     order = [*(name for name in IN_ORDER if name in homes), *sorted(homes.keys() - set(IN_ORDER))]
     return "\n\n".join(f"::: napari_xcebra.{homes[name]}.{name}" for name in order)
 
@@ -140,8 +140,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings": lambda: settings_of(FitSettings, advanced=False),
     "advanced_settings": lambda: settings_of(FitSettings, advanced=True),
     "open_settings": lambda: settings_of(OpenSettings),
-    "formats": lambda: formats("formats"),
-    "behavior_formats": lambda: formats("behavior"),
+    "formats": lambda: formats("recording"),
+    "behavior_formats": lambda: formats("behaviour file"),
     "commands": commands,
     "public_names": public_names,
     "house": lambda: f"<div>{house.drawn().strip()}</div>",

@@ -4,11 +4,19 @@ The public names are loaded when first used, so that `import napari_xcebra` cost
 at start-up: neither torch nor Qt is imported before they are needed.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import lazy_loader
+
 if TYPE_CHECKING:
-    from napari_xcebra.attribution import Attribution, Significance, attribute, significance
+    from napari_xcebra.attribution import (
+        Attribution,
+        ScoresAround,
+        Significance,
+        attribute,
+        scores_around,
+        significance,
+    )
     from napari_xcebra.attribution.single_cell import cell_statistics
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.io import open_recording
@@ -17,38 +25,14 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.joint.consistency import session_consistency
     from napari_xcebra.learn.joint.fitting import fit_sessions
     from napari_xcebra.learn.joint.result import JointFit
-    from napari_xcebra.learn.quality import EmbeddingQuality, embedding_quality
+    from napari_xcebra.learn.quality.embedding import EmbeddingQuality, embedding_quality
     from napari_xcebra.learn.settings import FitSettings
-    from napari_xcebra.recording import Footprints, Recording, Variable
-    from napari_xcebra.widgets.painting import paint
+    from napari_xcebra.recording import Footprints, Recording, Trials, Variable
+    from napari_xcebra.recording.around_events import PeriEvent, peri_event
+    from napari_xcebra.verification import verify
+    from napari_xcebra.widgets.app.paint import paint
 
     __version__: str
-
-# No submodule may be called like one of these names: importing it would hide the public name.
-_HOME = {
-    "Attribution": "attribution",
-    "Curation": "curation",
-    "EmbeddingQuality": "learn.quality",
-    "Factor": "learn",
-    "Fit": "learn",
-    "FitSettings": "learn.settings",
-    "Footprints": "recording",
-    "JointFit": "learn.joint.result",
-    "Recording": "recording",
-    "Significance": "attribution",
-    "Variable": "recording",
-    "adapt": "learn.adaptation",
-    "attribute": "attribution",
-    "cell_statistics": "attribution.single_cell",
-    "embedding_quality": "learn.quality",
-    "fit": "learn",
-    "fit_sessions": "learn.joint.fitting",
-    "open_curation": "curation",
-    "open_recording": "io",
-    "paint": "widgets.painting",
-    "session_consistency": "learn.joint.consistency",
-    "significance": "attribution",
-}
 
 __all__ = [
     "Attribution",
@@ -59,8 +43,11 @@ __all__ = [
     "FitSettings",
     "Footprints",
     "JointFit",
+    "PeriEvent",
     "Recording",
+    "ScoresAround",
     "Significance",
+    "Trials",
     "Variable",
     "__version__",
     "adapt",
@@ -72,23 +59,49 @@ __all__ = [
     "open_curation",
     "open_recording",
     "paint",
+    "peri_event",
+    "scores_around",
     "session_consistency",
     "significance",
+    "verify",
 ]
+
+
+# No submodule may be called like one of these names: importing it would hide the public name.
+_HOMES = {
+    "attribution": [
+        "Attribution",
+        "ScoresAround",
+        "Significance",
+        "attribute",
+        "scores_around",
+        "significance",
+    ],
+    "attribution.single_cell": ["cell_statistics"],
+    "curation": ["Curation", "open_curation"],
+    "io": ["open_recording"],
+    "learn": ["Factor", "Fit", "fit"],
+    "learn.adaptation": ["adapt"],
+    "learn.joint.consistency": ["session_consistency"],
+    "learn.joint.fitting": ["fit_sessions"],
+    "learn.joint.result": ["JointFit"],
+    "learn.quality.embedding": ["EmbeddingQuality", "embedding_quality"],
+    "learn.settings": ["FitSettings"],
+    "recording": ["Footprints", "Recording", "Trials", "Variable"],
+    "recording.around_events": ["PeriEvent", "peri_event"],
+    "verification": ["verify"],
+    "widgets.app.paint": ["paint"],
+}
+_public, _, _ = lazy_loader.attach(__name__, submod_attrs=_HOMES)
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        value: Any = version("napari-xcebra")
-    elif name in _HOME:
-        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+        return version("napari-xcebra")
+    return _public(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__

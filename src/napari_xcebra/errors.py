@@ -1,13 +1,83 @@
-"""Errors that are shown to the user as they are."""
+"""Defines the errors that are shown to users as they are, and words for those of the system."""
+
+from __future__ import annotations
+
+import errno
+import os
 
 
 class InputError(ValueError):
-    """A sentence to the scientist: what was found, where, and what is needed."""
+    """A sentence for the scientist: what was found, where, and what is needed."""
+
+
+class ValuesError(InputError):
+    """An `InputError` about values alone: whoever read them adds the name of their file."""
+
+
+class CannotWrite(InputError, OSError):
+    """A file could not be written; an `OSError` too, for those that can do without the file."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class Stopped(Exception):
-    """The caller asked to stop, and there is nothing to show."""
+    """The caller asked to stop; there is no result."""
 
 
 class TrainingDiverged(RuntimeError):
-    """The loss left the finite numbers; says what to change."""
+    """The loss became infinite or NaN; says what to change."""
+
+
+_REFUSALS = {
+    ("ENOSPC", "EDQUOT", "EFBIG"): ("the disk is full", "free some space"),
+    ("EROFS",): ("nothing can be written there", "choose another folder"),
+    ("EACCES", "EPERM"): (
+        "access is denied",
+        "allow it, close programs that use it, or choose another folder",
+    ),
+    ("ENAMETOOLONG",): ("a name is too long", "choose a shorter one"),
+    ("EEXIST", "ENOTDIR", "EISDIR"): ("a file has the name of a folder", "choose another folder"),
+    ("ENOENT", "ENODEV"): ("a file is not there", "put it back, or reconnect its drive"),
+    ("EIO", "ENXIO", "ESTALE", "EREMOTEIO"): ("a drive fails", "reconnect it and try again"),
+    ("ENETDOWN", "ENETUNREACH", "EHOSTDOWN"): ("the network is out of reach", "reconnect it"),
+    ("ENOMEM",): ("the computer is out of memory", "close other programs"),
+    ("EAGAIN",): ("the computer cannot run more programs", "close some and try again"),
+    ("EMFILE", "ENFILE"): ("too many files are open", "close other programs"),
+}
+_BY_NUMBER = {
+    getattr(errno, name): words
+    for names, words in _REFUSALS.items()
+    for name in names
+    if hasattr(errno, name)
+}
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the system, rather than a mistake in the program, is the reason."""
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and bool(error.errno))
+
+
+def refusal(error: BaseException, path: str | os.PathLike[str] | None = None) -> str:
+    """Why the system refused something, and what to do: the end of a sentence after "because".
+
+    Parameters
+    ----------
+    error : exception
+        What it says itself is returned if it is none of the system's.
+    path : path, optional
+        What it is about; by default the file that the error names.
+
+    Examples
+    --------
+    >>> refusal(OSError(errno.ENOSPC, "No space left on device"), "out/maps.png")
+    'the disk is full (out/maps.png): free some space'
+    """
+    if not is_refusal(error):
+        return str(error)
+    number = error.errno if isinstance(error, OSError) else errno.ENOMEM
+    said = error.strerror if isinstance(error, OSError) else ""
+    what, to_do = _BY_NUMBER.get(number or 0, (f"the system says “{said}”", "try again"))
+    name = getattr(error, "filename", None) if path is None else os.fspath(path)
+    about = f" ({os.fsdecode(name)})" if isinstance(name, str | bytes) and name else ""
+    return f"{what}{about}: {to_do}"

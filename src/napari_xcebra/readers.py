@@ -1,9 +1,9 @@
-"""Recordings that are dropped on napari's window, or opened from its File menu.
+"""Reads recordings that are dropped on napari's window or opened from its File menu.
 
-napari asks the user which reader to take wherever two know a kind of file, before any of them can
-look into it. So the manifest names only kinds of files that extractors write, folders among them;
-plain arrays and tables, which are mostly something else, are opened in the Recording dock. Once
-that is open, `widgets.canvas_drops` takes what belongs there before napari asks.
+Where two readers accept a kind of file, napari asks the user to choose before either can look into
+it. So the manifest names only files that extractors write, and folders; plain arrays and tables,
+which are mostly something else, are opened in the Recording dock. Once that is open, its
+`canvas_drops` takes what belongs there before napari asks.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from napari_xcebra.errors import InputError
-from napari_xcebra.io.discovery import formats_in
-from napari_xcebra.opening import Opening
-from napari_xcebra.widgets.layers import KEY, LayerTuple, recording_layers
+from napari_xcebra.errors import InputError, Stopped
+from napari_xcebra.io.opening import Opening
+from napari_xcebra.jobs.tasks import open_task
+from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
+from napari_xcebra.widgets.layers.layers import recording_layers
+from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple
+from napari_xcebra.widgets.work.reading import read_now, recognised
 
 Paths = str | PathLike[str] | Sequence[str]
 Reader = Callable[[Paths], list[LayerTuple]]
 
 
 def get_reader(path: Paths) -> Reader | None:
-    """What reads this path; None where nothing says that it is a recording."""
+    """Reader of this path; None if it is not recognised as a recording."""
     single = _single(path)
-    if single is None or not recognised(single):
+    if single is None or not recognised(single, _viewer()):
         return None
     return read
 
@@ -36,20 +39,16 @@ def read(path: Paths) -> list[LayerTuple]:
     assert single is not None, "get_reader refuses stacks"
     opening = Opening(single)
     try:
-        return layers_to_adopt(opening.open(), opening)
+        return layers_to_adopt(read_now(open_task(opening), _viewer()), opening)
+    except Stopped:
+        raise InputError(f"Reading {single} was cancelled.") from None
     except InputError as error:
         _ask_in_dock(opening, str(error))
         raise
 
 
-def recognised(path: Path) -> bool:
-    """Whether a format other than those for any array or table knows what is at the path."""
-    formats = formats_in("napari_xcebra.io.formats")
-    return any(form.sniff(path) for form in formats if not getattr(form, "GENERIC", False))
-
-
 def layers_to_adopt(recording: Any, opening: Opening | None = None) -> list[LayerTuple]:
-    """Layers of a recording, from which a session learns how it was opened."""
+    """Layers of a recording, which carry how it was opened."""
     layers = recording_layers(recording)
     point_to_docks()
     for _, arguments, _ in layers:
@@ -59,21 +58,21 @@ def layers_to_adopt(recording: Any, opening: Opening | None = None) -> list[Laye
 
 
 def _ask_in_dock(opening: Opening, sentence: str) -> None:
-    """Show what is missing (a frame rate, say) where it can be given.
+    """Ask for what is missing, such as a frame rate, in the Recording dock.
 
     napari's own message does not say what was wrong.
     """
     viewer = _viewer_in_sight()
     if viewer is None:
         return
-    from napari_xcebra.widgets.workspace import open_dock
+    from napari_xcebra.widgets.controls.dock_opening import open_dock
 
     dock: Any = open_dock(viewer, "Recording").widget()
     dock.ask(opening, sentence)
 
 
 def point_to_docks() -> None:
-    """Say where to go on, to a user who opens a recording without any of the docks."""
+    """Point users who open a recording without any dock to the next step."""
     viewer = _viewer_in_sight()
     if viewer is None or any("napari-xcebra" in name for name in viewer.window.dock_widgets):
         return
@@ -82,14 +81,18 @@ def point_to_docks() -> None:
     show_info("Next: choose Plugins ▸ napari-xcebra ▸ Workspace to train on this recording.")
 
 
-def _viewer_in_sight() -> Any:
-    """The viewer that the user looks at; None where napari is used without a window."""
+def _viewer() -> Any:
+    """The viewer that files are opened in; None if there is none."""
     import napari
 
-    viewer = napari.current_viewer()
-    viewer = getattr(viewer, "__wrapped__", viewer)
-    window = getattr(viewer, "window", None)
-    return viewer if window is not None and window._qt_window.isVisible() else None
+    return real_viewer(napari.current_viewer())
+
+
+def _viewer_in_sight() -> Any:
+    """The viewer on screen; None if napari runs without a window."""
+    viewer = _viewer()
+    window = main_window(viewer)
+    return viewer if window is not None and window.isVisible() else None
 
 
 def _single(path: Paths) -> Path | None:

@@ -1,8 +1,8 @@
-"""A run: one training with all that came of it, under a name, saved and opened again."""
+"""Saves and opens runs: a named training with its attributions."""
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -11,16 +11,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from napari_xcebra.attribution.stability import Stability
+from napari_xcebra.checksums import (
+    Listed,
+    NotAsListed,
+    content_of,
+    differences,
+    entry,
+    listed_by,
+    listed_in,
+    problem,
+    remove_listed,
+    while_unchanged,
+    write_together,
+)
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import read_description, whole
+from napari_xcebra.files import described, read_description, refuse_link
+from napari_xcebra.locks import locked
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution, Significance
     from napari_xcebra.learn import Factor, Fit
     from napari_xcebra.recording import Recording
 
-KIND = "napari-xcebra run"
-FORMAT = 1
+FILE, KIND, FORMAT = "run.json", "napari-xcebra run", 1
 
 
 @dataclass(frozen=True)
@@ -33,7 +46,7 @@ class Run:
     created : str
         Local time, as in 2026-11-16T09:30:00.
     factors : mapping of str to Factor
-        As they were asked for.
+        As requested.
     fit : Fit
     attributions : mapping of str to Attribution
         By method.
@@ -52,14 +65,14 @@ class Run:
 
     @property
     def verdict(self) -> str:
-        """In a word or two for each factor: "place clear, speed at chance"."""
+        """A word or two for each factor: "place clear, speed at chance"."""
         found = self.fit.goodness.items()
         return ", ".join(f"{name} {goodness.strength}" for name, goodness in found)
 
     def with_attribution(self, attribution: Attribution) -> Run:
-        """Copy with an attribution added, or replaced where the method is the same.
+        """Copy with an attribution added, or replaced if the method is the same.
 
-        If the cells were tested against chance, it has that, too.
+        It gets the test of the cells against chance, if there is one.
         """
         tested = self.significance
         if tested is not None and tested.fits(attribution.factors, attribution.cell_ids):
@@ -68,12 +81,12 @@ class Run:
 
     @property
     def significance(self) -> Significance | None:
-        """Test of the cells, if there was one: the same whatever the method."""
+        """Test of the cells, if there is one: it is the same for all methods."""
         tested = (each.significance for each in self.attributions.values())
         return next((test for test in tested if test is not None), None)
 
     def with_significance(self, significance: Significance) -> Run:
-        """Copy whose attributions have p and q; they are saved with them."""
+        """Copy whose attributions have p and q, which are saved with them."""
         tested = {
             method: each.with_significance(significance)
             for method, each in self.attributions.items()
@@ -81,10 +94,10 @@ class Run:
         return replace(self, attributions=tested)
 
     def with_stability(self, stability: Stability) -> Run:
-        """Copy with scores by further seeds, beside those there are, and their consensus.
+        """Copy with scores by further seeds, and their consensus.
 
-        The attribution by the same method has them, which counts as the first seed; the consensus
-        is a map of its own. Both are saved.
+        They are added to the attribution by the same method, which counts as the first seed; the
+        consensus is a map of its own. Both are saved.
         """
         first = self.attributions[stability.method]
         before = first.stability or Stability.of([first])
@@ -94,45 +107,122 @@ class Run:
         return replace(self, attributions={**self.attributions, **more})
 
     def save(self, folder: str | PathLike[str]) -> Path:
-        """Write the run to a folder of its own; ``run.json`` comes last, so that it is whole."""
+        """Write the run to a folder of its own; ``run.json`` lists all files with their checksums.
+
+        At any moment the folder holds one complete run, this or an earlier one, also if two
+        programs save to it at once.
+        """
         folder = Path(folder)
-        self.fit.save(folder / "fit")
-        for method, attribution in self.attributions.items():
-            attribution.to_npz(folder / f"{method}.npz")
-        about = {
-            "kind": KIND,
-            "format": FORMAT,
-            "name": self.name,
-            "created": self.created,
-            "factors": {name: asdict(factor) for name, factor in self.factors.items()},
-            "attributions": list(self.attributions),
-        }
-        with whole(folder / "run.json") as temporary:
-            temporary.write_text(json.dumps(about, indent=1), encoding="utf-8")
+        refuse_link(folder / "fit")
+        with locked(folder), locked(folder / "fit"):
+            before = _files_in(folder)
+            described_fit, weights = self.fit.packed()
+            contents = {f"fit/{name}": content for name, content in weights.items()}
+            listed = {name: entry(content) for name, content in weights.items()}
+            contents["fit/fit.json"] = described({**described_fit, "files": listed}).encode()
+            contents |= {f"{m}.npz": each.packed() for m, each in self.attributions.items()}
+            about = {
+                "kind": KIND,
+                "format": FORMAT,
+                "name": self.name,
+                "created": self.created,
+                "factors": {name: asdict(factor) for name, factor in self.factors.items()},
+                "attributions": list(self.attributions),
+            }
+            write_together(folder, FILE, about, contents, before)
         return folder
 
     @classmethod
     def load(cls, folder: str | PathLike[str], recording: Recording | None = None) -> Run:
-        """Run that `save` wrote; with the recording, scores over time can be computed again."""
-        from napari_xcebra.attribution import Attribution
-        from napari_xcebra.learn import Factor, Fit
+        """Open what `save` wrote; with the recording, scores over time can be computed.
 
+        Fit and scores that do not belong to ``run.json`` are refused.
+        """
         folder = Path(folder)
-        about = _about(folder / "run.json")
-        fit = Fit.load(folder / "fit")
-        attributions = {}
-        for method in about["attributions"]:
-            loaded = Attribution.load(folder / f"{Path(method).name}.npz")
-            attributions[method] = replace(loaded, fit=fit, recording=recording)
+        return while_unchanged(folder / FILE, lambda: cls._read(folder, recording))
+
+    @classmethod
+    def _read(cls, folder: Path, recording: Recording | None) -> Run:
+        from napari_xcebra.learn import Factor
+
+        about = read_description(folder / FILE, "run", FORMAT)
+        if not isinstance(about.get("attributions"), list):
+            raise InputError(f"{folder / FILE} is damaged: it does not list the attributions.")
         try:
+            fit, scores = _contents(folder, about)
+            attributions = {
+                method: replace(each, fit=fit, recording=recording)
+                for method, each in scores.items()
+            }
             factors = {name: Factor(**values) for name, values in about["factors"].items()}
             return cls(str(about["name"]), str(about["created"]), factors, fit, attributions)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{folder} does not hold a complete run ({error}).") from error
+        except (KeyError, TypeError, AttributeError, NotAsListed) as error:
+            raise InputError(
+                f"{folder} does not hold a complete run ({problem(error)}): save the run again, or "
+                "restore the folder from a copy."
+            ) from error
+
+
+def _contents(folder: Path, about: Mapping[str, Any]) -> tuple[Fit, dict[str, Attribution]]:
+    """Fit and attributions, by method, as the description lists them."""
+    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.learn import Fit
+    from napari_xcebra.learn.result import described_fit
+
+    names = {str(method): f"{Path(method).name}.npz" for method in about["attributions"]}
+    files = listed_in(about, folder / FILE)
+    if files is None:  # of an earlier version
+        scores = {method: Attribution.load(folder / name) for method, name in names.items()}
+        return Fit.load(folder / "fit"), scores
+    place = folder / "fit" / "fit.json"
+    of_fit = described_fit(content_of(folder, "fit/fit.json", files).decode(), place)
+    fit = Fit.unpacked(of_fit, lambda name: content_of(folder, f"fit/{name}", files), place.parent)
+    scores = {
+        method: Attribution.unpacked(content_of(folder, name, files), folder / name)
+        for method, name in names.items()
+    }
+    return fit, scores
+
+
+def _files_in(folder: Path) -> Listed:
+    """Files of the run in a folder, beside its description."""
+    from napari_xcebra.learn.result import files_of_fit
+
+    of_fit = {f"fit/{name}": each for name, each in files_of_fit(folder / "fit").items()}
+    return {**of_fit, **listed_by(folder / FILE)}
+
+
+def remove_run(folder: Path, described: Mapping[str, Any]) -> None:
+    """Remove a saved run if its description is still that one; other files in its folder stay.
+
+    Parameters
+    ----------
+    folder : Path
+    described : mapping
+        Size and SHA-256 of its ``run.json``.
+    """
+    if folder.is_symlink() or differences(folder, {FILE: described}):
+        return
+    remove_listed(folder, {**_files_in(folder), FILE: described})
+    with contextlib.suppress(OSError):  # something of the user's is in it
+        if (folder / "fit").is_dir():
+            (folder / "fit").rmdir()
+        folder.rmdir()
+
+
+def missing_in(folder: Path) -> list[str]:
+    """Files of a run that are missing or cut short, each as part of a sentence; contents unread."""
+    about = read_description(folder / FILE, "run", FORMAT)
+    files = listed_in(about, folder / FILE)
+    if files is not None:
+        return differences(folder, files, contents=False)
+    names = ["fit/fit.json", *(f"{Path(str(m)).name}.npz" for m in about.get("attributions", ()))]
+    names += list(_files_in(folder)) or ["fit/weights"]
+    return [f"{name} is missing" for name in names if not (folder / name).is_file()]
 
 
 def now() -> str:
-    """The time to give a run."""
+    """The local time, as of `Run.created`."""
     return datetime.now().isoformat(timespec="seconds")
 
 
@@ -148,16 +238,9 @@ def free_name(wanted: str, taken: list[str]) -> str:
 
 
 def next_name(taken: list[str]) -> str:
-    """Name for a run that was given none.
+    """Name for a run without one.
 
     >>> next_name(["run 1", "place"])
     'run 2'
     """
     return next(name for i in range(1, len(taken) + 2) if (name := f"run {i}") not in taken)
-
-
-def _about(path: Path) -> dict[str, Any]:
-    about = read_description(path, "run", FORMAT)
-    if not isinstance(about.get("attributions"), list):
-        raise InputError(f"{path} does not say which attributions there are: it is damaged.")
-    return about

@@ -1,35 +1,36 @@
-"""Simulated recordings for napari's File menu, each with behaviour to train on at once.
+"""Offers simulated recordings in napari's File menu, with behaviour to train on.
 
-What simulates is imported when a sample is made: the Recording dock lists them all.
+Simulators are imported only when a sample is made: the Recording dock lists them all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from napari_xcebra.readers import layers_to_adopt
 from napari_xcebra.recording import Recording
-from napari_xcebra.widgets.layers import LayerTuple
+from napari_xcebra.widgets.state.own_layers import LayerTuple
 
 if TYPE_CHECKING:
     from napari_xcebra.simulate.simulation import Simulation
 
 FRAMES = 12_000
-"""Enough to train well, and quick to simulate: napari waits for a sample."""
+"""Enough to train well, and quick to simulate: napari waits for it."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A recording that can be had without any data.
+    """A simulated recording to try things on.
 
     Parameters
     ----------
     title : str
-        As the menus call it.
+        In menus.
     help : str
         What it is good for.
     make : function that gives a Recording
@@ -38,31 +39,6 @@ class Sample:
     title: str
     help: str
     make: Callable[[], Recording]
-
-
-def navigating_animal() -> list[LayerTuple]:
-    """Layers of the sample of that name."""
-    return layers_to_adopt(SAMPLES["navigating_animal"].make())
-
-
-def hard_case() -> list[LayerTuple]:
-    """Layers of the sample of that name."""
-    return layers_to_adopt(SAMPLES["hard_case"].make())
-
-
-def belt_task() -> list[LayerTuple]:
-    """Layers of the sample of that name."""
-    return layers_to_adopt(SAMPLES["belt_task"].make())
-
-
-def choice_task() -> list[LayerTuple]:
-    """Layers of the sample of that name."""
-    return layers_to_adopt(SAMPLES["choice_task"].make())
-
-
-def box_model() -> list[LayerTuple]:
-    """Layers of the sample of that name."""
-    return layers_to_adopt(SAMPLES["box_model"].make())
 
 
 def _navigating_animal() -> Recording:
@@ -104,13 +80,13 @@ def _choice_task() -> Recording:
 def _box_model() -> Recording:
     from napari_xcebra.simulate import box
 
-    note = "There is no noise in this recording: set λ to 0.1 before training."
+    note = "This recording has no noise: set λ to 0.1 before training."
     recording = _told(box(seed=0), "Box model")
     return replace(recording, notes=(note, *recording.notes))
 
 
 def _told(simulation: Simulation, name: str) -> Recording:
-    """The recording, under a name, with what each cell was made to carry beside it."""
+    """The recording under a name, with what each cell carries in the simulation."""
     carried = [factor for factor in simulation.truth if factor in simulation.factors]
     carries = [
         " and ".join(f for f in carried if simulation.truth[f][cell]) or "nothing"
@@ -122,17 +98,17 @@ def _told(simulation: Simulation, name: str) -> Recording:
 SAMPLES = {
     "navigating_animal": Sample(
         "Navigating animal, imaged field",
-        "200 cells that carry place, speed, direction or nothing, and 20 ROIs that are no cells.",
+        "200 cells that carry place, speed, direction or nothing, and 20 ROIs that are not cells.",
         _navigating_animal,
     ),
     "hard_case": Sample(
         "Hard case: variables that go together",
-        "Speed goes with place and with a state that nobody observed; cells carry two variables.",
+        "Speed is correlated with place and with an unobserved state; cells carry two variables.",
         _hard_case,
     ),
     "belt_task": Sample(
         "Belt task, imaged field",
-        "120 cells of a mouse that runs laps: place, speed, licking, a state nobody observed.",
+        "120 cells of a mouse that runs laps: place, speed, licking and an unobserved state.",
         _belt_task,
     ),
     "choice_task": Sample(
@@ -142,7 +118,19 @@ SAMPLES = {
     ),
     "box_model": Sample(
         "Box model of the paper (no footprints)",
-        "50 cells without a place in an image: they are drawn on a grid.",
+        "50 cells without footprints, drawn on a grid.",
         _box_model,
     ),
 }
+
+
+def _layers_of(name: str) -> list[LayerTuple]:
+    return layers_to_adopt(SAMPLES[name].make())
+
+
+# the manifest names each of them
+navigating_animal = partial(_layers_of, "navigating_animal")
+hard_case = partial(_layers_of, "hard_case")
+belt_task = partial(_layers_of, "belt_task")
+choice_task = partial(_layers_of, "choice_task")
+box_model = partial(_layers_of, "box_model")

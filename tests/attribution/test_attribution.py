@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from napari_xcebra.attribution import METHODS, Attribution, attribute, auroc
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +31,14 @@ def test_z_is_standardised_over_the_scored_cells_and_selects_above_zero(result):
     z = result.z("z2")
     assert abs(np.nanmean(z)) < 1e-5
     assert np.nanstd(z) == pytest.approx(1, abs=1e-5)
-    np.testing.assert_array_equal(result.selected("z2"), np.nan_to_num(z, nan=-1) > 0)
-    assert result.selected("z2", 1.0).sum() < result.selected("z2").sum()
+    np.testing.assert_array_equal(result.above("z2"), np.nan_to_num(z, nan=-1) > 0)
+    assert result.above("z2", 1.0).sum() < result.above("z2").sum()
 
 
 def test_the_score_of_a_factor_is_the_mean_over_its_latents(result):
     each = [result.latent("z2", i) for i in range(2)]
     np.testing.assert_allclose(result.score("z2"), np.mean(each, axis=0))
-    with pytest.raises(InputError, match="no latent 2: 0 to 1"):
+    with pytest.raises(InputError, match="no latent 2: it has 0 to 1"):
         result.latent("z2", 2)
 
 

@@ -8,17 +8,12 @@ import pytest
 from scipy.stats import spearmanr
 
 from napari_xcebra.attribution import METHODS, AttributionStopped
-from napari_xcebra.attribution.comparison import (
-    attribute_all,
-    compare,
-    rank_correlation,
-    ranks_of,
-)
-from napari_xcebra.attribution.method_notes import EVERY
+from napari_xcebra.attribution.comparison import attribute_all, compare
+from napari_xcebra.attribution.methods import EVERY
+from napari_xcebra.attribution.ranks import rank_correlation, ranks_of, relative_ranks
 from napari_xcebra.attribution.single_cell import cell_statistics
-from napari_xcebra.method_figure import methods_side_by_side
-from napari_xcebra.ranks import relative_ranks
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
+from napari_xcebra.report.figures.comparisons import methods_side_by_side
 
 NAMES = ["spatial_information", "correlation"]
 
@@ -40,20 +35,9 @@ def test_every_method_is_computed_the_slow_ones_on_every_tenth_frame(attribution
     assert attributions["shapley-zeros"].n_frames == usable // EVERY
 
 
-def test_what_is_there_already_is_not_computed_again(trained, recording, attributions):
-    told = []
-    done = {name: attributions[name] for name in METHODS if name != "neuron-gradient"}
-    again = attribute_all(
-        trained, recording, done=done, on_progress=lambda method, *_: told.append(method)
-    )
-    assert set(told) == {"neuron-gradient"}
-    assert again["shapley-zeros"] is attributions["shapley-zeros"]
-    assert list(again) == list(METHODS)
-
-
 def test_computing_all_methods_can_be_stopped(trained, recording):
     with pytest.raises(AttributionStopped):
-        attribute_all(trained, recording, ["shapley-zeros", "feature-ablation"], stop=lambda: True)
+        attribute_all(trained, recording, stop=lambda: True)
 
 
 def test_the_table_ranks_every_cell_by_every_method_and_statistic(comparison, attributions, unused):

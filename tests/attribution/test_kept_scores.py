@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_xcebra.attribution import kept_scores
-from napari_xcebra.attribution.kept_scores import FOLDER, KeptScores, key_of
+from napari_xcebra.attribution import over_time
+from napari_xcebra.attribution.over_time import FOLDER, KeptScores, key_of
 
 FRAMES = np.arange(200, 300)
 
@@ -75,7 +75,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_obstacle(tmp_path):
 
 def test_nothing_is_kept_where_nobody_wants_it(monkeypatch):
     monkeypatch.setenv(FOLDER, "")
-    assert kept_scores.kept_scores().folder is None
+    assert over_time.kept_scores().folder is None
 
 
 def test_the_same_question_has_the_same_name(trained, recording):
@@ -108,5 +108,14 @@ def test_a_change_far_from_the_stretch_does_not_matter(trained, recording):
 
 
 def test_too_long_a_stretch_has_no_name(trained, recording, monkeypatch):
-    monkeypatch.setattr(kept_scores, "MOST", 1000)
+    monkeypatch.setattr(over_time, "MOST", 1000)
     assert key(trained, recording) == ""
+
+
+def test_what_a_killed_window_left_half_written_goes_and_what_is_being_written_stays(tmp_path):
+    left, written = tmp_path / ".key-left.npy", tmp_path / ".key-written.npy"
+    for file in (left, written):
+        file.write_bytes(b"half")
+    os.utime(left, (0, 0))
+    KeptScores(tmp_path).get("key", lambda: np.zeros(3))
+    assert sorted(tmp_path.iterdir()) == [written, tmp_path / "key.npy"]

@@ -9,9 +9,9 @@ from scored import METHOD, scored_run, scored_seeds
 
 from napari_xcebra.attribution import attribute
 from napari_xcebra.attribution.stability import Stability, across_seeds
+from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import StabilityTask
 from napari_xcebra.learn import FitSettings
-from napari_xcebra.recording import InputError
 from napari_xcebra.runs import Run
 
 SETTINGS = FitSettings(
@@ -56,7 +56,7 @@ class TestStable:
         found = of_scores([1, 2, 3, 4])
         assert not found.stable("place").any()
         assert np.isnan(found.agreement("place"))
-        assert "two or more are needed" in found.summary()
+        assert "at least two are needed" in found.summary()
 
     def test_a_cell_without_scores_stays_without(self):
         found = of_scores([1, np.nan, 2, 3], [1, np.nan, 2, 3])

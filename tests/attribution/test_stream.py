@@ -11,7 +11,7 @@ import torch
 from napari_xcebra.attribution import AttributionStopped, attribute
 from napari_xcebra.attribution import stream as streaming
 from napari_xcebra.attribution.stream import make_stream
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
 
 
 def test_a_frame_whose_window_leaves_its_trial_is_not_used(windowed, recording):
@@ -86,8 +86,8 @@ def test_a_subset_of_frames_uses_those_only(trained, recording):
 @pytest.mark.parametrize(
     ("frames", "sentence"),
     [
-        (slice(0, 0), "None of the 0 frames"),
-        ([2001, 2002], "None of the 2 frames asked for can be used"),
+        (slice(0, 0), "None of the 0 requested frames"),
+        ([2001, 2002], "None of the 2 requested frames can be used"),
         ([5000], "0 to 2999"),
         ([0.5], "whole numbers"),
         (np.ones(5, bool), "the recording has 3000 frames"),

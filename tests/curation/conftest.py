@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.footprints import Footprints
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.footprints import Footprints
 
 
 @pytest.fixture(autouse=True)

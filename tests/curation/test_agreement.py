@@ -17,7 +17,7 @@ def test_kappa_and_table_are_those_of_the_textbook():
     assert result.table.to_numpy().tolist() == [[20, 5], [10, 15]]
     assert (result.table.index.name, result.table.columns.name) == ("Ann", "Ben")
     assert result.agreed == pytest.approx(0.7)
-    assert result.sentence.startswith("Ann and Ben agree on 70% of 50 cells: κ = 0.40")
+    assert result.sentence.startswith("Ann and Ben agree on 70 % of 50 cells: κ = 0.40")
 
 
 def test_cells_on_which_one_of_the_two_did_not_decide_do_not_count():
@@ -39,11 +39,11 @@ def test_the_interval_holds_the_true_value_about_as_often_as_it_says():
 @pytest.mark.parametrize(
     ("a", "b", "word"),
     [
-        ([1, 1, 1], [1, 1, 1], "the curator has every one of these 3 cells accepted"),
-        ([0, 0, 0], [1, 0, 1], "the curator has every one of these 3 cells rejected"),
-        ([1, 0, 1], [1, 1, 1], "the model has every one of these 3 cells accepted"),
-        ([NAN, 1], [0, NAN], "no cell on which both"),
-        ([], [], "no cell on which both"),
+        ([1, 1, 1], [1, 1, 1], "the curator accepted all of these 3 cells"),
+        ([0, 0, 0], [1, 0, 1], "the curator rejected all of these 3 cells"),
+        ([1, 0, 1], [1, 1, 1], "the model accepted all of these 3 cells"),
+        ([NAN, 1], [0, NAN], "no cells on which both"),
+        ([], [], "no cells on which both"),
     ],
 )
 def test_where_kappa_says_nothing_there_is_a_sentence_and_no_number(a, b, word):

@@ -43,7 +43,7 @@ def test_curation_finds_decisions_in_the_data_directory(recording_file, make_rec
 
 def test_where_nothing_was_decided_a_sentence_says_so(recording_file, capsys):
     assert main(["curation", str(recording_file)]) == 2
-    assert "Nothing was decided" in capsys.readouterr().err
+    assert "There are no decisions" in capsys.readouterr().err
 
 
 def test_agreement_prints_kappa_and_the_table(recording_file, make_recording, tmp_path, capsys):
@@ -57,7 +57,7 @@ def test_agreement_prints_kappa_and_the_table(recording_file, make_recording, tm
     files = [str(tmp_path / f"{curator}.jsonl") for curator in verdicts]
     assert main(["agreement", *files]) == 0
     said = capsys.readouterr().out
-    assert "Ann and Ben agree on 75% of 4 cells: κ = 0.50" in said
+    assert "Ann and Ben agree on 75 % of 4 cells: κ = 0.50" in said
     assert [line.split() for line in said.splitlines()[2:4]] == [
         ["accepted", "1", "1"],
         ["rejected", "0", "2"],
@@ -72,7 +72,7 @@ def test_agreement_warns_where_the_cells_are_not_the_same(make_recording, tmp_pa
     assert main(["agreement", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]) == 0
     said = capsys.readouterr().out
     assert "different extractions (6 and 7 cells)" in said
-    assert "κ says nothing here" in said
+    assert "κ is not defined here" in said
 
 
 def test_a_file_that_is_not_there_is_told_in_a_sentence(tmp_path, capsys):

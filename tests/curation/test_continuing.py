@@ -166,7 +166,7 @@ def test_decisions_that_were_put_aside_are_found_when_their_cells_come_back(fold
         curation.decide(0, "rejected")
     with open_curation(make_recording(), folder) as curation:
         assert curation.status_of(2) == "accepted"
-        assert "go on from there" in curation.notes[1]
+        assert "and are continued" in curation.notes[1]
     with open_curation(make_recording(7), folder) as curation:
         assert curation.status_of(0) == "rejected"
 

@@ -1,6 +1,6 @@
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from napari_xcebra.curation import (
     summary_of,
 )
 from napari_xcebra.curation import journal as journal_module
-from napari_xcebra.curation.lines import read_journal
+from napari_xcebra.curation.lines import line_of, read_journal
 from napari_xcebra.errors import InputError
 
 IDS = np.array([10, 20, 30, 40])
@@ -135,6 +135,47 @@ def test_a_line_that_means_nothing_is_passed_over_and_told(path, line):
         assert curation.note(3) == "bright"
 
 
+@pytest.mark.parametrize("bit", range(8))
+def test_no_flipped_bit_goes_unnoticed(path, bit):
+    whole = b"".join(five_steps(path))
+    for place in range(bit % 4, len(whole), 4):  # all of them pass, and take half a minute
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << bit
+        path.write_bytes(flipped)
+        with suppress(InputError):  # which tells it as well
+            assert opened(path, read_only=True).notes, (place, bytes(flipped))
+
+
+def test_a_line_that_no_longer_agrees_with_its_check_costs_that_line_and_is_told(path):
+    lines = [*five_steps(path), *five_steps_more(path)]
+    lines[2] = lines[2].replace(b'"accepted"', b'"rejected"')
+    path.write_bytes(b"".join(lines))
+    with opened(path) as curation:
+        assert "damaged in line 3:" in curation.notes[0]
+        assert curation.status_of(0) == "undecided"
+        assert curation.note(3) == "bright"
+
+
+def test_journals_of_earlier_versions_have_no_checks_and_are_continued(path):
+    lines = [unchecked(line) for line in five_steps(path)]
+    path.write_bytes(b"".join(lines))
+    with opened(path) as curation:
+        assert curation.notes == ()
+        assert curation.note(3) == "bright"
+        curation.tag(0, "red")
+    assert path.read_bytes().startswith(b"".join(lines))
+    with opened(path) as curation:
+        assert curation.notes == ()
+        assert curation.tags(0) == {"red"}
+
+
+def unchecked(line):
+    """A line as earlier versions wrote it."""
+    entry = json.loads(line)
+    del entry["check"]
+    return json.dumps(entry).encode() + b"\n"
+
+
 def test_a_damaged_first_line_keeps_the_decisions_and_is_told(path):
     lines = five_steps(path)
     path.write_bytes(b"".join([b"?" + lines[0], *lines[1:]]))
@@ -154,14 +195,14 @@ def test_a_journal_whose_beginning_was_cut_off_twice_is_begun_once_more(path):
 
 def test_a_file_that_is_no_journal_is_left_alone(path):
     path.write_text("cell,score\n1,0.5\n")
-    with pytest.raises(InputError, match="not a journal"):
+    with pytest.raises(InputError, match="not a napari-xcebra journal"):
         opened(path)
     assert path.read_text() == "cell,score\n1,0.5\n"
 
 
 def test_a_journal_of_a_later_version_is_left_alone(path):
     lines = five_steps(path)
-    lines[0] = lines[0].replace(b'"format": 1', b'"format": 99')
+    lines[0] = line_of({**json.loads(unchecked(lines[0])), "format": 99})
     path.write_bytes(b"".join(lines))
     with pytest.raises(InputError, match="later version"):
         opened(path)
@@ -197,7 +238,7 @@ def test_a_second_window_is_told_and_may_look(path):
             opened(path)
         second = opened(path, read_only=True)
         assert second.status_of(0) == "accepted"
-        with pytest.raises(InputError, match="looked at"):
+        with pytest.raises(InputError, match="read-only"):
             second.decide(1, "accepted")
         assert second.status_of(1) == "undecided"
     with opened(path) as second:
@@ -316,7 +357,7 @@ def test_where_there_are_no_locks_two_windows_still_do_not_overwrite_each_other(
 
     monkeypatch.setattr(journal_module, "lock", no_locks)
     first, second = opened(path), opened(path)
-    assert "knows no locks" in first.notes[0]
+    assert "does not support file locks" in first.notes[0]
     second.decide(0, "accepted")
     with pytest.raises(JournalInUse):
         first.decide(0, "rejected")
@@ -347,7 +388,16 @@ def test_a_decision_by_hand_stands_whatever_the_file_says_of_thresholds(path):
     with opened(path) as curation:
         curation.decide(0, "rejected")
         curation.decide_above([False, True, False, False])
-    text = path.read_text().replace('"accepted": [20]', '"accepted": [10, 20]')
-    path.write_text(text)
+    lines = b"".join(map(unchecked, path.read_bytes().splitlines()))
+    path.write_bytes(lines.replace(b'"accepted": [20]', b'"accepted": [10, 20]'))
     with opened(path) as curation:
         assert [curation.status_of(cell) for cell in (0, 1)] == ["rejected", "accepted"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_no_decision_is_written_through_a_link(path, tmp_path):
+    elsewhere = tmp_path / "thesis.txt"
+    path.symlink_to(elsewhere)
+    with pytest.raises(InputError, match="is a link to another place"):
+        Journal(path)
+    assert not elsewhere.exists()

@@ -4,7 +4,7 @@ import pytest
 from napari_xcebra.curation import ORDERS, Filter, Queue, centroids_of, ordered
 from napari_xcebra.curation.order import disagreement, walk
 from napari_xcebra.errors import InputError
-from napari_xcebra.footprints import Footprints
+from napari_xcebra.recording.footprints import Footprints
 
 IDS = np.array([5, 1, 9, 3])
 NAN = np.nan
@@ -101,8 +101,8 @@ def test_a_filter_keeps_what_has_all_that_is_asked_for():
     tagged = np.array([False, True, True, True])
     assert Filter().keep(status).all()
     assert Filter(("accepted",)).keep(status).tolist() == [False, True, False, True]
-    assert Filter(selected=False).keep(status, selected).tolist() == [False, False, True, True]
-    both = Filter(("accepted", "rejected"), selected=False, tag="place")
+    assert Filter(above=False).keep(status, selected).tolist() == [False, False, True, True]
+    both = Filter(("accepted", "rejected"), above=False, tag="place")
     assert both.keep(status, selected, tagged).tolist() == [False, False, True, True]
 
 

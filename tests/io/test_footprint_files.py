@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from roifile import ROI_OPTIONS, ROI_TYPE, ImagejRoi
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.footprint_files import read_footprints, read_regions
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.recording import Recording
 
 RNG = np.random.default_rng(0)
 LABELS = np.zeros((12, 20), np.uint16)
@@ -287,7 +288,7 @@ def header(width, height, *, compression=1, pages_loop=False):
         (header(5, 10, pages_loop=True), "cannot be read"),
         (header(5, 10, compression=5), "imagecodecs|cannot be read"),
         (b"II*\0", "cannot be read"),
-        (b"II*\0" + bytes(4), "holds no image"),
+        (b"II*\0" + bytes(4), "contains no image"),
     ],
 )
 def test_a_tiff_that_claims_what_it_cannot_hold_is_refused(tmp_path, content, sentence, caplog):
@@ -300,7 +301,7 @@ def test_a_tiff_that_claims_what_it_cannot_hold_is_refused(tmp_path, content, se
 
 def test_a_coloured_image_is_no_label_image(tmp_path):
     tifffile.imwrite(tmp_path / "rgb.tif", np.zeros((8, 8, 3), np.uint8), photometric="rgb")
-    with pytest.raises(InputError, match="one grey image is needed"):
+    with pytest.raises(InputError, match="one greyscale image, or several"):
         read_footprints(tmp_path / "rgb.tif", 5)
 
 
@@ -309,9 +310,9 @@ def test_a_coloured_image_is_no_label_image(tmp_path):
     [
         (np.zeros((4, 4), int), "has no label"),
         (np.full((4, 4), -2), "the label -2"),
-        (np.full((4, 4), 0.5), "no whole numbers"),
-        (np.full((4, 4), np.nan), "no whole numbers"),
-        (np.full((4, 4), 1e30), "no whole numbers"),
+        (np.full((4, 4), 0.5), "not whole numbers"),
+        (np.full((4, 4), np.nan), "not whole numbers"),
+        (np.full((4, 4), 1e30), "not whole numbers"),
         (np.ones(4, int), "shape"),
         (np.array([["a"]]), "type <U1"),
         (object(), "cannot be read|shape"),

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.matching import read_matching
-from napari_xcebra.matching import Matching
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.recording import Recording
+from napari_xcebra.recording.matching import Matching
 
 
 def recording(ids):
@@ -81,7 +82,7 @@ def test_files_that_could_run_code_are_not_opened(tmp_path):
         ("a.csv", "mon,tue\n10,six\n", "has text in column 'tue'"),
         ("a.csv", "mon,tue\n10.5,6\n", "not whole"),
         ("a.csv", "mon,tue\n11,6\n", "names cell 11 of session 'mon'"),
-        ("a.csv", "mon,wed\n10,6\n", "is of the sessions mon, wed, and these are mon, tue"),
+        ("a.csv", "mon,wed\n10,6\n", "is for the sessions mon, wed, but these are mon, tue"),
         ("a.csv", "a,b,c\n1,2,3\n", "the same names are needed, or as many sessions"),
         ("a.json", "[1, 2", "cannot be read as JSON"),
         ("a.json", '{"labels": [1]}', "has no labels_bySession"),

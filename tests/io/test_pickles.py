@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.pickles import loads, read_object_npy
-from napari_xcebra.recording import InputError
 
 RNG = np.random.default_rng(0)
 PLAIN = {
@@ -299,3 +299,13 @@ def test_a_damaged_pickle_gives_a_sentence_or_values(tmp_path_factory, data):
         assert "damaged.npy" in str(error)
     else:
         assert found is not None
+
+
+def test_lists_that_hold_each_other_are_not_written_out(tmp_path):
+    """As the type of an array: written out they would have 2 to the power of 60 parts."""
+    nested = b"]q\x00"
+    for i in range(60):
+        nested += b"]q" + bytes([i + 1]) + b"(h" + bytes([i]) + b"h" + bytes([i]) + b"e"
+    pickled = b"\x80\x02" + nested + b"cnumpy\ndtype\nh<\x85R."
+    with pytest.raises(InputError, match="arrays of type a list"):
+        loads(pickled, "ops.npy")

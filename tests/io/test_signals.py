@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import napari_xcebra.traces
+import napari_xcebra.recording.traces
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.signals import (
@@ -16,8 +17,7 @@ from napari_xcebra.io.signals import (
     bin_means,
     chosen_traces,
 )
-from napari_xcebra.recording import InputError
-from napari_xcebra.traces import LazyTraces, NpyTraces
+from napari_xcebra.recording.traces import LazyTraces, NpyTraces
 
 RNG = np.random.default_rng(0)
 RATE = 10.0
@@ -32,8 +32,8 @@ F = (BLEACHING * (1 + TRUE_DFF)).astype(np.float32)
 def chosen(signals, **choices):
     coefficient = choices.pop("coefficient", None)
     found = Extraction(signals, neuropil_coefficient=coefficient)
-    traces, notes = chosen_traces(found, OpenSettings(**choices), RATE, Path("plane0"))
-    return np.asarray(traces), notes[0]
+    _, choice = chosen_traces(found, OpenSettings(**choices), RATE, Path("plane0"))
+    return np.asarray(choice.traces), choice.how
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_neuropil_is_taken_away_by_the_share_of_the_source_or_the_user():
     ]:
         traces, note = chosen(signals, traces="corrected", **choices)
         np.testing.assert_allclose(traces, F - share * neuropil, rtol=1e-5)
-        assert f"less {share:g} of the neuropil" in note
+        assert f"minus {share:g} × neuropil" in note
     np.testing.assert_array_equal(chosen(signals, traces="raw")[0], F)
     np.testing.assert_array_equal(neuropil <= 1, True)  # the source stays as it was
 
@@ -113,7 +113,9 @@ def test_a_gap_stays_where_it_is(kind):
 @pytest.mark.parametrize("kind", [lambda t: RelativeTraces(t, 600, 10), StandardTraces])
 def test_any_part_is_the_part_of_the_whole(kind, monkeypatch):
     whole = np.asarray(kind(F))
-    monkeypatch.setattr(napari_xcebra.traces, "BLOCK_BYTES", 4 * FRAMES * 2)  # two cells a group
+    monkeypatch.setattr(
+        napari_xcebra.recording.traces, "BLOCK_BYTES", 4 * FRAMES * 2
+    )  # two cells a group
     by_part = kind(F)
     np.testing.assert_array_equal(by_part[700:900, [4]], whole[700:900, [4]])
     np.testing.assert_array_equal(by_part[:, 1:4], whole[:, 1:4])
@@ -130,7 +132,9 @@ def test_looking_at_a_cell_reads_its_group_only(monkeypatch):
             self.read += cells.stop - cells.start
             return F[frames, cells]
 
-    monkeypatch.setattr(napari_xcebra.traces, "BLOCK_BYTES", 4 * FRAMES)  # one cell a group
+    monkeypatch.setattr(
+        napari_xcebra.recording.traces, "BLOCK_BYTES", 4 * FRAMES
+    )  # one cell a group
     source = Counting()
     traces = RelativeTraces(source, 600, 10)
     traces[:, 3]
@@ -157,6 +161,7 @@ def test_bins_are_means_of_their_frames_and_the_last_may_be_shorter():
 def test_traces_on_disk_stay_there(tmp_path):
     np.save(tmp_path / "F.npy", F.T)
     signals = {"fluorescence": NpyTraces(tmp_path / "F.npy", cells_first=True)}
-    traces, _ = chosen_traces(Extraction(signals), OpenSettings(), RATE, tmp_path)
+    _, choice = chosen_traces(Extraction(signals), OpenSettings(), RATE, tmp_path)
+    traces = choice.traces
     assert isinstance(traces, LazyTraces)
     np.testing.assert_array_equal(traces[:], chosen({"fluorescence": F})[0])

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.behavior import tables
 from napari_xcebra.io.clocks.placing import on_frames
 from napari_xcebra.io.clocks.timestamps import runs_forward, scale_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import read_table
-from napari_xcebra.recording import InputError
 
 ROWS = 200
 TIMES = np.arange(ROWS) / 20

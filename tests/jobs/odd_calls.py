@@ -4,9 +4,9 @@ import os
 import signal
 import time
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.jobs.calls import current_report
 from napari_xcebra.jobs.events import Advanced
-from napari_xcebra.recording import InputError
 
 
 def where(*_):

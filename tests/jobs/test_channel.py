@@ -2,7 +2,7 @@
 
 import io
 
-from napari_xcebra.jobs.channel import EVENT, IDLE, Channel
+from napari_xcebra.jobs.sending import EVENT, IDLE, Channel
 
 
 def after(write):

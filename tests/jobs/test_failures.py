@@ -1,7 +1,9 @@
 """What went wrong is a sentence that says what to do."""
 
+import errno
 import signal
 
+import numpy as np
 import pytest
 
 from napari_xcebra.errors import InputError, TrainingDiverged
@@ -21,6 +23,9 @@ def test_errors_that_are_sentences_stay_as_they_are(kind):
     "error, where",
     [
         (MemoryError(), "memory:"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory:"),
+        (RuntimeError("unable to mmap 12 bytes from file"), "memory:"),
+        (RuntimeError("can't start new thread"), "memory:"),
         (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB."), "memory on the GPU:"),
         (RuntimeError("MPS backend out of memory"), "memory on the GPU:"),
         (RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling"), "memory on the GPU:"),
@@ -33,6 +38,35 @@ def test_the_end_of_memory_says_what_to_try(error, where):
     assert sentence.startswith(f"Training ran out of {where}")
     assert "batch_size" in sentence
     assert "cpu" in sentence
+
+
+def test_an_array_that_does_not_fit_says_what_to_try():
+    with pytest.raises(MemoryError) as raised:
+        np.empty(2**60, np.uint8)
+    assert failures.from_exception(raised.value, *TASK).sentence.startswith(
+        "Training ran out of memory:"
+    )
+
+
+@pytest.mark.parametrize(
+    "error, words",
+    [
+        (OSError(errno.ENOSPC, "No space", "a.npy"), "the disk is full (a.npy): free some space."),
+        (OSError(errno.EDQUOT, "Quota"), "the disk is full: free some space."),
+        (PermissionError(errno.EACCES, "Denied", "a.npy"), "access is denied (a.npy): allow it"),
+        (OSError(errno.ENAMETOOLONG, "Too long"), "a name is too long: choose a shorter one."),
+        (BlockingIOError(errno.EAGAIN, "Again"), "the computer cannot run more programs: close"),
+        (FileNotFoundError(errno.ENOENT, "None", b"a.npy"), "a file is not there (a.npy): put it"),
+        (OSError(errno.EIO, "I/O error"), "a drive fails: reconnect it and try again."),
+        (OSError(errno.EMFILE, "Too many"), "too many files are open: close other programs."),
+        (OSError(errno.EXDEV, "Cross-device link"), "the system says “Cross-device link”: try"),
+    ],
+)
+def test_what_the_system_refuses_is_not_to_be_reported(error, words):
+    failed = failures.from_exception(error, *TASK)
+    assert failed.sentence.startswith(f"Training failed because {words}")
+    assert "report" not in failed.sentence
+    assert failed.details
 
 
 def test_an_unexpected_error_is_one_line_with_a_traceback_in_its_details():
@@ -58,5 +92,7 @@ def test_a_process_that_does_not_come_up_says_whether_it_was_killed_or_is_not_in
     refused = failures.from_start(OSError(2, "No such file"), FitTask.sparing).sentence
     assert "could not be started" in refused
     assert "No such file" in refused
+    full = failures.from_start(BlockingIOError(errno.EAGAIN, "Again"), FitTask.sparing).sentence
+    assert "cannot run more programs: close some" in full
     assert "exit code 1" in failures.from_start(1, FitTask.sparing).sentence
     assert "memory" in failures.from_start(-9, FitTask.sparing).sentence

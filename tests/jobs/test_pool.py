@@ -11,8 +11,7 @@ import pytest
 
 from napari_xcebra.jobs import pool as pool_module
 from napari_xcebra.jobs.calls import CallFailed, CallStopped, current_report
-from napari_xcebra.jobs.capacity import room_for
-from napari_xcebra.jobs.pool import ProcessPool
+from napari_xcebra.jobs.pool import ProcessPool, room_for
 
 TIMEOUT = 120
 
@@ -113,7 +112,7 @@ def test_a_recording_can_be_pickled_by_anyone(recording):
 
 
 def test_processes_fit_cores_and_memory(recording, monkeypatch):
-    monkeypatch.setattr("napari_xcebra.jobs.capacity.cores", lambda: 8)
+    monkeypatch.setattr("napari_xcebra.jobs.pool.cores", lambda: 8)
     memory = type("memory", (), {"available": 100 * 2**30})
     monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
     assert room_for([recording], device="cpu") == 8
@@ -123,6 +122,6 @@ def test_processes_fit_cores_and_memory(recording, monkeypatch):
     memory.available = 0
     assert room_for([recording], device="cpu") == 1
     memory.available = 100 * 2**30
-    monkeypatch.setattr("napari_xcebra.jobs.capacity._free_on_gpu", lambda: 4 * 2**30)
+    monkeypatch.setattr("napari_xcebra.jobs.pool._free_on_gpu", lambda: 4 * 2**30)
     assert room_for([recording]) == 5
     assert room_for([recording], device="cpu") == 8

@@ -2,7 +2,7 @@
 
 from napari_xcebra.jobs import Advanced
 from napari_xcebra.jobs.child import Reporter
-from napari_xcebra.jobs.tasks.pace import Pace
+from napari_xcebra.jobs.tasks.task import Pace
 
 
 class Window:

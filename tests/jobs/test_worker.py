@@ -150,7 +150,7 @@ def test_scores_over_time_of_the_latents_average_to_those_of_the_factor(worker, 
     first, second, mean = (outcome(job).result for job in jobs)
     np.testing.assert_allclose((first + second) / 2, mean, rtol=1e-4)
     job = worker.submit(OverTimeTask(trained, recording, "time", frames, latent=2))
-    assert "has no latent 2: 0 to 1" in outcome(job, Failed).sentence
+    assert "has no latent 2: it has 0 to 1" in outcome(job, Failed).sentence
 
 
 def test_an_embedding_of_some_frames_is_part_of_the_whole(worker, recording, trained):
@@ -215,7 +215,7 @@ def test_a_full_disk_is_a_sentence_and_the_next_job_works(worker, recording, mon
         patch.setattr(sending, "FILE_FROM", traces.nbytes)
         patch.setattr(sending, "_written", full)
         failed = outcome(worker.submit(odd_tasks.Look(replace(recording, traces=traces))), Failed)
-    assert "No space left on device" in failed.sentence
+    assert "the disk is full" in failed.sentence
     changed = outcome(worker.submit(odd_tasks.Look(replace(recording, traces=traces)))).result
     assert changed[2] == pytest.approx(float(traces.sum(dtype=np.float64)))
 

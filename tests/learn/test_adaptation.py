@@ -7,10 +7,11 @@ import pytest
 from quick_settings import quick
 
 from napari_xcebra.attribution import attribute
+from napari_xcebra.errors import InputError
 from napari_xcebra.learn import Fit, fit
 from napari_xcebra.learn.adaptation import adapt
-from napari_xcebra.learn.inputs import Filter
-from napari_xcebra.recording import InputError, Variable
+from napari_xcebra.learn.data.inputs import Filter
+from napari_xcebra.recording import Variable
 from napari_xcebra.simulate import arena, drifted
 
 FACTORS = {"direction": ["direction"]}
@@ -39,7 +40,7 @@ def test_a_new_day_is_read_with_its_own_statistics(trained, next_day):
     assert carried.goodness["direction"].r2 > 0.7
     assert len(carried.inputs.cell_ids) == 14
     assert "14 of 16 cells; nothing was trained" in carried.notes[0]
-    assert "same id were taken for the same cells" in carried.notes[-1]
+    assert "same id were treated as the same cells" in carried.notes[-1]
     unadapted = replace(carried, inputs=_statistics_of(trained, carried))
     assert _r2(unadapted, next_day) < _r2(carried, next_day) - 0.1
     assert len(attribute(carried, next_day).table("direction")) == 14
@@ -78,7 +79,7 @@ def test_cells_can_be_matched_by_a_table(trained, next_day):
     by_table = adapt(trained, renamed, matched=matched)
     np.testing.assert_array_equal(by_table.inputs.cell_ids, renamed.cell_ids)
     np.testing.assert_array_equal(by_table.embed(renamed), adapt(trained, next_day).embed(next_day))
-    with pytest.raises(InputError, match="None of the fit's cells is in this recording"):
+    with pytest.raises(InputError, match="None of the fit's cells are in this recording"):
         adapt(trained, renamed, "statistics")
 
 

@@ -10,8 +10,8 @@ from quick_settings import quick
 from safetensors.numpy import load_file
 
 from napari_xcebra.attribution import attribute
+from napari_xcebra.errors import InputError
 from napari_xcebra.learn import Fit, fit
-from napari_xcebra.recording import InputError
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +31,13 @@ def folder(trained, tmp_path):
 
 def edit(folder, **changes):
     path = folder / "fit.json"
+    path.write_text(json.dumps(unsealed(path) | changes), encoding="utf-8")
+
+
+def unsealed(path):
+    """A description as another version, or a person, writes it: without a checksum."""
     about = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(about | changes), encoding="utf-8")
+    return {key: value for key, value in about.items() if key not in ("checksum", "files")}
 
 
 def weights_file(folder):
@@ -147,7 +152,7 @@ def test_a_description_that_is_not_of_a_fit_is_refused(folder, text):
 
 def test_a_description_with_a_part_missing_is_refused(folder):
     path = folder / "fit.json"
-    about = json.loads(path.read_text(encoding="utf-8"))
+    about = unsealed(path)
     # fits were saved before λ was found by itself, before they were timed, and before they stopped
     later = {"lambda_reason", "repeated", "seconds", "stop_reason", "together", "filter", "clip"}
     for key in set(about) - {"kind", "format"} - later:
@@ -157,7 +162,7 @@ def test_a_description_with_a_part_missing_is_refused(folder):
 
 def test_a_fit_saved_before_lambda_was_found_is_read(folder):
     path = folder / "fit.json"
-    about = json.loads(path.read_text(encoding="utf-8"))
+    about = unsealed(path)
     del about["lambda_reason"]
     path.write_text(json.dumps(about), encoding="utf-8")
     assert Fit.load(folder).lambda_reason == ""
@@ -230,7 +235,7 @@ def test_an_unknown_factor_is_named_with_those_there_are(trained):
 
 def test_a_fit_of_an_earlier_version_is_read_without_filter_clip_and_a_lambda_a_part(folder):
     path = folder / "fit.json"
-    about = json.loads(path.read_text(encoding="utf-8"))
+    about = unsealed(path)
     del about["filter"], about["clip"]
     for part in about["parts"]:
         del part["lambda_"]

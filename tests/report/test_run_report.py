@@ -20,15 +20,17 @@ from napari_xcebra.attribution.comparison import compare
 from napari_xcebra.attribution.single_cell import cell_statistics
 from napari_xcebra.cli.parser import make_parser
 from napari_xcebra.errors import InputError
-from napari_xcebra.learn.parts import Factor, Part
+from napari_xcebra.io.opening import Opening
+from napari_xcebra.learn.data.factors import Factor, Part
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.opening import Opening
 from napari_xcebra.recording import Variable
-from napari_xcebra.report import Material, material_in, rendered, report_on, run_report
-from napari_xcebra.report.document import Document
+from napari_xcebra.report.cells import cell_sections
+from napari_xcebra.report.document import LARGEST_PLAIN, Document, download
 from napari_xcebra.report.findings import controls, verdicts
-from napari_xcebra.report.page import LARGEST_PLAIN, download
+from napari_xcebra.report.material import Material, material_in
 from napari_xcebra.report.provenance import reproduction_section, settings_section
+from napari_xcebra.report.run_report import run_report
+from napari_xcebra.report.writing import rendered, report_on
 
 VOID = {"meta", "img", "link", "br", "hr", "input", "source", "base", "area", "col", "embed"}
 SOURCE = "/home/ann/mouse 3.npz"
@@ -263,9 +265,10 @@ def test_the_best_cells_come_first_and_the_file_has_all(page):
 
 
 def test_a_large_file_is_compressed_inside_the_page():
-    table = pd.DataFrame({"cell": np.arange(200_000)}).to_csv(index=False)
+    cells = pd.DataFrame({"cell": np.arange(200_000)})
+    table = cells.to_csv(index=False)
     assert len(table) > LARGEST_PLAIN
-    made = download("cells.csv", table, "")
+    made = download("cells.csv", cells, "")
     assert made.name == "cells.csv.gz"
     content = base64.b64decode(made.source.partition("base64,")[2])
     assert gzip.decompress(content).decode() == table
@@ -316,9 +319,9 @@ def test_without_the_recording_the_report_says_what_is_left_out(tmp_path):
     run = replace(run, fit=replace(run.fit, source=str(tmp_path / "gone.npz")))
     run.save(tmp_path / "saved")
     document = report_on(tmp_path / "saved")
-    said = " ".join(document.texts())
-    assert "The recording (gone.npz) was not found" in said
     page = rendered(document)
+    said = text_of(page)
+    assert "The recording (gone.npz) was not found" in said
     assert "painted" in said
     assert "place is clearly in these cells" in text_of(page)
     assert str(tmp_path) not in page
@@ -336,6 +339,16 @@ def test_a_run_of_the_window_is_found_with_its_recording(tmp_path):
     page = rendered(run_report(found))
     assert "recording of mouse.npz · first try" in text_of(page)
     assert "Tuning of the cells" in page
+
+
+def test_cells_of_an_event_are_shown_by_their_responses_instead_of_a_tuning_curve():
+    recording = behaving(scored_recording())
+    licks = Variable("x", np.arange(recording.n_frames) % 40 == 20, "event")
+    run = material(recording=recording.with_behavior(licks))
+    page = rendered(Document("", "", (), (cell_sections(run),)))
+    assert "Responses of the cells" in page
+    assert "highest score around x: mean" in page
+    assert "Tuning of the cells" not in page
 
 
 def test_a_recording_of_other_cells_is_refused(tmp_path):

@@ -12,7 +12,7 @@ from scored import METHOD, scored_recording, scored_run
 
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Variable
-from napari_xcebra.report import rendered, report_on
+from napari_xcebra.report.writing import rendered, report_on
 from napari_xcebra.sweeps import Sweep, SweepFolder
 from napari_xcebra.sweeps.member import MemberResult
 
@@ -60,7 +60,7 @@ def section(page, title):
 
 
 def test_every_run_has_a_row_and_the_file_has_all_columns(page, folder):
-    part = section(page, "What came of every run")
+    part = section(page, "Results of every run")
     rows = part.xpath(".//tbody/tr")
     assert len(rows) == 12
     header = [th.text_content() for th in part.xpath(".//th")]
@@ -97,7 +97,7 @@ def test_what_could_not_be_tested_counts_neither_as_found_nor_as_at_chance(tmp_p
     page = rendered(report_on(tmp_path))
     said = " ".join(section(page, "Summary").text_content().split())
     assert "place is above chance in 1 of 2 runs (1.20 to 1.20 nats); in 1 it could not be" in said
-    row = section(page, "What came of every run").xpath(".//tbody/tr")[0].xpath("./td")
+    row = section(page, "Results of every run").xpath(".//tbody/tr")[0].xpath("./td")
     assert [td.text_content() for td in row][3:7] == ["not tested", "1.20", "0.90", "0.80"]
     assert not {"good", "warning"} & set(row[3].get("class").split())
 

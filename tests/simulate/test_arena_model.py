@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import arena
 from napari_xcebra.simulate.processes import correlation_time
 

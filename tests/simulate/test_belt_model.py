@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import belt, field
-from napari_xcebra.simulate.laps import REWARD
+from napari_xcebra.simulate.belt_model import REWARD
 
 REWARD_AT = REWARD * 180
 NONE = dict.fromkeys(("place", "speed", "lick", "hidden", "mixed", "untuned"), 0)

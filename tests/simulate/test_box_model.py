@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial import cKDTree
 from scipy.stats import kstest, truncnorm
 
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import box
 from napari_xcebra.simulate.box_model import MAX_CONDITION, box_walk, draw_box_mixing
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.simulate.calcium import (
+from napari_xcebra.simulate.fluorescence import (
     BRIGHTEST,
     DECAY,
     RISE,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import arena, drifted, field
 
 CELLS = {"place": 6, "grid": 3, "direction": 6, "speed": 3, "mixed": 3, "untuned": 2}

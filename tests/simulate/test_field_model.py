@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import arena, box, field
 
 
 @pytest.fixture(scope="module")
 def simulation():
-    return field(cells=80, frames=8000, shape=(192, 192), junk=6, behavior_rate=25.0)
+    return field(cells=80, frames=8000, shape=(192, 192), junk=6)
 
 
 def explained(values, traces, bins):
@@ -68,17 +68,7 @@ def test_every_roi_has_a_footprint_and_a_label(simulation):
     assert set(simulation.recording.images) == {"mean", "max"}
 
 
-def test_behaviour_is_kept_on_its_own_clock_too(simulation):
-    frames = simulation.recording.n_frames
-    assert len(simulation.raw_times) == pytest.approx(2.5 * frames, abs=3)
-    assert simulation.raw_behavior["position"].shape == (len(simulation.raw_times), 2)
-    speed = simulation.recording.behavior["speed"].values[:, 0]
-    at_frames = np.arange(frames) / simulation.recording.rate
-    again = np.interp(at_frames, simulation.raw_times, simulation.raw_behavior["speed"][:, 0])
-    np.testing.assert_allclose(again, speed, atol=1e-9)
-
-
-def test_without_a_clock_of_its_own_behaviour_is_exact():
+def test_imaging_leaves_behaviour_as_it_is():
     animal = arena(place=4, grid=0, direction=4, speed=4, frames=300)
     simulation = field(animal, shape=(96, 96))
     for name, variable in animal.recording.behavior.items():
@@ -112,7 +102,7 @@ def test_overlapping_cells_share_signal():
 
 def test_any_simulation_can_be_imaged():
     latents = box(frames=500, cells=(10, 10))
-    simulation = field(latents, shape=(128, 128), behavior_rate=4.0)
+    simulation = field(latents, shape=(128, 128))
     np.testing.assert_array_equal(simulation.truth["z2"], latents.truth["z2"])
     assert simulation.factors == latents.factors
     assert set(simulation.hidden) == {"z1", "z2"}
@@ -124,7 +114,6 @@ def test_the_recording_says_what_was_simulated(simulation):
     notes = " ".join(simulation.recording.notes)
     assert "foraging" in notes
     assert "ΔF/F" in notes
-    assert "25 samples per second" in notes
 
 
 @pytest.mark.parametrize(
@@ -136,7 +125,6 @@ def test_the_recording_says_what_was_simulated(simulation):
         ({"overlap": 1.5}, "overlap is 1.5: a number from 0 to 1"),
         ({"snr": -1}, "snr is -1"),
         ({"junk": -1}, "junk is -1"),
-        ({"behavior_rate": 0}, "behavior_rate is 0"),
         ({"shape": (10, 10)}, r"shape\[0\] is 10: a whole number of at least 40"),
         ({"shape": (100,)}, "two numbers, height and width"),
         ({"shape": (48, 48), "cells": 100}, "a larger field of view is needed"),

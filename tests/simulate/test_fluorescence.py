@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
 from napari_xcebra.simulate.fluorescence import (
     Optics,
     burst_response,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from napari_xcebra.simulate.mixing import draw_mixing
+from napari_xcebra.simulate.box_model import draw_mixing
 
 
 @pytest.fixture

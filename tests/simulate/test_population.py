@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.recording import InputError
-from napari_xcebra.simulate.population import (
+from napari_xcebra.errors import InputError
+from napari_xcebra.simulate.processes import correlation_time, ornstein_uhlenbeck
+from napari_xcebra.simulate.simulation import (
+    Population,
     check_cells,
     joined,
-    lookalikes,
     population_of,
     template_counts,
 )
-from napari_xcebra.simulate.processes import correlation_time, ornstein_uhlenbeck
 
 CARRIED = {"position": ("place", "mixed"), "speed": ("speed", "mixed")}
 
@@ -41,7 +41,7 @@ def test_joined_cells_stay_beside_their_truth():
 def test_lookalikes_have_the_rates_and_the_time_scale_of_templates_but_go_their_own_way():
     rng = np.random.default_rng(0)
     templates = np.exp(ornstein_uhlenbeck(rng, 5000, 12.0, columns=6)).astype(np.float32)
-    rates = lookalikes(rng, templates, 6)
+    rates = Population(templates, np.full(6, "a"), {}).lookalikes(rng, 6).rates
     matches = np.argsort(templates.max(0)), np.argsort(rates.max(0))
     np.testing.assert_array_equal(
         np.sort(templates[:, matches[0]], axis=0), np.sort(rates[:, matches[1]], axis=0)

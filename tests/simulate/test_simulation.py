@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.recording import InputError, Recording, Variable
+from napari_xcebra.errors import InputError
+from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import Simulation
 
 

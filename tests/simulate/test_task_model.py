@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import field, task
 from napari_xcebra.simulate.processes import correlation_time
-from napari_xcebra.simulate.trials import STIMULUS
+from napari_xcebra.simulate.task_model import STIMULUS
 
 SIDED = ("stimulus", "choice", "outcome")
 NONE = dict.fromkeys((*SIDED, "running", "phase", "untuned"), 0)
@@ -14,7 +14,7 @@ NONE = dict.fromkeys((*SIDED, "running", "phase", "untuned"), 0)
 
 @pytest.fixture(scope="module")
 def simulation():
-    return task()
+    return task(trials=False)
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +182,56 @@ def test_it_can_be_imaged():
 def test_bad_arguments_are_named_in_a_sentence(arguments, sentence):
     with pytest.raises(InputError, match=sentence):
         task(**{"frames": 100, **arguments})
+
+
+@pytest.fixture(scope="module")
+def with_trials():
+    return task()
+
+
+def test_trials_and_events_change_no_trace(simulation, with_trials):
+    np.testing.assert_array_equal(simulation.recording.traces, with_trials.recording.traces)
+    assert set(simulation.recording.behavior) == {*SIDED, "running"}
+
+
+def test_trials_begin_where_the_phase_does_and_know_what_happened(with_trials, trial):
+    recording = with_trials.recording
+    np.testing.assert_array_equal(recording.trials.number(recording.n_frames), trial)
+    assert recording.trials.label("stimulus", 0) == "left"
+    assert recording.trials.label("outcome", 1) == "correct"
+    stimulus, choice, outcome = (recording.trials.columns[name] for name in SIDED)
+    known = ~np.isnan(outcome)
+    assert known[:-1].all()
+    np.testing.assert_array_equal((stimulus == choice)[known], outcome[known] == 1)
+
+
+def test_choice_and_outcome_are_known_from_when_they_happen_to_the_end_of_the_trial(with_trials):
+    recording = with_trials.recording
+    assert recording.behavior["stimulus"].known.all()
+    for name in ("choice", "outcome"):
+        variable = recording.behavior[name]
+        for first, stop in zip(recording.trials.first[:-1], recording.trials.stop, strict=False):
+            known = variable.known[first:stop]
+            assert not known[0]
+            assert known[-1]
+            assert (np.diff(known.astype(int)) >= 0).all()
+            assert len(np.unique(variable.values[first:stop][known])) == 1
+
+
+def test_events_are_events_and_decisions_begin_the_choice(with_trials):
+    behavior = with_trials.recording.behavior
+    for name in ("decision", "reward", "lick"):
+        assert behavior[name].kind == "event"
+    begins = np.flatnonzero(np.diff(behavior["choice"].known.astype(int)) > 0) + 1
+    decided = np.flatnonzero(behavior["decision"].values[:, 0])
+    assert np.abs(begins[: len(decided)] - decided[: len(begins)]).max() <= 1
+
+
+@pytest.mark.parametrize("kind", ["reward", "lick"])
+def test_cells_of_an_event_are_more_active_after_it(kind):
+    simulation = task(**{**NONE, kind: 4}, frames=4000)
+    began = np.flatnonzero(simulation.recording.behavior[kind].values[:, 0] > 0)
+    after = simulation.rates[np.minimum(began + 2, 3999)].mean(0)
+    assert (after > 2 * simulation.rates.mean(0)).all()
+    assert simulation.factors[kind] == (kind,)
+    assert simulation.truth[kind].all()

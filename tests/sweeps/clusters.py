@@ -16,8 +16,8 @@ class RealCluster:
     They have no nanny, so that one that is killed stays dead.
     """
 
-    def __init__(self, folder: Path, workers: int) -> None:
-        self._folder, self._count = folder, workers
+    def __init__(self, folder: Path, workers: int, threads: int = 1) -> None:
+        self._folder, self._count, self._threads = folder, workers, threads
         self.port = free_port()
         self.address = f"tcp://127.0.0.1:{self.port}"
         self.start()
@@ -29,8 +29,10 @@ class RealCluster:
         self.workers = [self._worker() for _ in range(self._count)]
 
     def _worker(self) -> subprocess.Popen:
-        return self._launched("dask_worker", self.address, "--nthreads", "1", "--no-nanny",
-                              "--no-dashboard", "--local-directory", str(self._folder))  # fmt: skip
+        return self._launched(
+            "dask_worker", self.address, "--nthreads", str(self._threads), "--no-nanny",
+            "--no-dashboard", "--local-directory", str(self._folder)
+        )  # fmt: skip
 
     def mend(self) -> None:
         """Put others in the place of those that a test killed."""

@@ -5,8 +5,8 @@ import pickle
 import time
 from pathlib import Path
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.jobs.calls import current_report
-from napari_xcebra.recording import InputError
 from napari_xcebra.sweeps.member import run_member
 
 
@@ -37,6 +37,12 @@ def light(folder, result, recording, each):
 
 def seen(recording):
     return os.getpid(), id(recording)
+
+
+def begun_and_ended():
+    begun = time.monotonic()
+    time.sleep(0.3)
+    return begun, time.monotonic()
 
 
 def refuse():

@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import odd_members
@@ -13,6 +14,7 @@ import pytest
 from clusters import RealCluster, free_port
 
 from napari_xcebra.cli import main
+from napari_xcebra.errors import InputError
 from napari_xcebra.io import save_recording
 from napari_xcebra.jobs import cluster as cluster_module
 from napari_xcebra.jobs.calls import CallFailed, CallStopped
@@ -20,7 +22,6 @@ from napari_xcebra.jobs.cluster import Cluster
 from napari_xcebra.jobs.cluster_check import ClusterFound, look_at
 from napari_xcebra.jobs.slurm import read_slurm, slurm_jobs
 from napari_xcebra.learn import fit
-from napari_xcebra.recording import InputError
 from napari_xcebra.sweeps import run_sweep, running
 from napari_xcebra.sweeps.member import run_member
 
@@ -125,6 +126,17 @@ def test_a_recording_is_sent_to_a_worker_once(cluster, simulation):
     workers = {pid for pid, _ in found}
     assert len(workers) == 3
     assert len(found) == len(workers)  # the same object each time
+
+
+def test_a_worker_with_several_threads_runs_one_call_at_a_time(tmp_path):
+    real = RealCluster(tmp_path, workers=1, threads=2)
+    try:
+        with Cluster(real.address) as cluster:
+            calls = [cluster.submit(odd_members.begun_and_ended) for _ in range(3)]
+            times = sorted(call.result(TIMEOUT) for call in calls)
+    finally:
+        real.kill()
+    assert all(ended <= begun for (_, ended), (begun, _) in pairwise(times))
 
 
 def test_an_error_comes_back_as_its_sentence(cluster):
@@ -262,6 +274,16 @@ jobqueue:
     assert "--nworkers 4 " in script
 
 
+LAUGHS = "\n".join(
+    [
+        "a0: &a0 [x, x]",
+        *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 40)),
+        "jobqueue: {slurm: {cores: 4, memory: 4GB, jobs: *a39}}",
+    ]
+)
+"""Written out, it has 2 to the power of 40 entries."""
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -269,6 +291,7 @@ jobqueue:
         ("- a list", "no part jobqueue: slurm:"),
         ("jobqueue: {slurm: {cores: 4}}", "does not say jobqueue.slurm.memory"),
         ("jobqueue: {slurm: {cores: 4, memory: 4GB, jobs: some}}", "jobs: 'some'"),
+        (LAUGHS, "too long for the description of a job"),
         ("jobqueue: {slurm: [", "not valid YAML"),
     ],
 )

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io import save_recording
-from napari_xcebra.recording import InputError
 from napari_xcebra.sweeps.config import read_sweep
 
 GOOD = """
@@ -101,10 +101,15 @@ def test_a_mistake_is_named_by_its_key(read, change, sentence):
 
 def test_two_recordings_need_two_names(read):
     part = '[[recordings]]\nname = "box"\npath = "box.npz"\n'
-    with pytest.raises(InputError, match="called 'box', as another one is"):
+    with pytest.raises(InputError, match="called 'box', like another one"):
         read(GOOD.replace("[factors]", f"{part}\n[factors]"))
 
 
 def test_a_file_that_is_not_there_gets_a_sentence(tmp_path):
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_sweep(tmp_path / "none.toml")
+
+
+def test_a_deeply_nested_file_gets_a_sentence(read):
+    with pytest.raises(InputError, match="is not valid TOML: it is nested too deeply"):
+        read("shifts = " + "[" * 100_000)

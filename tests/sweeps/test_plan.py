@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_xcebra.recording import InputError, Variable
+from napari_xcebra.errors import InputError
+from napari_xcebra.recording import Variable
 from napari_xcebra.sweeps import Member, Sweep
 from napari_xcebra.sweeps.member import shifted
 from napari_xcebra.sweeps.plan import plain as plain_value
@@ -95,7 +96,7 @@ def test_a_member_survives_a_file(two_seeds):
         ({"grid": {"sed": [0]}}, "no setting `sed`"),
         ({"grid": {"seed": []}}, "`seed` has no values"),
         ({"grid": {"batch_size": [64, 1]}}, "`batch_size` is 1"),
-        ({"latents": {"place": [1]}}, "factor 'place', which is not among: z2"),
+        ({"latents": {"place": [1]}}, "factor 'place', but the factors are: z2"),
         ({"latents": {"z2": [0]}}, "0 latents"),
         ({"shifts": [1e6]}, "longer than recording 'box'"),
         ({"method": "guessing"}, "`method` is 'guessing'"),

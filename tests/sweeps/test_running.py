@@ -1,6 +1,7 @@
 """Sweeps in real processes: what is finished stays, what failed is told, nothing runs twice."""
 
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -9,10 +10,11 @@ import numpy as np
 import odd_members
 import pandas as pd
 import pytest
+from damage import damaged_copies
 
 from napari_xcebra.attribution import Attribution, attribute
+from napari_xcebra.errors import InputError
 from napari_xcebra.learn import Fit, fit
-from napari_xcebra.recording import InputError
 from napari_xcebra.sweeps import SweepFolder, run_sweep, running
 
 
@@ -137,6 +139,73 @@ def test_half_a_member_counts_as_none(swept, two_seeds, pool, tmp_path):
 def test_two_programs_do_not_run_one_folder(two_seeds, tmp_path):
     with (
         SweepFolder(tmp_path).locked(),
-        pytest.raises(InputError, match="Another program is running the sweep"),
+        pytest.raises(InputError, match=r"Another program \(process \d+\) is running the sweep"),
     ):
         run_sweep(two_seeds, tmp_path, Refusing())
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def gone(path):
+    path.unlink()
+
+
+DAMAGED = ["member.json", "run.json", "fit/fit.json", "fit/weights-*", "*.npz", "attribution.csv"]
+
+
+@pytest.mark.parametrize("harm", [cut, gone], ids=lambda harm: harm.__name__)
+@pytest.mark.parametrize("pattern", DAMAGED)
+def test_a_member_whose_files_are_not_whole_is_run_again(
+    swept, two_seeds, tmp_path, monkeypatch, pattern, harm
+):
+    folder = SweepFolder(shutil.copytree(swept[0].path, tmp_path / "sweep"))
+    even, odd = (member.id for member in two_seeds.members)
+    (path,) = folder.home(odd).glob(pattern)
+    harm(path)
+    assert (folder.status(even), folder.status(odd)) == ("finished", "waiting")
+    with pytest.raises(InputError, match="not finished"):
+        folder.run(odd)
+    (tmp_path / "ran").mkdir()
+    noting = partial(odd_members.note_each_run, tmp_path / "ran")
+    monkeypatch.setattr(running, "run_member", noting)
+    with ThreadPoolExecutor(1) as executor:
+        run_sweep(two_seeds, folder.path, executor)
+    assert [path.name[:10] for path in (tmp_path / "ran").iterdir()] == [odd]
+    table = pd.read_csv(folder.path / "summary.csv")
+    assert set(table["status"]) == {"finished"}
+    if (pattern, harm) == ("member.json", gone):
+        return  # as if it had never been run
+    assert table["note"].isna().tolist() == [True, False]
+    assert table["note"][1].startswith("run again, because its files were not whole: ")
+
+
+def test_a_sweep_of_an_earlier_version_is_not_run_again(swept, two_seeds, tmp_path):
+    folder = SweepFolder(shutil.copytree(swept[0].path, tmp_path / "sweep"))
+    for path in folder.path.rglob("*.json"):
+        about = json.loads(path.read_text())
+        about.pop("checksum")
+        about.pop("files", None)
+        path.write_text(json.dumps(about))
+    run_sweep(two_seeds, folder.path, Refusing())
+    # ... unless something is missing
+    member = two_seeds.members[0].id
+    next(folder.home(member).glob("fit/weights-*")).unlink()
+    assert folder.status(member) == "waiting"
+
+
+def test_damage_to_a_sweep_ends_in_a_sentence_or_in_running_again(swept, two_seeds, tmp_path):
+    folder, _ = swept
+    expected = folder.summary()
+    for place in damaged_copies(folder.path, tmp_path / "copy", rounds=150, names="*.json"):
+        copy = SweepFolder(place)
+        try:
+            found = copy.summary()
+        except InputError as error:
+            assert str(error).endswith(".")
+            continue
+        for row in found.to_dict("records"):
+            if row["status"] == "finished":
+                (same,) = expected[expected["id"] == row["id"]].to_dict("records")
+                assert {key: row[key] for key in same} == same

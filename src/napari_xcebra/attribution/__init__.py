@@ -1,50 +1,36 @@
-"""Attribution: from a fit to the score of every cell for every factor.
+"""Scores every cell for every factor of a fit.
 
-The names are imported when they are used: showing an attribution takes no torch.
+Names are imported on first use: showing an attribution does not load torch.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import lazy_loader
 
 if TYPE_CHECKING:
-    from napari_xcebra.attribution.aggregation import attribute
-    from napari_xcebra.attribution.evaluation import auroc
-    from napari_xcebra.attribution.methods import METHODS
-    from napari_xcebra.attribution.result import Attribution
-    from napari_xcebra.attribution.shift_test import significance
-    from napari_xcebra.attribution.tested import Significance, seconds_to_test
-    from napari_xcebra.attribution.watching import AttributionStopped
+    from napari_xcebra.attribution.aggregation import attribute as attribute
+    from napari_xcebra.attribution.around import ScoresAround as ScoresAround
+    from napari_xcebra.attribution.around import scores_around as scores_around
+    from napari_xcebra.attribution.methods import METHODS as METHODS
+    from napari_xcebra.attribution.ranks import auroc as auroc
+    from napari_xcebra.attribution.result import Attribution as Attribution
+    from napari_xcebra.attribution.shift_test.result import Significance as Significance
+    from napari_xcebra.attribution.shift_test.result import seconds_to_test as seconds_to_test
+    from napari_xcebra.attribution.shift_test.test import significance as significance
+    from napari_xcebra.attribution.watching import AttributionStopped as AttributionStopped
 
-__all__ = [
-    "METHODS",
-    "Attribution",
-    "AttributionStopped",
-    "Significance",
-    "attribute",
-    "auroc",
-    "seconds_to_test",
-    "significance",
-]
-
-_HOMES = {
-    "METHODS": "methods",
-    "Attribution": "result",
-    "AttributionStopped": "watching",
-    "Significance": "tested",
-    "attribute": "aggregation",
-    "auroc": "evaluation",
-    "seconds_to_test": "tested",
-    "significance": "shift_test",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "aggregation": ["attribute"],
+        "around": ["ScoresAround", "scores_around"],
+        "ranks": ["auroc"],
+        "methods": ["METHODS"],
+        "result": ["Attribution"],
+        "shift_test.test": ["significance"],
+        "shift_test.result": ["Significance", "seconds_to_test"],
+        "watching": ["AttributionStopped"],
+    },
+)

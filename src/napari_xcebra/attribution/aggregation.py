@@ -1,4 +1,4 @@
-"""Local attribution summarised over frames, without keeping it."""
+"""Summarises local attribution over frames, without keeping it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from napari_xcebra.attribution.method_notes import DEFAULT
-from napari_xcebra.attribution.methods import FACTOR_METHODS, check_method, local_scores
+from napari_xcebra.attribution.methods import DEFAULT, check_method, local_scores, method_named
 from napari_xcebra.attribution.result import Attribution
 from napari_xcebra.attribution.stream import FrameChoice, Stream, make_stream, spread_out
 from napari_xcebra.attribution.watching import OnProgress, Stop, Watch, watched
-from napari_xcebra.learn.device import limited_threads
+from napari_xcebra.errors import InputError
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.learn.training.device import limited_threads
+from napari_xcebra.recording import Recording
 
 Aggregate = Literal["mean", "median", "max"]
 
 MEDIAN_BYTES = 256 * 2**20
-"""Local scores that a median may keep in memory."""
+"""Local scores that a median keeps in memory, at most."""
 
 
 def attribute(
@@ -44,15 +44,15 @@ def attribute(
     recording : Recording
         The one the fit was trained on, or another of the same cells.
     method : str
-        One of `METHODS`. Conditional encoding and the gradient methods take seconds; the others
-        take many passes through the encoder a frame: give them ``frames=slice(None, None, 10)``.
+        One of `METHODS`. Conditional encoding and the gradients take seconds; the others pass
+        through the encoder many times a frame: give them ``frames=slice(None, None, 10)``.
     frames : slice, (n,) int or (frames,) bool, optional
-        A trial, a condition; all frames if not given. Frames that are excluded, or whose window
-        leaves its trial, are not used.
+        Such as a trial or a condition; all frames if not given. Frames that are excluded, or
+        whose window leaves its trial, are not used.
     aggregate : {"mean", "median", "max"}
-        Over frames; conditional encoding has no scores a frame. The median is exact as long as the
-        local scores fit into 256 MB, else it is taken over evenly spaced frames, and `notes` says
-        so.
+        Over frames; conditional encoding has no scores of single frames. The median is exact if
+        the local scores fit into 256 MB; else it is taken over evenly spaced frames, and `notes`
+        says so.
     on_progress : callable, optional
         Called with the number of frames done and in all.
     stop : callable, optional
@@ -62,8 +62,8 @@ def attribute(
     device : str, optional
         The fit's if not given.
     workers : int, optional
-        Chunks of frames that the gradient methods explain at a time; if not given, one on each
-        core. The scores are the same.
+        Chunks of frames that the gradient methods explain at a time; one on each core if not
+        given. The scores are the same.
 
     Returns
     -------
@@ -83,12 +83,13 @@ def attribute(
             f"aggregate is {aggregate!r}: one of {', '.join(get_args(Aggregate))} is needed."
         )
     check_method(method)
+    about = method_named(method)
     stream = make_stream(fit, recording, frames, seed, device, workers)
     own: dict[str, Any]
-    if method in FACTOR_METHODS:
+    if not about.latents:
         watch = Watch(len(stream.frames), on_progress, stop)
         with limited_threads(fit.settings.threads):
-            found = FACTOR_METHODS[method](stream, watch)
+            found = about.compute(stream, watch)
         notes = found.notes
         own = {
             "factor_scores": spread_out(found.scores, fit, recording),
@@ -122,7 +123,7 @@ def attribute(
 
 
 def _thinned(stream: Stream, aggregate: Aggregate) -> tuple[Stream, tuple[str, ...]]:
-    """As many frames as a median can keep."""
+    """Stream with no more frames than a median can keep, and a note if frames were dropped."""
     if aggregate != "median":
         return stream, ()
     fit = stream.fit

@@ -1,44 +1,45 @@
-"""All methods for one fit side by side, with single-cell statistics, to see where they disagree.
+"""Compares all methods for one fit with each other and with single-cell statistics.
 
-Torch is not imported here before something is computed.
+Torch is imported only to compute.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from napari_xcebra.attribution.method_notes import METHODS, frames_for, title_of_method
-from napari_xcebra.attribution.single_cell.registry import STATISTICS
-from napari_xcebra.attribution.tables import write_tables
-from napari_xcebra.ranks import average_ranks, relative_ranks
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.attribution.methods import METHODS, method_named, title_of_method
+from napari_xcebra.attribution.ranks import pearson, rank_correlation, ranks_of, relative_ranks
+from napari_xcebra.attribution.tables import check_factor, write_tables
+from napari_xcebra.errors import InputError
+from napari_xcebra.recording import Recording
+from napari_xcebra.text import two
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from napari_xcebra.attribution.result import Attribution
-    from napari_xcebra.attribution.single_cell.result import CellStatistics
+    from napari_xcebra.attribution.single_cell.statistics import CellStatistics
     from napari_xcebra.learn.result import Fit
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What cells are ranked by, method beside method and statistic beside statistic.
+    """Scores of the cells by several methods and statistics.
 
     Parameters
     ----------
     cell_ids : (cells,) int64
         Every ROI of the recording, in its order.
     scores : mapping of factor to mapping of method or statistic to (cells,) float64
-        NaN where a cell has none. Of statistics with a sign, their size.
+        NaN where a cell has none. Signed statistics are given as their size.
     at_chance : mapping of str to bool
-        Factors that were not found in the cells, so that no ranking by a method means anything.
+        True for factors that were not found in the cells: no ranking by a method means anything.
     """
 
     cell_ids: np.ndarray
@@ -51,24 +52,22 @@ class Comparison:
         return tuple(self.scores)
 
     def methods(self, factor: str) -> tuple[str, ...]:
-        """Methods of attribution among what is compared."""
+        """Methods of attribution among those compared."""
+        from napari_xcebra.attribution.single_cell.statistics import STATISTICS
+
         return tuple(name for name in self.of(factor) if name not in STATISTICS)
 
     def of(self, factor: str) -> Mapping[str, np.ndarray]:
-        """What the cells are ranked by for a factor: methods first, then statistics."""
-        try:
-            return self.scores[factor]
-        except KeyError:
-            raise InputError(
-                f"There is no factor {factor!r} here; there are: {', '.join(self.factors)}."
-            ) from None
+        """Scores of the cells for a factor: methods first, then statistics."""
+        check_factor(factor, self.factors)
+        return self.scores[factor]
 
     def ranks(self, factor: str) -> np.ndarray:
         """(cells, methods and statistics) int, 1 for the highest score; 0 where there is none."""
         return np.stack([ranks_of(scores) for scores in self.of(factor).values()], axis=1)
 
     def spread(self, factor: str) -> np.ndarray:
-        """How far the methods disagree about a cell: highest less lowest rank, in share of cells.
+        """Disagreement of the methods about a cell: highest less lowest rank, as a share of cells.
 
         Returns
         -------
@@ -80,18 +79,18 @@ class Comparison:
         return np.asarray(np.fmax.reduce(places) - np.fmin.reduce(places))
 
     def correlations(self, factor: str) -> pd.DataFrame:
-        """Spearman's ρ between each two, over the cells that have both."""
+        """Spearman's ρ between each pair, over the cells that have both."""
         import pandas as pd
 
         scores = list(self.of(factor).values())
-        # ranks change nothing in ranks, and nearly all have the same cells: each is ranked once
+        # nearly all have the same cells, so each is ranked once: ranking ranks changes nothing
         places = [relative_ranks(one) for one in scores]
         known = [np.isfinite(one) for one in scores]
         values = np.ones((len(scores), len(scores)))
         for i, j in zip(*np.tril_indices(len(scores)), strict=True):
             same = np.array_equal(known[i], known[j])
             pair = (places[i], places[j]) if same else (scores[i], scores[j])
-            values[i, j] = values[j, i] = (_pearson if same else rank_correlation)(*pair)
+            values[i, j] = values[j, i] = (pearson if same else rank_correlation)(*pair)
         return pd.DataFrame(values, index=list(self.of(factor)), columns=list(self.of(factor)))
 
     def table(self, factor: str) -> pd.DataFrame:
@@ -121,13 +120,15 @@ def compare(
         By method.
     statistics : CellStatistics, optional
     """
+    from napari_xcebra.attribution.single_cell.statistics import STATISTICS
+
     if not attributions:
-        raise InputError("There is no attribution to compare: compute at least one.")
+        raise InputError("There is no attribution to compare: compute at least one first.")
     first = next(iter(attributions.values()))
     ids = [one.cell_ids for one in attributions.values()]
     ids += [statistics.cell_ids] if statistics else []
     if not all(np.array_equal(first.cell_ids, other) for other in ids):
-        raise InputError("The attributions are not of the same cells: compute them anew.")
+        raise InputError("The attributions are not of the same cells: compute them again.")
     scores: dict[str, dict[str, np.ndarray]] = {}
     for factor in first.factors:
         by_method = {
@@ -145,9 +146,7 @@ def compare(
 def attribute_all(
     fit: Fit,
     recording: Recording,
-    methods: Sequence[str] = METHODS,
     *,
-    done: Mapping[str, Attribution] | None = None,
     on_progress: Callable[[str, int, int], object] | None = None,
     stop: Callable[[], bool] | None = None,
     on_failure: Callable[[str, str], object] | None = None,
@@ -158,9 +157,6 @@ def attribute_all(
     ----------
     fit : Fit
     recording : Recording
-    methods : sequence of str
-    done : mapping of str to Attribution, optional
-        Those there are already.
     on_progress : callable, optional
         Called with the method, the number of frames done and in all.
     stop : callable, optional
@@ -170,71 +166,38 @@ def attribute_all(
     """
     from napari_xcebra.attribution import AttributionStopped, attribute
 
-    found = dict(done or {})
-    for number, method in enumerate(methods):
-        if method in found:
-            continue
+    found: dict[str, Attribution] = {}
+    for number, method in enumerate(METHODS):
         if stop is not None and stop():
-            raise AttributionStopped(f"Stopped after {number} of {len(methods)} methods.")
+            raise AttributionStopped(f"Stopped after {number} of {len(METHODS)} methods.")
 
         def advance(frames: int, total: int, method: str = method) -> None:
             if on_progress is not None:
                 on_progress(method, frames, total)
 
         try:
+            frames = method_named(method).frames
             found[method] = attribute(
-                fit, recording, method, frames=frames_for(method), on_progress=advance, stop=stop
+                fit, recording, method, frames=frames, on_progress=advance, stop=stop
             )
         except InputError as error:
             if on_failure is None:
                 raise
             on_failure(method, str(error))
-    return {method: found[method] for method in methods if method in found}
-
-
-def ranks_of(scores: np.ndarray) -> np.ndarray:
-    """(cells,) int64, 1 for the highest score; 0 where a cell has none.
-
-    >>> ranks_of(np.array([0.1, np.nan, 0.7])).tolist()
-    [2, 0, 1]
-    """
-    ranks = np.zeros(len(scores), np.int64)
-    order = np.argsort(-scores, kind="stable")[: int(np.isfinite(scores).sum())]
-    ranks[order] = np.arange(1, len(order) + 1)
-    return ranks
-
-
-def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's ρ over the cells that have both scores; NaN for fewer than three.
-
-    >>> round(rank_correlation(np.array([1, 2, 3, np.nan]), np.array([1, 8, 27, 0])), 6)
-    1.0
-    """
-    both = np.isfinite(first) & np.isfinite(second)
-    if both.sum() < 3:
-        return float("nan")
-    return _pearson(average_ranks(first[both]), average_ranks(second[both]))
-
-
-def _pearson(first: np.ndarray, second: np.ndarray) -> float:
-    """Pearson's r over what both have; NaN for fewer than three, and where one is constant."""
-    both = np.stack([first, second])[:, np.isfinite(first)]
-    if both.shape[1] < 3 or (both.std(1) == 0).any():
-        return float("nan")
-    return float(np.corrcoef(both)[0, 1])
+    return found
 
 
 def short_number(correlation: float) -> str:
-    """As it is written where there is little room.
+    """A correlation where there is little room.
 
     >>> short_number(0.456), short_number(-0.04), short_number(-0.001), short_number(1.0)
     ('.46', '−.04', '.00', '1.00')
     """
-    return f"{round(correlation, 2) + 0:.2f}".replace("0.", ".").replace("-", "−")
+    return two(correlation).replace("0.", ".")
 
 
 def title_of(name: str) -> str:
-    """Of a method or statistic, as it is written in a picture.
+    """Title of a method or statistic in a picture.
 
     >>> title_of("mutual_information"), title_of("shapley-zeros")
     ('mutual information', 'shapley zeros')

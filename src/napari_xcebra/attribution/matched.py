@@ -1,23 +1,23 @@
-"""Cells that were found on several days, and whether they carry the same on each."""
+"""Compares the scores of cells that were found in several sessions."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata, spearmanr
 
 from napari_xcebra.attribution.result import Attribution
 from napari_xcebra.attribution.tables import write_tables
-from napari_xcebra.matching import MISSING, Matching
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
+from napari_xcebra.recording.matching import MISSING, Matching
+from napari_xcebra.text import listed
 
 LEAST_CELLS = 4
-"""Cells in common below which two days are not compared."""
+"""Cells in common below which two sessions are not compared."""
 
 
 @dataclass(frozen=True)
@@ -81,26 +81,9 @@ class MatchedScores:
         )
 
     def correlations(self, factor: str) -> pd.DataFrame:
-        """Spearman's ρ of the scores between each two sessions; NaN with too few cells."""
-        return self._between(factor)[0]
-
-    def p_values(self, factor: str) -> pd.DataFrame:
-        """Of these correlations, if the cells of one day had nothing to do with the other's."""
-        return self._between(factor)[1]
-
-    def _between(self, factor: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-        scores, count = self.scores[factor], len(self.sessions)
-        rho, p = np.eye(count), np.full((count, count), np.nan)
-        for i in range(count):
-            for j in range(i):
-                both = ~np.isnan(scores[:, [i, j]]).any(1)
-                found = (np.nan, np.nan)
-                if both.sum() >= LEAST_CELLS:
-                    found = spearmanr(scores[both, i], scores[both, j])
-                rho[i, j] = rho[j, i] = found[0]
-                p[i, j] = p[j, i] = found[1]
-        names = list(self.sessions)
-        return pd.DataFrame(rho, names, names), pd.DataFrame(p, names, names)
+        """Spearman's ρ of the scores between each pair of sessions; NaN with too few cells."""
+        scores = pd.DataFrame(self.scores[factor], columns=list(self.sessions))
+        return scores.corr("spearman", min_periods=LEAST_CELLS)
 
     def summary(self) -> str:
         """A sentence for each factor."""
@@ -118,7 +101,7 @@ class MatchedScores:
                 f"{np.nanmax(rho):.2f})."
             )
             if where := self.where_at_chance(factor):
-                sentence += f" It is at chance in {', '.join(where)}, whose map means nothing."
+                sentence += f" It is at chance in {listed(where)}, where the map means nothing."
             lines.append(sentence)
         return "\n".join(lines)
 
@@ -128,7 +111,7 @@ class MatchedScores:
 
 
 def matched_scores(attributions: Mapping[str, Attribution], matching: Matching) -> MatchedScores:
-    """Scores of matched cells, day by day.
+    """Scores of matched cells, session by session.
 
     Parameters
     ----------
@@ -153,38 +136,31 @@ def matched_scores(attributions: Mapping[str, Attribution], matching: Matching) 
             "No cell is matched in two of these sessions: there is nothing to compare."
         )
 
-    def gathered(value: Mapping[str, np.ndarray]) -> np.ndarray:
+    every = list(attributions.values())
+
+    def gathered(of_sessions: Iterable[np.ndarray]) -> np.ndarray:
         columns = [
-            _at(attributions[name].cell_ids, value[name], several.ids[:, number])
-            for number, name in enumerate(sessions)
+            pd.Series(values, each.cell_ids).reindex(ids)
+            for values, each, ids in zip(of_sessions, every, several.ids.T, strict=True)
         ]
-        return np.stack(columns, axis=1)
+        return np.stack(columns, axis=1).astype(np.float64)
 
     scores, z, ranks, shares, at_chance = {}, {}, {}, {}, {}
     for factor in first.factors:
-        own = {name: a.score(factor) for name, a in attributions.items()}
-        scores[factor] = gathered(own)
-        z[factor] = gathered({name: a.z(factor) for name, a in attributions.items()})
-        ranked = {name: _ranks(score) for name, score in own.items()}
-        ranks[factor] = gathered(ranked)
-        shares[factor] = gathered(
-            {name: 1 - (r - 1) / max(np.nanmax(r) - 1, 1) for name, r in ranked.items()}
-        )
-        at_chance[factor] = np.array([a.at_chance(factor) for a in attributions.values()])
+        scores[factor] = gathered(each.score(factor) for each in every)
+        z[factor] = gathered(each.z(factor) for each in every)
+        ranks[factor] = gathered(_ranks(each.score(factor)) for each in every)
+        shares[factor] = gathered(_shares(each.score(factor)) for each in every)
+        at_chance[factor] = np.array([each.at_chance(factor) for each in every])
     return MatchedScores(several, scores, z, ranks, shares, at_chance, first.method)
-
-
-def _at(cell_ids: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    position = {int(cell): number for number, cell in enumerate(cell_ids)}
-    return np.array(
-        [values[position[int(cell)]] if int(cell) in position else np.nan for cell in wanted],
-        np.float64,
-    )
 
 
 def _ranks(score: np.ndarray) -> np.ndarray:
     """1 for the highest, NaN where there is no score."""
-    ranks = np.full(len(score), np.nan)
-    known = ~np.isnan(score)
-    ranks[known] = rankdata(-score[known], method="min")
-    return ranks
+    return pd.Series(score).rank(method="min", ascending=False).to_numpy()
+
+
+def _shares(score: np.ndarray) -> np.ndarray:
+    """Ranks from 1 for the highest score down to 0."""
+    ranks = _ranks(score)
+    return np.asarray(1 - (ranks - 1) / max(np.nanmax(ranks) - 1, 1))

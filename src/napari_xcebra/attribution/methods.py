@@ -1,57 +1,216 @@
-"""The methods there are, by name.
+"""Lists the methods of attribution: what each computes, and what a user should know of it.
 
 Most explain the encoder frame by frame: they take a `Stream` and yield, chunk of frames by chunk,
-the local attribution (frames in chunk, latents, cells), with a window (…, cells, window). The
-generative gradient does so as well, once its map is fitted. Others score a factor as a whole: they
-take a `Stream`, and a `Watch` to report to, and return scores (factors, cells), notes and more.
+the local attribution (frames in chunk, latents, cells), with a window (…, cells, window). Others
+score a factor as a whole: they take a `Stream` and a `Watch` to report to, and return
+`FactorScores`. Torch is imported only to compute: windows and help texts list methods without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+from napari_xcebra.errors import InputError
 
-from napari_xcebra.attribution.captum_methods import (
-    feature_ablation,
-    integrated_gradients,
-    shapley_shuffled,
-    shapley_zeros,
-)
-from napari_xcebra.attribution.encoding.conditional import FactorScores, conditional_encoding
-from napari_xcebra.attribution.encoding.generative import generative_gradient
-from napari_xcebra.attribution.gradients import inverted_neuron_gradient, neuron_gradient
-from napari_xcebra.attribution.method_notes import OVER_TIME
-from napari_xcebra.attribution.stream import Stream
-from napari_xcebra.attribution.watching import Watch
-from napari_xcebra.recording import InputError
+if TYPE_CHECKING:
+    from torch import Tensor
 
-LocalMethod = Callable[[Stream], Iterator[Tensor]]
-FactorMethod = Callable[[Stream, Watch], FactorScores]
+    from napari_xcebra.attribution.stream import Stream
+    from napari_xcebra.attribution.watching import Watch
 
-LOCAL_METHODS: dict[str, LocalMethod] = {
-    "inverted-neuron-gradient": inverted_neuron_gradient,
-    "neuron-gradient": neuron_gradient,
-    "integrated-gradients": integrated_gradients,
-    "feature-ablation": feature_ablation,
-    "shapley-zeros": shapley_zeros,
-    "shapley-shuffled": shapley_shuffled,
+EVERY = 10
+"""Slow methods use one frame in this many, unless the user says otherwise."""
+
+OVER_TIME = "generative-gradient"
+"""What follows the time slider in place of a method that scores whole traces."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of attribution.
+
+    Parameters
+    ----------
+    name : str
+    note : str
+        What it computes, for users.
+    function : str
+        Module of `maps` and name in it, as in "gradients:neuron_gradient".
+    slow : bool
+        Whether it takes many times as long as the gradients.
+    latents : bool
+        Whether it scores single latents and frames, rather than whole factors.
+    fitted : bool
+        Whether it first fits a map to the whole recording, and reports to a `Watch` meanwhile.
+    share : bool
+        Whether its scores are shares of variance: one slightly below zero is zero.
+    instead : str
+        Method that scores single frames in its place; empty if it does so itself.
+    """
+
+    name: str
+    note: str = ""
+    function: str = ""
+    slow: bool = False
+    latents: bool = True
+    fitted: bool = False
+    share: bool = False
+    instead: str = ""
+
+    @property
+    def help(self) -> str:
+        """What it computes and how long it takes, for a tooltip."""
+        if not self.function:  # the consensus of others
+            return self.note
+        many = "many passes through the encoder for each frame"
+        return f"{self.note} Takes {many if self.slow else 'seconds'}."
+
+    @property
+    def over_time(self) -> str:
+        """Method that scores single frames for this one."""
+        return self.instead or self.name
+
+    @property
+    def frames(self) -> slice | None:
+        """Frames to compute it on, unless the user says otherwise; None for all."""
+        return slice(None, None, EVERY) if self.slow else None
+
+    @property
+    def compute(self) -> Callable[..., Any]:
+        """What computes it; imports torch."""
+        module, name = self.function.split(":")
+        return getattr(import_module(f"napari_xcebra.attribution.maps.{module}"), name)
+
+
+REGISTRY = {
+    method.name: method
+    for method in (
+        Method(
+            "conditional-encoding",
+            "Share of a cell's variance, in held-out blocks of time, that this factor explains "
+            "beyond the other factors and the time latents. Holds up where variables are "
+            "correlated.",
+            "conditional:conditional_encoding",
+            latents=False,
+            share=True,
+            instead=OVER_TIME,
+        ),
+        Method(
+            OVER_TIME,
+            "How much a cell changes with each latent, with all others held fixed: the paper's "
+            "idea, adapted to noisy recordings. Has scores for single latents and over time.",
+            "generative:generative_gradient",
+            fitted=True,
+        ),
+        Method(
+            "inverted-neuron-gradient",
+            "The map of the xCEBRA paper: the pseudo-inverse of the Jacobian. Accurate where "
+            "there is little noise.",
+            "gradients:inverted_neuron_gradient",
+        ),
+        Method(
+            "neuron-gradient",
+            "The Jacobian itself, not inverted.",
+            "gradients:neuron_gradient",
+        ),
+        Method(
+            "integrated-gradients",
+            "Gradients along the path from zero to the activity.",
+            "captum_methods:integrated_gradients",
+            slow=True,
+        ),
+        Method(
+            "feature-ablation",
+            "What changes when a cell is silenced. Slower with more cells.",
+            "captum_methods:feature_ablation",
+            slow=True,
+        ),
+        Method(
+            "shapley-zeros",
+            "Shapley values against silence.",
+            "captum_methods:shapley_zeros",
+            slow=True,
+        ),
+        Method(
+            "shapley-shuffled",
+            "Shapley values against shuffled activity.",
+            "captum_methods:shapley_shuffled",
+            slow=True,
+        ),
+    )
 }
+"""All methods by name, the default first."""
 
-
-FACTOR_METHODS: dict[str, FactorMethod] = {"conditional-encoding": conditional_encoding}
-
-METHODS = (*FACTOR_METHODS, OVER_TIME, *LOCAL_METHODS)
+METHODS = tuple(REGISTRY)
 """Names of all methods, the default first."""
+
+DEFAULT = METHODS[0]
+"""The map to look at first: in the docks, on the command line, in the report and from Python."""
+
+FIRST = (DEFAULT, OVER_TIME)
+"""Maps that are made of every run, the one to look at first before the other."""
+
+WHICH_FIRST = (
+    "Look at conditional encoding first: it holds up where variables are correlated, or the "
+    "recording is short. The generative gradient tells single latents and moments apart."
+)
+"""Advice on choosing a method; benchmarks/RESULTS.md has the figures."""
+
+_CONSENSUS = "consensus-of-"
+
+
+def method_named(name: str) -> Method:
+    """Method of that name, or the consensus of one over seeds.
+
+    A file of another version may name a method that is not in the registry: it has the defaults.
+
+    >>> method_named("conditional-encoding").over_time, method_named("shapley-zeros").frames
+    ('generative-gradient', slice(None, None, 10))
+    """
+    if is_consensus(name):
+        title = title_of_method(method_behind(name))
+        note = f"Mean over seeds of z by {title}: what trainings with different seeds share."
+        return Method(name, note, latents=False)
+    return REGISTRY.get(name, Method(name))
 
 
 def check_method(name: str) -> None:
-    """Raise a sentence listing the methods there are, if this is none."""
-    if name not in METHODS:
+    """Raise a sentence that lists the methods if this is not one."""
+    if name not in REGISTRY:
         raise InputError(
             f"There is no attribution method {name!r}; there are: {', '.join(METHODS)}."
         )
+
+
+def title_of_method(name: str) -> str:
+    """As it is written in a list.
+
+    >>> title_of_method("shapley-zeros")
+    'shapley zeros'
+    """
+    return name.replace("-", " ")
+
+
+def consensus_of(method: str) -> str:
+    """Name of the map that fits with several seeds agree on.
+
+    >>> consensus_of("neuron-gradient")
+    'consensus-of-neuron-gradient'
+    """
+    return _CONSENSUS + method
+
+
+def is_consensus(method: str) -> bool:
+    """Whether it is what several fits agree on, rather than the map of one."""
+    return method.startswith(_CONSENSUS)
+
+
+def method_behind(method: str) -> str:
+    """The method that a consensus is of; any other is its own."""
+    return method.removeprefix(_CONSENSUS)
 
 
 def local_scores(method: str, stream: Stream, watch: Watch | None = None) -> Iterator[Tensor]:
@@ -60,15 +219,16 @@ def local_scores(method: str, stream: Stream, watch: Watch | None = None) -> Ite
     Parameters
     ----------
     watch : Watch, optional
-        Who is told while the map of the generative gradient is fitted.
+        Told of progress while a map is fitted.
     """
     check_method(method)
-    if method in FACTOR_METHODS:
+    about = REGISTRY[method]
+    if not about.latents:
         raise InputError(
-            f"{method} explains whole traces, and has no scores over time: choose another method, "
-            f"such as {OVER_TIME}, to see scores frame by frame."
+            f"{method} explains whole traces and has no scores over time: choose another method, "
+            f"such as {about.over_time}, to see scores frame by frame."
         )
-    explained = LOCAL_METHODS.get(method, partial(generative_gradient, watch=watch))
-    for local in explained(stream):
+    more = {"watch": watch} if about.fitted else {}
+    for local in about.compute(stream, **more):
         size = local.abs_()
         yield size.mean(3) if size.ndim == 4 else size

@@ -1,10 +1,11 @@
-"""Scores of every cell for every factor, as a value: ranked, tabulated, saved.
+"""Holds the scores of every cell for every factor, and saves them.
 
 Torch is not imported here, so that a window can show an attribution without it.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import zipfile
@@ -14,17 +15,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from napari_xcebra.attribution.method_notes import method_over_time
+from napari_xcebra.attribution.methods import method_named
+from napari_xcebra.attribution.shift_test.result import Significance
 from napari_xcebra.attribution.stability import Stability
-from napari_xcebra.attribution.tables import write_tables
-from napari_xcebra.attribution.tested import Significance
-from napari_xcebra.files import whole
-from napari_xcebra.learn.parts import Part, part_named
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.attribution.tables import score_table, write_tables
+from napari_xcebra.errors import InputError
+from napari_xcebra.files import check_description, parsed_json, whole
+from napari_xcebra.learn.data.factors import Part, part_named
+from napari_xcebra.recording import Recording
+from napari_xcebra.standardise import standardised
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from napari_xcebra.attribution.stream import FrameChoice
     from napari_xcebra.learn.result import Fit
 
@@ -34,17 +38,7 @@ _ARRAYS = ("cell_ids", "latent_scores", "factor_scores")
 _TESTED = ("p_values", "q_values", "q_beside_variables")
 _BY_SEED = "scores_by_seed"
 _DETAIL = "detail "
-"""Arrays of the saved file, each there or not; the last begins the name of any."""
-
-_OVER_SEEDS = {
-    "score_mean": "score",
-    "score_sd": "score_sd",
-    "z_mean": "z",
-    "rank_low": "rank_low",
-    "rank_high": "rank_high",
-    "stable": "stable",
-}
-"""Columns of the table, and what they are called in that of `Stability`."""
+"""Optional arrays of the saved file; the last is a prefix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,13 +60,13 @@ class Attribution:
         Frames the scores are taken over.
     above_chance : mapping of str to bool
         False where the map of a factor means nothing, by the fit's verdict. A factor that could
-        not be tested is not said to be at chance.
+        not be tested does not count as at chance.
     verdicts : mapping of str to str
         The same in a sentence.
     factor_scores : (factors, cells) float32 or None
         Of a method that scores a factor as a whole, in place of `latent_scores`.
     details : mapping of str to (factors, cells) float32
-        More that a method says of each cell, by the name of the column in `table`.
+        Further columns of `table`, by name.
     significance : Significance or None
         p and q of the same cells and factors, if they were tested.
     stability : Stability or None
@@ -124,15 +118,15 @@ class Attribution:
         return ~np.isnan(self.score(self.factors[0]))
 
     def part(self, factor: str) -> Part:
-        """Part of that name, or a sentence listing those there are."""
+        """Part of that name, or a sentence that lists the parts."""
         return part_named(factor, self.parts)
 
     def score(self, factor: str) -> np.ndarray:
         """Mean over the factor's latents: (cells,) float32, NaN where a cell was not used.
 
-        A method that scores a factor as a whole has that score instead. As for the mean: on nine
-        fits of the box model it ranks cells as well as the root mean square and, where latents
-        differ, better than the maximum (auROC 0.82 against 0.79 on average).
+        A method that scores a factor as a whole has that score instead. Why the mean: on nine fits
+        of the box model it ranks cells as well as the root mean square and, where latents differ,
+        better than the maximum (auROC 0.82 against 0.79 on average).
         """
         part = self.part(factor)
         if self.factor_scores is not None:
@@ -149,23 +143,24 @@ class Attribution:
             )
         if not 0 <= i < part.stop - part.start:
             raise InputError(
-                f"Factor {factor!r} has no latent {i}: 0 to {part.stop - part.start - 1} is "
-                "what it has."
+                f"Factor {factor!r} has no latent {i}: it has 0 to {part.stop - part.start - 1}."
             )
         return self.latent_scores[part.start + i]
 
     def detail(self, factor: str, name: str) -> np.ndarray:
-        """More that the method says of a factor, one of `details`: (cells,) float32."""
+        """One of `details` for a factor: (cells,) float32."""
         return self.details[name][self.factors.index(factor)]
 
     def z(self, factor: str) -> np.ndarray:
         """Score standardised over the cells that have one: (cells,) float32."""
-        score = self.score(factor)
-        spread = np.nanstd(score)
-        return (score - np.nanmean(score)) / (spread if spread > 0 else 1)
+        return standardised(self.score(factor), skip_nan=True)
 
-    def selected(self, factor: str, threshold: float = 0.0) -> np.ndarray:
-        """Cells with z above the threshold: (cells,) bool."""
+    def above(self, factor: str, threshold: float = 0.0) -> np.ndarray:
+        """Cells with z above the threshold: (cells,) bool.
+
+        With the inverted neuron gradient, Â = 1{Σ_x |J_f⁺(x)| > ε} (Eq. 11): `inverse` is J_f⁺,
+        `attribute` takes the mean over frames x, and ε is in standard deviations over cells.
+        """
         return self.z(factor) > threshold
 
     def at_chance(self, factor: str) -> bool:
@@ -173,33 +168,33 @@ class Attribution:
         return not self.above_chance[self.part(factor).name]
 
     def not_tested(self, factor: str) -> bool:
-        """Whether the factor could not be tested; False as well if the fit is not at hand."""
+        """Whether the factor could not be tested; False if the fit is not available."""
         return self.fit is not None and self.fit.goodness[factor].strength == "not tested"
 
     def with_significance(self, significance: Significance) -> Attribution:
-        """Copy with p and q of the same cells and factors; tables then have them as well."""
+        """Copy with p and q of the same cells and factors, which tables then include."""
         if not significance.fits(self.factors, self.cell_ids):
             cells = significance.p_values.shape[1]
             raise InputError(
-                f"The test is of {cells} cells for {', '.join(significance.factors)}, and this "
-                f"attribution of {len(self.cell_ids)} for {', '.join(self.factors)}: a test of "
+                f"The test has {cells} cells and {', '.join(significance.factors)}, but this "
+                f"attribution has {len(self.cell_ids)} and {', '.join(self.factors)}: a test of "
                 "the same fit and recording is needed."
             )
         return replace(self, significance=significance)
 
     def with_stability(self, stability: Stability) -> Attribution:
-        """Copy with the scores by other seeds; tables then have their spread."""
+        """Copy with the scores by other seeds, whose spread tables then include."""
         if not stability.is_of(self.method, self.factors, self.cell_ids):
             raise InputError(
                 f"The seeds were compared by {stability.method} for {len(stability.cell_ids)} "
-                f"cells and {', '.join(stability.factors)}, and this attribution is by "
+                f"cells and {', '.join(stability.factors)}, but this attribution is by "
                 f"{self.method} for {len(self.cell_ids)} and {', '.join(self.factors)}: repeat "
                 "the same training with other seeds."
             )
         return replace(self, stability=replace(stability, fits=()))
 
     def consensus(self) -> Attribution:
-        """What the seeds agree on, as a map of its own: the mean over them of z."""
+        """What the seeds agree on, as a map of its own: the mean of z over seeds."""
         if self.stability is None:
             raise InputError("Training was not repeated with other seeds: there is no consensus.")
         by_seed = self.stability.of_consensus
@@ -216,46 +211,25 @@ class Attribution:
         """One row a ROI, in the order of the recording: cell, score, z, selected, at_chance.
 
         Conditional encoding has more: low and high, the interval from 5 to 95 %; of_explainable,
-        the share of what is not noise from frame to frame; beside_variables and beside_state,
-        whose geometric mean is the score; interaction, the share of tunings that are scaled by
-        the factor; lag, the seconds by which the cell follows the behaviour, negative if it
-        leads, and lag_error; sign, 1 or −1 if the cell rises or falls with the variable.
+        the score as a share of the variance that is not frame-to-frame noise; beside_variables and
+        beside_state, whose geometric mean is the score; interaction, the share of tunings that are
+        scaled by the factor; lag, the seconds by which the cell follows the behaviour, negative if
+        it leads, and lag_error; sign, 1 or −1 if the cell rises or falls with the variable.
 
-        Once tested also p and q, and q_beside_variables without the state; how is in
-        ``table.attrs["significance"]``. Once repeated with other seeds also score_mean, score_sd,
-        z_mean, rank_low, rank_high and stable, as in `Stability.table`. `at_chance` is the same in
-        every row, so that it goes wherever the rows go; the verdict is in
-        ``table.attrs["verdict"]``.
+        Once tested, also p and q, and q_beside_variables without the state;
+        ``table.attrs["significance"]`` says how. Once repeated with other seeds, also score_mean,
+        score_sd, z_mean, rank_low, rank_high and stable, as in `Stability.table`. `at_chance` is
+        repeated in every row, so that it stays with the rows; ``table.attrs["verdict"]`` has the
+        verdict.
         """
-        table = pd.DataFrame(
-            {
-                "cell": self.cell_ids,
-                "score": self.score(factor),
-                "z": self.z(factor),
-                "selected": self.selected(factor, threshold),
-                "at_chance": self.at_chance(factor),
-            }
-        )
-        for name in self.details:
-            table[name] = self.detail(factor, name)
-        table.attrs.update(factor=factor, method=self.method, verdict=self.verdicts[factor])
-        if self.significance is not None:
-            table["p"], table["q"] = self.significance.p(factor), self.significance.q(factor)
-            if (alone := self.significance.beside_variables(factor)) is not None:
-                table["q_beside_variables"] = alone
-            table.attrs["significance"] = self.significance.how(factor)
-        if self.stability is not None:
-            by_seed = self.stability.table(factor, threshold)
-            for name, source in _OVER_SEEDS.items():
-                table[name] = by_seed[source]
-        return table
+        return score_table(self, factor, threshold)
 
     def over_time(
         self, factor: str, frames: FrameChoice = slice(0, 500), smooth: float = 0.0
     ) -> np.ndarray:
-        """Score of every cell at every frame, computed anew.
+        """Score of every cell at every frame, computed on demand.
 
-        For conditional encoding, which explains whole traces, that of the generative gradient.
+        For conditional encoding, which explains whole traces, by the generative gradient.
 
         Parameters
         ----------
@@ -273,16 +247,16 @@ class Attribution:
         part = self.part(factor)
         if self.fit is None or self.recording is None:
             raise InputError(
-                "Scores over time are computed from the fit and the recording, which a saved "
-                "attribution does not hold: call attribute again."
+                "Scores over time need the fit and the recording, which a saved attribution does "
+                "not hold: call attribute again."
             )
-        from napari_xcebra.attribution.by_frame import scores_by_frame
+        from napari_xcebra.attribution.over_time import scores_by_frame
 
         return scores_by_frame(
             self.fit,
             self.recording,
             part.latents,
-            method_over_time(self.method),
+            method_named(self.method).over_time,
             frames,
             smooth=smooth,
             seed=self.seed,
@@ -295,15 +269,15 @@ class Attribution:
         *,
         beside: Sequence[Attribution] = (),
     ) -> Path:
-        """Write one row a ROI and factor: cell, factor, score, z, selected, at_chance and more.
+        """Write one row per ROI and factor: cell, factor, score, z, selected and more.
 
         Parameters
         ----------
         path : path
         threshold : float
-            z above which a cell counts as selected.
+            z above which a cell counts as above threshold.
         beside : sequence of Attribution
-            Other maps of the same cells, whose scores get a column each, named by their method.
+            Other maps of the same cells, each a column named by its method.
         """
 
         def table(factor: str) -> pd.DataFrame:
@@ -316,6 +290,13 @@ class Attribution:
 
     def to_npz(self, path: str | os.PathLike[str]) -> Path:
         """Write everything but the fit and the recording; `load` reads it."""
+        with whole(path) as file:
+            file.write_bytes(self.packed())
+        return Path(path)
+
+    def packed(self) -> bytes:
+        """Content of the file that `to_npz` writes."""
+        arrays = self._arrays()
         about = {
             "format": FORMAT,
             "kind": "napari-xcebra attribution",
@@ -330,11 +311,13 @@ class Attribution:
             "source": self.source,
             "significance": self.significance and self.significance.as_dict(),
             "seeds": list(self.stability.seeds) if self.stability else [],
+            "arrays": list(arrays),
         }
-        with whole(path) as file, file.open("wb") as opened:
-            arrays: dict[str, Any] = {"about": np.array(json.dumps(about)), **self._arrays()}
-            np.savez(opened, **arrays)
-        return Path(path)
+        content = io.BytesIO()
+        # typed, as mypy takes the names of arrays for options
+        named: dict[str, Any] = {"about": np.array(json.dumps(about)), **arrays}
+        np.savez(content, **named)
+        return content.getvalue()
 
     def _arrays(self) -> dict[str, np.ndarray]:
         given = {name: getattr(self, name) for name in _ARRAYS}
@@ -349,45 +332,57 @@ class Attribution:
     def load(cls, path: str | os.PathLike[str]) -> Attribution:
         """Read what `to_npz` wrote, by this or an earlier version."""
         try:
-            with np.load(path, allow_pickle=False) as file:
-                about = json.loads(str(file["about"]))
-                arrays = {name: file[name] for name in _ARRAYS if name in file}
-                tested = [file[name] for name in _TESTED if name in file]
-                by_seed = file.get(_BY_SEED)
-                details = {
-                    name.removeprefix(_DETAIL): file[name]
-                    for name in file.files
-                    if name.startswith(_DETAIL)
-                }
-            _check_kind(about, path)
+            content = Path(path).read_bytes()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"{path} cannot be read: {why}.") from error
+        return cls.unpacked(content, path)
+
+    @classmethod
+    def unpacked(cls, content: bytes, path: str | os.PathLike[str]) -> Attribution:
+        """From the content of a file, which sentences name."""
+        try:
+            arrays = _checked_arrays(content)
+            about = parsed_json(str(arrays.pop("about")), path)
+            check_description(about, path, "attribution", FORMAT)
             del about["kind"], about["format"]
+            if missing := set(about.pop("arrays", ())) - arrays.keys():
+                raise ValueError(f"{', '.join(sorted(missing))} is missing")
+            scores = {name: arrays[name] for name in _ARRAYS if name in arrays}
+            tested = [arrays[name] for name in _TESTED if name in arrays]
+            about["details"] = {
+                name.removeprefix(_DETAIL): array
+                for name, array in arrays.items()
+                if name.startswith(_DETAIL)
+            }
             about["parts"] = tuple(Part.from_dict(part) for part in about["parts"])
             about["notes"] = tuple(about["notes"])
             if about.get("significance") is not None:
                 about["significance"] = Significance.from_dict(about["significance"], *tested)
             seeds = tuple(about.pop("seeds", ()))
-            loaded = cls(**{"latent_scores": None, **arrays, **about, "details": details})
+            loaded = cls(**{"latent_scores": None, **scores, **about})
+            by_seed = arrays.get(_BY_SEED)
             return loaded if by_seed is None else loaded._with_seeds(seeds, by_seed)
         except InputError:
             raise
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        # a damaged file fails in zipfile, zlib or numpy, each in its own way
+        except Exception as error:
             raise InputError(
                 f"{path} does not hold an attribution ({type(error).__name__}: {error})."
             ) from error
 
     def _with_seeds(self, seeds: tuple[int, ...], scores: np.ndarray) -> Attribution:
-        """Copy with scores by seed, as a file has them: (seeds, factors, cells)."""
+        """Copy with scores by seed from a file: (seeds, factors, cells)."""
         if scores.shape != (len(seeds), len(self.parts), len(self.cell_ids)):
             raise ValueError(f"{_BY_SEED} has the shape {scores.shape}")
         by_seed = Stability(self.method, self.factors, self.cell_ids, scores, seeds)
         return replace(self, stability=by_seed)
 
 
-def _check_kind(about: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    if about.get("kind") != "napari-xcebra attribution":
-        raise InputError(f"{path} was not written by napari-xcebra.")
-    if about["format"] > FORMAT:
-        raise InputError(
-            f"{path} was written by a later version of napari-xcebra (format {about['format']}; "
-            f"this version reads up to {FORMAT}): update napari-xcebra."
-        )
+def _checked_arrays(content: bytes) -> dict[str, np.ndarray]:
+    """Arrays of a .npz file by name, all of whose bytes are as they were written."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        if (damaged := file.testzip()) is not None:
+            raise zipfile.BadZipFile(f"{damaged} is damaged")
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}

@@ -1,6 +1,6 @@
-"""Which scores stay when training is repeated with other seeds.
+"""Measures which scores hold when training is repeated with other seeds.
 
-Torch is imported where the fits are made, so that a window can show the outcome without it.
+Torch is imported only to train, so that a window can show the outcome without it.
 """
 
 from __future__ import annotations
@@ -17,31 +17,33 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 
-from napari_xcebra.attribution.comparison import ranks_of
-from napari_xcebra.attribution.method_notes import DEFAULT, consensus_of
-from napari_xcebra.attribution.tables import write_tables
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.attribution.methods import DEFAULT, consensus_of
+from napari_xcebra.attribution.ranks import ranks_of
+from napari_xcebra.attribution.tables import check_factor, write_tables
+from napari_xcebra.errors import InputError
+from napari_xcebra.recording import Recording
+from napari_xcebra.standardise import standardised
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from napari_xcebra.attribution.result import Attribution
     from napari_xcebra.attribution.stream import FrameChoice
-    from napari_xcebra.learn.parts import Factors
+    from napari_xcebra.learn.data.factors import Factors
     from napari_xcebra.learn.result import Fit
     from napari_xcebra.learn.settings import FitSettings
 
 DIFFERENT = (
-    "Stability compares fits that differ in their seed alone: these differ in method, factors or "
+    "Stability compares fits that differ only in their seed: these differ in method, factors or "
     "cells."
 )
 RANK_SPREAD = 0.25
-"""Share of all cells over which the ranks of a stable cell may be spread."""
+"""Share of all cells that the ranks of a stable cell may span."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """Scores of every cell by fits that differ in their seed alone.
+    """Scores of every cell by fits that differ only in their seed.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ class Stability:
         NaN where a cell was not used.
     seeds : tuple of int
     fits : tuple of Fit
-        Those the scores come from.
+        From which the scores come.
     """
 
     method: str
@@ -80,16 +82,12 @@ class Stability:
 
     def score(self, factor: str) -> np.ndarray:
         """Score by each fit: (seeds, cells)."""
-        if factor not in self.factors:
-            known = ", ".join(self.factors)
-            raise InputError(f"There is no factor {factor!r} here; there are: {known}.")
+        check_factor(factor, self.factors)
         return self.scores[:, self.factors.index(factor)]
 
     def z(self, factor: str) -> np.ndarray:
         """Score standardised over cells, by each fit: (seeds, cells)."""
-        score = self.score(factor)
-        spread = np.nanstd(score, axis=1, keepdims=True)
-        return (score - np.nanmean(score, axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
+        return standardised(self.score(factor), axis=1, skip_nan=True)
 
     def rank(self, factor: str) -> np.ndarray:
         """Share of the cells that score lower, by each fit: (seeds, cells), from 0 to 1."""
@@ -116,7 +114,7 @@ class Stability:
         return replace(self, method=consensus_of(self.method), scores=z.astype(np.float32))
 
     def with_more(self, other: Stability) -> Stability:
-        """Together with fits by further seeds; of a seed that both have, this one's."""
+        """With fits by further seeds added; where both have a seed, this one's is kept."""
         if not self.is_of(other.method, other.factors, other.cell_ids):
             raise InputError(DIFFERENT)
         new = [i for i, seed in enumerate(other.seeds) if seed not in self.seeds]
@@ -134,9 +132,8 @@ class Stability:
     def stable(self, factor: str, threshold: float = 0.0) -> np.ndarray:
         """Cells on which all fits agree: (cells,) bool.
 
-        Every fit finds the z of the cell on the same side of the threshold, and the cell keeps its
-        place: its ranks lie within a quarter of all cells. Cells without a score are not stable,
-        nor is any if there is one fit only.
+        Every fit has the z of the cell on the same side of the threshold, and its ranks lie within
+        a quarter of all cells. Cells without a score are not stable, nor is any with a single fit.
         """
         return same_side(self.z(factor), threshold) & self.keeps_place(factor)
 
@@ -147,7 +144,7 @@ class Stability:
         return near & ~np.isnan(rank).any(0) & (len(rank) > 1)
 
     def agreement(self, factor: str) -> float:
-        """Mean rank correlation between the fits; NaN if there is one only."""
+        """Mean rank correlation between the fits; NaN for a single fit."""
         rank = self.rank(factor)
         if len(rank) < 2:
             return float("nan")
@@ -183,9 +180,9 @@ class Stability:
         return write_tables(path, self.factors, lambda factor: self.table(factor, threshold))
 
     def summary(self) -> str:
-        """How far the fits agree, a line a factor."""
+        """Agreement of the fits, a line for each factor."""
         if len(self.seeds) < 2:
-            return "One fit was finished: two or more are needed to tell what is stable."
+            return "Only one fit was finished: at least two are needed to tell what is stable."
         lines = []
         for factor in self.factors:
             scored = int((~np.isnan(self.score(factor)).any(0)).sum())
@@ -212,7 +209,6 @@ _About = tuple[str, tuple[str, ...], np.ndarray]
 
 
 def _same(one: _About, other: _About) -> bool:
-    """Whether method, factors and cells are the same."""
     return one[:2] == other[:2] and np.array_equal(one[2], other[2])
 
 
@@ -240,11 +236,11 @@ def across_seeds(
     method, frames, aggregate
         As `attribute` takes them.
     done : sequence of Attribution
-        By fits with other seeds, to count in.
+        By fits with other seeds, to include.
     on_progress : callable, optional
         Called with the training steps done and in all, over all seeds.
     stop : callable, optional
-        When it returns True, the seeds that are finished are all there is.
+        When it returns True, only the seeds that are finished count.
     executor : Executor, optional
         Where to train, several seeds at a time; if not given, here, one after the other.
 

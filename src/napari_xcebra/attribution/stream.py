@@ -1,7 +1,7 @@
-"""The frames to explain, read and fed to the encoder chunk by chunk.
+"""Reads the frames to explain and feeds them to the encoder chunk by chunk.
 
-Only a stretch of the recording is in memory at a time, smoothed and standardised as in training,
-so that memory does not grow with the length of the recording.
+Only a stretch of the recording is in memory at a time, smoothed and standardised as in training, so
+memory does not grow with the length of the recording.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from napari_xcebra.learn.device import FrameData, choose_device
-from napari_xcebra.learn.encoder import Encoder
+from napari_xcebra.errors import InputError
+from napari_xcebra.learn.data.split import usable_frames
+from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.learn.split import usable_frames
-from napari_xcebra.processor import cores
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.learn.training.device import FrameData, choose_device
+from napari_xcebra.recording import Recording
+from napari_xcebra.support.diagnostics import cores
 
 CHUNK_BYTES = 64 * 2**20
-"""What one chunk may need, all temporary copies of its Jacobians together; small enough for what
-is at work at a time to stay in the processor's cache."""
+"""Bytes of one chunk with all temporary copies of its Jacobians; small enough for the working set
+to stay in the processor's cache."""
 ROW_BYTES = 2**20
-"""Traces of the stretch of the recording that chunks are cut from."""
+"""Bytes of the stretch of the recording that chunks are cut from."""
 
 MOST_WORKERS = 8
 """Chunks at a time, however many cores there are: each takes memory."""
@@ -35,7 +36,7 @@ FrameChoice = slice | np.ndarray | None
 
 @dataclass(frozen=True)
 class Stream:
-    """An encoder, and the inputs at which it is to be explained.
+    """An encoder, and the inputs at which to explain it.
 
     Parameters
     ----------
@@ -47,9 +48,9 @@ class Stream:
         For methods that draw at random.
     device : torch.device
     workers : int
-        Chunks to be explained at a time.
+        Chunks explained at a time.
     data : FrameData, optional
-        Inputs of all frames, where they are in memory already.
+        Inputs of all frames, if they are already in memory.
     """
 
     fit: Fit
@@ -63,7 +64,7 @@ class Stream:
     @cached_property
     def encoder(self) -> Encoder:
         """The trained encoder."""
-        # making its layers draws weights, which would move the caller's random numbers
+        # making its layers draws weights, which would change the caller's random numbers
         with torch.random.fork_rng(devices=[]):
             return self.fit.encoder(str(self.device))
 
@@ -78,7 +79,7 @@ class Stream:
         Parameters
         ----------
         copies : int
-            Size of what the method needs for a frame, in Jacobians.
+            Memory that the method needs for a frame, in Jacobians.
         """
         most = self._frames_at_once(copies)
         for frames in self._stretches():
@@ -92,13 +93,13 @@ class Stream:
         return data[frames - first]
 
     def drawn(self, most: int) -> Tensor:
-        """Inputs at so many frames of the stream, drawn at random by the seed."""
+        """Inputs at this many frames of the stream, drawn at random by the seed."""
         rng = np.random.default_rng(self.seed)
         frames = rng.choice(self.frames, min(most, len(self.frames)), replace=False)
         return torch.cat(list(replace(self, frames=np.sort(frames)).chunks()))
 
     def thinned(self, most: int) -> tuple[Stream, tuple[str, ...]]:
-        """At most so many of the frames, evenly spaced, and a note if any are left out."""
+        """At most this many frames, evenly spaced, and a note if any are left out."""
         if len(self.frames) <= most:
             return self, ()
         kept = self.frames[np.linspace(0, len(self.frames) - 1, most).round().astype(np.int64)]
@@ -107,7 +108,7 @@ class Stream:
 
     @property
     def _margin(self) -> int:
-        """Frames on either side that smoothing and the window take into account."""
+        """Frames on either side that smoothing and the window reach."""
         return self.fit.inputs.radius + 1 + self.fit.settings.window
 
     def _read(self, frames: np.ndarray) -> tuple[int, FrameData]:
@@ -120,17 +121,16 @@ class Stream:
         return first, self.fit.frame_data(stretch, str(self.device))
 
     def _frames_at_once(self, copies: int) -> int:
-        """Most frames of a chunk."""
         encoder = self.encoder
         width = max(encoder.n_cells, encoder.width) * encoder.window
         return max(1, CHUNK_BYTES // (4 * encoder.latents * width * copies))
 
     def _stretches(self) -> Iterator[np.ndarray]:
-        """The frames, cut where more of the recording than is wanted in memory lies between."""
+        """The frames, cut into stretches that fit into memory."""
         if self.data is not None:
             yield self.frames
             return
-        # margins are read twice: with so many cells that they are most of it, read on
+        # margins are read twice: with many cells, stretches grow so that margins are a small part
         reach = max(ROW_BYTES // (4 * self.recording.n_cells), 4 * self._margin)
         start = 0
         while start < len(self.frames):
@@ -147,14 +147,14 @@ def make_stream(
     device: str | None = None,
     workers: int | None = None,
 ) -> Stream:
-    """Stream over the usable ones of the frames asked for."""
+    """Stream over those of the requested frames that can be used."""
     asked = resolve_frames(recording, frames)
     usable = usable_frames(recording, fit.settings.window)
     chosen = usable if asked is None else np.intersect1d(asked, usable)
     if len(chosen) == 0:
         count = 0 if asked is None else len(asked)
         raise InputError(
-            f"None of the {count} frames asked for can be used: at least one is needed that is "
+            f"None of the {count} requested frames can be used: at least one is needed that is "
             f"not excluded and whose window ({fit.settings.window} frames) lies within a trial."
         )
     where = choose_device(device or fit.settings.device)
@@ -169,7 +169,7 @@ def make_stream(
 
 
 def resolve_frames(recording: Recording, frames: FrameChoice) -> np.ndarray | None:
-    """Numbers of the frames asked for, in their order; None for all."""
+    """Numbers of the requested frames, in their order; None for all."""
     if frames is None:
         return None
     if isinstance(frames, slice):
@@ -191,14 +191,14 @@ def resolve_frames(recording: Recording, frames: FrameChoice) -> np.ndarray | No
         return np.flatnonzero(asked)
     if asked.min() < 0 or asked.max() >= recording.n_frames:
         raise InputError(
-            f"frames runs from {asked.min()} to {asked.max()}: 0 to {recording.n_frames - 1} is "
-            "what the recording has."
+            f"frames runs from {asked.min()} to {asked.max()}, but the recording has 0 to "
+            f"{recording.n_frames - 1}."
         )
     return asked.astype(np.int64)
 
 
 def spread_out(scores: np.ndarray, fit: Fit, recording: Recording) -> np.ndarray:
-    """Scores of the cells in use put among all ROIs, the others NaN: (n, cells) float32."""
+    """Scores of the cells in use, placed among all ROIs, with NaN elsewhere: (n, cells) float32."""
     spread = np.full((len(scores), recording.n_cells), np.nan, np.float32)
     spread[:, fit.inputs.columns(recording)] = scores
     return spread
@@ -216,4 +216,5 @@ def stretch_of(recording: Recording, first: int, last: int) -> Recording:
         footprints=None,
         images={},
         times=None,
+        trials=None,
     )

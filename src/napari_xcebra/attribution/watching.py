@@ -1,4 +1,4 @@
-"""Progress of an attribution, and a way to stop it."""
+"""Reports the progress of an attribution, and stops it when asked."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ class AttributionStopped(Stopped):
 
 
 def watched(chunks: Iterator[Tensor], watch: Watch) -> Iterator[np.ndarray]:
-    """Chunks as arrays, with a report after each, and a way to stop between them."""
+    """Chunks as arrays; reports after each, and may stop between them."""
     for number, chunk in enumerate(chunks):
         if number == 0:
-            watch.share = watch.left  # of what was fitted before
+            watch.share = watch.left  # the rest of the work, after fitting
         yield chunk.cpu().numpy()
         watch.advance(len(chunk))
 
 
 class Watch:
-    """Counts frames done, tells it, and raises when it should stop.
+    """Counts the frames done, reports them, and raises when asked to stop.
 
     Parameters
     ----------
     frames : int
-        Frames in all, as the caller knows them.
+        Frames in all.
     share : float
-        What a frame counts, for work that is followed by other work.
+        What a frame counts, if other work follows.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Watch:
         return 1 - self._done / max(self._frames, 1)
 
     def advance(self, frames: float) -> None:
-        """Some more are done; for work that takes several passes, a share of each."""
+        """More frames are done; work in several passes counts a share of each."""
         self._done += self.share * frames
         done = min(self._frames, round(self._done))
         if self._on_progress is not None:
@@ -58,6 +58,6 @@ class Watch:
             raise AttributionStopped(f"Stopped after {done} of {self._frames} frames.")
 
     def finish(self) -> None:
-        """All is done."""
+        """Report that everything is done."""
         if self._on_progress is not None:
             self._on_progress(self._frames, self._frames)

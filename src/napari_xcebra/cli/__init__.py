@@ -1,4 +1,4 @@
-"""The command line: the same work without a window."""
+"""The command line: the same analysis without a window."""
 
 from napari_xcebra.cli.parser import main
 

@@ -1,4 +1,4 @@
-"""Decisions on cells: looked at, compared, written without a window and put back again."""
+"""Shows, compares, writes and restores decisions on cells."""
 
 from __future__ import annotations
 
@@ -9,92 +9,61 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from napari_xcebra.cli.flags import add_recording_flags
 from napari_xcebra.cli.given import recording_from
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.cli.printing import table
+from napari_xcebra.curation import (
+    ACCEPTED,
+    REJECTED,
+    STATUSES,
+    Curation,
+    between,
+    journal_path,
+    journals_beside,
+    journals_of,
+    open_curation,
+    read_curation,
+    summary_of,
+)
+from napari_xcebra.curation.lines import read_journal
+from napari_xcebra.errors import InputError
+from napari_xcebra.io import open_recording
+from napari_xcebra.io.decisions import (
+    Plan,
+    extractor_accepted,
+    plan_output,
+    plan_restore,
+    recall,
+    repair,
+)
+from napari_xcebra.io.decisions.restoring import Version
+from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import same_cells
+from napari_xcebra.spreadsheets import read_csv
+from napari_xcebra.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from napari_xcebra.io.decisions import Plan
-
-# `io.decisions.OUTPUT_KINDS` would bring h5py and pandas with it; a test holds the two together.
-KINDS = ("suite2p", "caiman", "nwb", "csv", "imagej")
-
 
 def curation(arguments: argparse.Namespace) -> None:
-    """Show what was decided on the cells of a recording."""
-    from napari_xcebra.cli.curation_report import curation_tables
-
+    """Show the decisions on the cells of a recording."""
     print("\n\n".join(curation_tables(journal) for journal in _journals(Path(arguments.path))))
 
 
 def agreement(arguments: argparse.Namespace) -> None:
     """Compare the decisions of two curators."""
-    from napari_xcebra.cli.curation_report import agreement_tables
-
     print(agreement_tables(Path(arguments.first), Path(arguments.second)))
-
-
-def _journals(path: Path) -> list[Path]:
-    """The journal itself, or all of a recording."""
-    from napari_xcebra.curation import journals_beside, journals_of
-    from napari_xcebra.io import open_recording
-
-    if path.suffix == ".jsonl" and path.is_file():
-        return [path]
-    # opening the recording takes time, and only serves to look in the data directory
-    found = journals_beside(path) or journals_of(open_recording(path), path)
-    if not found:
-        raise InputError(f"Nothing was decided on the cells of {path} yet.")
-    return found
-
-
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags for what `plan_output` takes."""
-    group = parser.add_argument_group("decisions")
-    group.add_argument("--to", choices=KINDS, required=True, metavar="KIND",
-                       help=f"{', '.join(KINDS)}")  # fmt: skip
-    group.add_argument("--journal", metavar="FILE",
-                       help="where the decisions are (default: the usual journal of the "
-                       "recording, or the one written to last)"
-                       )  # fmt: skip
-    group.add_argument("--table", metavar="FILE",
-                       help="take decisions from a table that was written here instead, also onto "
-                       "ROIs that suite2p found anew")  # fmt: skip
-    group.add_argument("--scores", metavar="FILE",
-                       help="attribution.csv, for columns of scores (csv, nwb)")  # fmt: skip
-    group.add_argument("--out", metavar="DEST",
-                       help="file or folder to write to (default: where the recording came from; "
-                       "beside it for csv, imagej and nwb)")  # fmt: skip
-    group.add_argument("--in-place", action="store_true",
-                       help="nwb: replace the file instead of writing a copy")  # fmt: skip
-    group.add_argument("--alone", action="store_true",
-                       help="suite2p: write to the opened folder alone, not to planes and combined "
-                       "together")  # fmt: skip
-    _add_common_flags(group)
-    add_recording_flags(parser)
-
-
-def add_restore_flags(parser: argparse.ArgumentParser) -> None:
-    """Flags for what `restore` takes."""
-    parser.add_argument("path", metavar="PATH", help="a file that was written, or suite2p's folder")
-    parser.add_argument("--previous", action="store_true",
-                        help="not the original, but what was written here the time before"
-                        )  # fmt: skip
-    _add_common_flags(parser)
 
 
 def export_decisions(arguments: argparse.Namespace) -> None:
     """Write the decisions in a journal."""
-    from napari_xcebra.io.decisions import extractor_accepted, plan_output
-
     options: dict[str, Any] = {}
     for flag, kind, option in (("in_place", "nwb", "in_place"), ("alone", "suite2p", "together")):
         if getattr(arguments, flag):
             if arguments.to != kind:
-                raise InputError(f"--{flag.replace('_', '-')} goes with --to {kind} alone.")
+                raise InputError(f"--{flag.replace('_', '-')} goes with --to {kind} only.")
             options[option] = flag == "in_place"
+    undone = _repaired(arguments)
     recording = recording_from(arguments)
     extractor = extractor_accepted(recording, arguments.path)
     accepted, table, notes = _decisions(arguments, recording, extractor)
@@ -108,24 +77,91 @@ def export_decisions(arguments: argparse.Namespace) -> None:
         arguments.out,
         **options,
     )
-    _write(arguments, plan, notes)
+    _write(arguments, plan, [*undone, *notes])
 
 
 def restore(arguments: argparse.Namespace) -> None:
-    """Put the original back."""
-    from napari_xcebra.io.decisions import plan_restore
+    """Restore the original."""
+    undone = _repaired(arguments)
+    version: Version = "previous" if arguments.previous else "original"
+    _write(arguments, plan_restore(arguments.path, version, needed=not undone), undone)
 
-    version = "previous" if arguments.previous else "original"
-    _write(arguments, plan_restore(arguments.path, version), [])  # type: ignore[arg-type]
+
+def curation_tables(journal: Path) -> str:
+    """Decisions in a journal: who and when, counts, tags and notes."""
+    curation, summary = read_curation(journal), summary_of(journal)
+    tags = [f"{tag} {int(curation.tagged(tag).sum())}" for tag in curation.all_tags]
+    noted = sum(bool(curation.note(cell)) for cell in range(curation.n_cells))
+    lines = [
+        str(journal),
+        summary.sentence if summary else "no decisions",
+        "",
+        _counts(curation),
+        "",
+        f"tags   {', '.join(tags) or 'none'}",
+        f"notes  {noted or 'none'}",
+    ]
+    return "\n".join([*lines, *([""] if curation.notes else []), *curation.notes])
 
 
-def _add_common_flags(parser: Any) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be written")
-    parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
+def agreement_tables(first: Path, second: Path) -> str:
+    """Cohen's κ between the decisions by hand in two journals, and the table it comes from."""
+    one, other = read_curation(first), read_curation(second)
+    names = one.curator or first.stem, other.curator or second.stem
+    if names[0] == names[1]:
+        names = f"{names[0]} ({first.name})", f"{names[1]} ({second.name})"
+    result = between(one, other, names)
+    header = [names[0], *(f"{names[1]}: {each}" for each in result.table.columns)]
+    rows = [[str(each), *map(str, row)] for each, row in result.table.iterrows()]
+    notes = [*one.notes, *other.notes, *_other_cells(first, second)]
+    return "\n".join([table(header, rows), "", result.sentence, *notes])
+
+
+def _counts(curation: Curation) -> str:
+    rows = []
+    for status in (ACCEPTED, REJECTED):
+        these = curation.status == status
+        by_hand = int((these & curation.by_hand).sum())
+        rows.append([STATUSES[status], str(by_hand), str(int(these.sum()) - by_hand)])
+    return table(["cells", "by hand", "by threshold"], rows)
+
+
+def _other_cells(first: Path, second: Path) -> list[str]:
+    """A sentence if the two journals are of different cells."""
+    try:
+        headers = [read_journal(path).header or {} for path in (first, second)]
+        one, other = (header["fingerprint"] for header in headers)
+        same = same_cells(one, other)
+    except (KeyError, TypeError):  # a first line that is damaged, which is told already
+        return []
+    if same:
+        return []
+    return [
+        f"The two are from different extractions ({one['cells']} and {other['cells']} cells): the "
+        "same id may be another cell."
+    ]
+
+
+def _journals(path: Path) -> list[Path]:
+    """The journal itself, or all of a recording."""
+    if path.suffix == ".jsonl" and path.is_file():
+        return [path]
+    # opening the recording takes time, and only serves to look in the data directory
+    found = journals_beside(path) or journals_of(open_recording(path), path)
+    if not found:
+        raise InputError(f"There are no decisions on the cells of {path} yet.")
+    return found
+
+
+def _repaired(arguments: argparse.Namespace) -> list[str]:
+    """Undo an interrupted write, unless only asked what would be done; a sentence if there was."""
+    undone = [] if arguments.dry_run else repair(arguments.path)
+    files = counted(len(undone), "file")
+    return [f"An earlier write was interrupted and has been undone ({files})."] if undone else []
 
 
 def _write(arguments: argparse.Namespace, plan: Plan, notes: list[str]) -> None:
-    """Say what is going to be written, then write it."""
+    """Write, and list what was or would be written."""
     written = None if arguments.dry_run else plan.write()
     lines = [*notes, *plan.lines()]
     if written is None:
@@ -140,13 +176,10 @@ def _write(arguments: argparse.Namespace, plan: Plan, notes: list[str]) -> None:
 def _decisions(
     arguments: argparse.Namespace, recording: Recording, extractor: np.ndarray
 ) -> tuple[np.ndarray, pd.DataFrame, list[str]]:
-    """Which cells are accepted, the table of decisions, and what to say about them."""
-    from napari_xcebra.curation import open_curation
-    from napari_xcebra.io.decisions import recall
-
+    """Accepted cells, the table of decisions, and notes on them."""
     if arguments.table:
         if arguments.journal:
-            raise InputError("--table and --journal exclude each other: give one of them.")
+            raise InputError("--table and --journal exclude each other: give only one.")
         found = recall(arguments.table, recording)
         table = found.decisions(np.asarray(recording.cell_ids))
         return found.accepted(extractor), table, [found.summary()]
@@ -156,9 +189,7 @@ def _decisions(
 
 
 def _journal(arguments: argparse.Namespace, recording: Recording) -> tuple[Path, str]:
-    """The journal that was named, the usual one, or that written to last; and a sentence on it."""
-    from napari_xcebra.curation import journal_path, journals_of, summary_of
-
+    """The journal that was named, the usual one, or the one written last; and a sentence on it."""
     usual = journal_path(recording, arguments.path)
     named = [Path(arguments.journal)] if arguments.journal else None
     files = named or journals_of(recording, arguments.path)
@@ -172,16 +203,14 @@ def _journal(arguments: argparse.Namespace, recording: Recording) -> tuple[Path,
     note = f"Decisions of {taken.path}: {taken.sentence}."
     others = [str(summary.path) for summary in found if summary is not taken]
     if others:
-        note += f" --journal takes others there are: {', '.join(others)}."
+        note += f" Choose another with --journal: {', '.join(others)}."
     return taken.path, note
 
 
 def _scores(path: str | None) -> pd.DataFrame | None:
     if path is None:
         return None
-    import pandas as pd
-
     try:
-        return pd.read_csv(path)
+        return read_csv(path)
     except (ValueError, OSError) as error:  # ParserError and EmptyDataError are ValueErrors
-        raise InputError(f"{path} is no table of scores ({error}).") from error
+        raise InputError(f"{path} is not a table of scores ({error}).") from error

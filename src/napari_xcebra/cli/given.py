@@ -1,18 +1,23 @@
-"""What the words of a command line stand for: a recording, a fit, a folder."""
+"""Turns what was typed into values: a recording, a fit, factors, settings, a folder."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
+from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from napari_xcebra.cli.flags import kinds_from, opening_from
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.opening import ROLES, Opening
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.learn import Factor, Fit, FitSettings
+from napari_xcebra.recording import KINDS, Kind, Recording
 
 if TYPE_CHECKING:
-    from napari_xcebra.learn import Fit
-    from napari_xcebra.opening import Opening
+    from napari_xcebra.learn.data.factors import Factors
 
 FIT = "fit"
 """Folder of a fit, in that of the run."""
@@ -24,33 +29,29 @@ def recording_from(arguments: argparse.Namespace) -> Recording:
 
 
 def opening_of(arguments: argparse.Namespace) -> Opening:
-    """How the recording is to be opened."""
-    from napari_xcebra.opening import Opening
-
+    """How to open the recording that was named."""
     return Opening(
         Path(arguments.path),
-        tuple(Path(path) for path in arguments.behavior or ()),
-        Path(arguments.footprints) if arguments.footprints else None,
-        kinds_from(arguments.kind),
-        opening_from(arguments),
+        footprints=Path(arguments.footprints) if arguments.footprints else None,
+        kinds=kinds_from(arguments.kind),
+        settings=OpenSettings(**_given(OpenSettings, arguments, "open_")),
+        **{role: tuple(Path(path) for path in getattr(arguments, role) or ()) for role in ROLES},
     )
 
 
 def loaded_fit(arguments: argparse.Namespace) -> Fit:
     """Fit in a folder; `run` and `fit` write DIR/fit, and DIR itself will do."""
-    from napari_xcebra.learn import Fit
-
     return Fit.load(fit_folder(Path(arguments.fit)) or arguments.fit)
 
 
 def fit_folder(folder: Path) -> Path | None:
-    """The folder of a fit, which may be the one given or the one in it; None if neither is."""
+    """Folder of a fit: the one given, or `fit` in it; None if neither holds one."""
     places = (folder, folder / FIT)
     return next((place for place in places if (place / "fit.json").exists()), None)
 
 
 def output_folder(arguments: argparse.Namespace) -> Path:
-    """Folder to write to; found wanting now rather than after an hour of training."""
+    """Folder to write to, checked now rather than after an hour of training."""
     out = Path(arguments.out)
     nearest = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     if not nearest.is_dir():
@@ -58,3 +59,125 @@ def output_folder(arguments: argparse.Namespace) -> Path:
     if not os.access(nearest, os.W_OK):
         raise InputError(f"--out {out} cannot be written: {nearest} is read-only.")
     return out
+
+
+def settings_from(arguments: argparse.Namespace) -> FitSettings:
+    """Settings with the flags that were given."""
+    return FitSettings(**_given(FitSettings, arguments, "setting_"))
+
+
+def factors_from(texts: list[str]) -> dict[str, Factor]:
+    """Factors as typed: ``name=variable,variable`` and, if wanted, ``:latents``."""
+    factors: dict[str, Factor] = {}
+    for text in texts:
+        name, _, rest = text.partition("=")
+        variables, _, latents = rest.partition(":")
+        named = tuple(v.strip() for v in variables.split(",") if v.strip())
+        if not name or not named or (latents and not latents.isdecimal()):
+            raise InputError(f"--factor {text} is not of the form name=variable,variable or "
+                             "name=variable,variable:latents.")  # fmt: skip
+        if name in factors:
+            raise InputError(f"--factor {name} is given twice: list all its variables in one.")
+        factors[name] = Factor(named, int(latents) if latents else None)
+    return factors
+
+
+def kinds_from(texts: list[str]) -> dict[str, Kind]:
+    """Kinds as typed: ``variable=kind``."""
+    kinds: dict[str, Kind] = {}
+    for text in texts:
+        name, _, kind = text.partition("=")
+        known = next((k for k in KINDS if k == kind), None)
+        if not name or known is None:
+            raise InputError(f"--kind {text} is not of the form variable=kind with a kind of "
+                             f"{', '.join(KINDS)}.")  # fmt: skip
+        kinds[name] = known
+    return kinds
+
+
+def frames_from(text: str | None) -> slice | None:
+    """Frames as typed: ``from:to`` or ``from:to:every``, each of which may be left out."""
+    if text is None:
+        return None
+    parts = text.split(":")
+    try:
+        numbers = [int(part) if part.strip() else None for part in parts]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (2, 3):
+        raise InputError(f"--frames {text} is not of the form from:to or from:to:every.")
+    return slice(*numbers)
+
+
+def counts_from(text: str, flag: str) -> list[int]:
+    """Numbers as typed: ``1,2,4`` or ``1-4``."""
+    counts: list[int] = []
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal():
+            raise InputError(f"{flag} {text} is not of the form 1,2,4 or 1-4.")
+        counts += range(int(first), int(last or first) + 1)
+    return counts
+
+
+def processes_from(
+    arguments: argparse.Namespace, recordings: Iterable[Recording], settings: FitSettings
+) -> int:
+    """Processes: as many as were asked for, or as cores and memory allow."""
+    from napari_xcebra.jobs.pool import room_for
+
+    if arguments.processes < 0:
+        raise InputError(f"--processes is {arguments.processes}: 1 or more is needed.")
+    return arguments.processes or room_for(
+        recordings, device=settings.device, threads=settings.threads
+    )
+
+
+def sessions_from(
+    arguments: argparse.Namespace,
+) -> tuple[dict[str, Recording], Factors, FitSettings]:
+    """Recordings by name, factors and settings, from the flags or from a TOML file."""
+    if len(arguments.paths) == 1 and arguments.paths[0].endswith(".toml"):
+        from napari_xcebra.sweeps.config import read_sweep
+
+        asked = read_sweep(arguments.paths[0])
+        if len(asked.members) != len(asked.recordings):
+            raise InputError(
+                f"{arguments.paths[0]} lists several values for a setting: sessions are trained "
+                "together once, so give each setting one value."
+            )
+        return dict(asked.recordings), asked.factors, asked.settings
+    return _opened(arguments), factors_from(arguments.factor), settings_from(arguments)
+
+
+def session_folder(arguments: argparse.Namespace, name: str) -> Path:
+    """Folder of one of several sessions."""
+    return output_folder(arguments) / (re.sub(r"[^\w.-]+", "-", name).strip("-.") or "session")
+
+
+def _opened(arguments: argparse.Namespace) -> dict[str, Recording]:
+    from napari_xcebra.files import name_of
+    from napari_xcebra.runs import free_name
+
+    files = arguments.behavior or []
+    if files and len(files) != len(arguments.paths):
+        raise InputError(
+            f"{len(arguments.paths)} recordings and {len(files)} --behavior are given: give one "
+            "--behavior per recording, in the same order; a TOML file (CONFIG) can say more."
+        )
+    recordings: dict[str, Recording] = {}
+    for number, path in enumerate(arguments.paths):
+        one = argparse.Namespace(**vars(arguments))
+        one.path, one.behavior = path, files[number : number + 1]
+        opening = opening_of(one)
+        # a suffix tells the format, not the session
+        called = Path(path).stem if Path(path).is_file() else name_of(path)
+        name = free_name(called, list(recordings))
+        recordings[name] = opening.open()
+        opening.save(session_folder(arguments, name))
+    return recordings
+
+
+def _given(settings: Any, arguments: argparse.Namespace, prefix: str) -> dict[str, Any]:
+    values = {knob.name: getattr(arguments, prefix + knob.name) for knob in fields(settings)}
+    return {name: value for name, value in values.items() if value is not None}

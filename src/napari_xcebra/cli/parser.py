@@ -1,33 +1,32 @@
-"""What can be typed, and what happens when it cannot be done.
+"""Parses the command line, runs a command, and says in one sentence why it cannot be done.
 
-Nothing here imports torch: help and errors in the arguments come at once.
+A command's module is imported when the command runs, so help and errors in the arguments come at
+once, and a command loads only what it needs.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from typing import NoReturn
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib import import_module
+from typing import NamedTuple, NoReturn
 
-from napari_xcebra.cli import commands, decisions, quality, repeated, reporting, several, sweeping
-from napari_xcebra.cli.flags import (
-    FACTORS_HELP,
-    FLAGS,
-    add_attribution_flags,
-    add_output_flags,
-    add_recording_flags,
-    add_settings_flags,
-)
-from napari_xcebra.cli.saying import Interrupted
-from napari_xcebra.knobs import worded
-from napari_xcebra.logs import LOGGER, start_logging, stop_logging
-from napari_xcebra.recording import InputError
+from napari_xcebra.cli import flags
+from napari_xcebra.cli.flags import FLAGS
+from napari_xcebra.errors import InputError, TrainingDiverged, is_refusal, refusal
+from napari_xcebra.locks import locked
+from napari_xcebra.settings import worded
+from napari_xcebra.support.leftovers import clear_leftovers
+from napari_xcebra.support.logs import LOGGER, start_logging, stop_logging
 
 PROGRAM = "napari-xcebra"
-DEMO_FOLDER = "napari-xcebra-demo"
-WRONG, INTERRUPTED = 2, 130
+WRONG, INTERRUPTED, TERMINATED = 2, 130, 143
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 done, 2 it cannot be done (one sentence on stderr says why), 130 interrupted.
+        Exit code: 0 done, 1 `verify` found something that is not whole, 2 it cannot be done (one
+        sentence on stderr says why), 130 interrupted, 143 terminated.
     """
     for stream in (sys.stdout, sys.stderr):
         # a terminal that has no λ should not end the program
@@ -52,24 +52,62 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments.typed = typed
     start_logging("command")
     LOGGER.info("command: %s", typed[0])
+    clear_leftovers()
     try:
-        arguments.command(arguments)
-    except Interrupted as stopped:
-        print(stopped, file=sys.stderr)
+        module, name = arguments.command.split(".")
+        with _terminated_in_order(), _to_itself(arguments):
+            code = getattr(import_module(f"napari_xcebra.cli.{module}"), name)(arguments)
+    except KeyboardInterrupt as stopped:  # what was kept, or nothing
+        print(stopped if stopped.args else "Interrupted.", file=sys.stderr)
         return INTERRUPTED
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return INTERRUPTED
-    except (InputError, OSError) as error:
-        LOGGER.warning("%s", error)
-        print(f"{PROGRAM}: {worded(str(error), FLAGS)}", file=sys.stderr)
+    except (InputError, TrainingDiverged, OSError, MemoryError) as error:
+        told = f"This failed because {refusal(error)}." if is_refusal(error) else str(error)
+        LOGGER.warning("%s", told)
+        print(f"{PROGRAM}: {worded(told, FLAGS)}", file=sys.stderr)
         return WRONG
     except Exception:
         LOGGER.exception("%s failed", typed[0])
         raise
     finally:
         stop_logging()
-    return 0
+    return int(code or 0)
+
+
+@contextlib.contextmanager
+def _to_itself(arguments: argparse.Namespace) -> Iterator[None]:
+    """Lock the folder to write to: two programs must not mix their results in it."""
+    if not getattr(arguments, "alone", False) or not arguments.out:
+        yield
+        return
+    from napari_xcebra.cli.given import output_folder
+
+    out = output_folder(arguments).absolute()
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        with locked(out, patience=0):
+            yield
+    finally:
+        with contextlib.suppress(OSError):  # something was written
+            for folder in made:
+                folder.rmdir()
+
+
+@contextlib.contextmanager
+def _terminated_in_order() -> Iterator[None]:
+    """Let a request to end, as of a batch system, clean up first; a second one ends at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(*_: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, before)
+        raise SystemExit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Parser(argparse.ArgumentParser):
@@ -80,136 +118,79 @@ class Parser(argparse.ArgumentParser):
         self.exit(WRONG, f"{self.prog}: {message.rstrip('.')}. See {self.prog} --help.\n")
 
 
+class Command(NamedTuple):
+    """A command, and the function that runs it, by its module in `cli` and its name."""
+
+    name: str
+    function: str
+    add_flags: Callable[[argparse.ArgumentParser], object]
+    usage: str
+    help: str
+
+
+TRAINING = "PATH [--behavior FILE] --factor NAME=VARIABLES … --out DIR [settings]"
+SCORING = "FIT PATH [--behavior FILE] --out DIR [settings]"
+COMMANDS = (
+    Command("demo", "training.demo", flags.add_demo_flags, "[--out DIR] [settings]",
+            "simulate an imaged field, train, and paint the cells"),
+    Command("info", "reporting.info", flags.add_recording_flags, "PATH [--behavior FILE]",
+            "show what a recording holds, or what a run found"),
+    Command("fit", "training.fit", flags.add_training_flags, TRAINING,
+            "train on a recording and measure the fit"),
+    Command("run", "training.run", partial(flags.add_training_flags, scores=True), TRAINING,
+            "fit, then attribute"),
+    Command("dimension", "repeated.dimension", flags.add_dimension_flags, TRAINING,
+            "suggest a number of latents from the consistency between seeds"),
+    Command("sweep", "sweeping.sweep", flags.add_sweep_flags,
+            "CONFIG --out DIR [--processes N | --cluster ADDRESS | --slurm FILE] [--dry-run]",
+            "run many seeds, latents, settings, label shifts or recordings"),
+    Command("attribute", "scoring.attribute", partial(flags.add_scoring_flags, method=True),
+            SCORING, "score the cells with a fit"),
+    Command("compare", "scoring.compare", flags.add_scoring_flags, SCORING,
+            "compare all methods and single-cell statistics side by side"),
+    Command("sessions", "sessions.sessions", flags.add_sessions_flags,
+            "PATH PATH … | CONFIG --factor NAME=VARIABLES … [--matched FILE] --out DIR",
+            "train several sessions or animals into one embedding"),
+    Command("adapt", "training.adapt", flags.add_adapt_flags,
+            "FIT PATH [--behavior FILE] [--how HOW] --out DIR",
+            "carry a fit to another day of its cells, or to other cells"),
+    Command("quality", "repeated.quality", flags.add_quality_flags,
+            "FIT PATH [--behavior FILE] [--out DIR]",
+            "decode the variables from the embedding, on held-out data"),
+    Command("report", "reporting.report", flags.add_report_flags,
+            "RUN [PATH] [--behavior FILE] [--out FILE] [--open]",
+            "write one page about a run: verdicts, maps, tables, controls, how to reproduce it"),
+    Command("verify", "reporting.verify", flags.add_verify_flags, "PATH",
+            "check that saved runs, fits, sweeps, workspaces and decisions are whole"),
+    Command("diagnostics", "reporting.diagnostics", lambda parser: None, "",
+            "print versions, device and the last error, for a bug report"),
+    Command("curation", "decisions.curation", flags.add_curation_flags, "PATH",
+            "show the decisions on the cells of a recording"),
+    Command("agreement", "decisions.agreement", flags.add_agreement_flags, "FILE_A FILE_B",
+            "compare the decisions of two curators: Cohen's κ and the table"),
+    Command("export-decisions", "decisions.export_decisions", flags.add_export_flags,
+            "PATH --to KIND [--journal FILE] [--out DEST] [--dry-run]",
+            "write decisions on cells back to the recording's files, or for other programs"),
+    Command("restore", "decisions.restore", flags.add_restore_flags,
+            "PATH [--previous] [--dry-run]",
+            "restore the files as they were before decisions were written"),
+)  # fmt: skip
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Parser of all commands."""
     parser = Parser(
         PROGRAM, description="Which imaged cells carry a variable? Train xCEBRA and find out."
     )
     add = parser.add_subparsers(title="commands", required=True, metavar="COMMAND").add_parser
-
-    def command(
-        name: str, run: Callable[[argparse.Namespace], None], usage: str, help: str
-    ) -> Parser:
-        made: Parser = add(
+    for name, function, add_flags, usage, help in COMMANDS:
+        made = add(
             name,
             help=help,
             description=f"{help[0].upper()}{help[1:]}.",
             usage=f"{PROGRAM} {name} {usage}",
             allow_abbrev=False,
         )
-        made.set_defaults(command=run)
-        return made
-
-    demo = command(
-        "demo",
-        commands.demo,
-        "[--out DIR] [settings]",
-        "simulate an imaged field, train, and paint the cells",
-    )
-    demo.add_argument("--cells", type=int, help="cells to simulate (default 200)")
-    demo.add_argument("--frames", type=int, help="frames to simulate (default 20000)")
-    add_output_flags(demo, default=DEMO_FOLDER)
-    add_settings_flags(demo)
-
-    info = command(
-        "info",
-        commands.info,
-        "PATH [--behavior FILE]",
-        "show what a recording holds, or what a run found",
-    )
-    add_recording_flags(info)
-
-    training = "PATH [--behavior FILE] --factor NAME=VARIABLES … --out DIR [settings]"
-    fit = command("fit", commands.fit, training, "train on a recording and measure the fit")
-    run = command("run", commands.run, training, "fit, then attribute")
-    for made in (fit, run):
-        add_recording_flags(made)
-        made.add_argument("--factor", action="append", default=[], metavar="NAME=VARIABLES",
-                          help=FACTORS_HELP)  # fmt: skip
-        add_output_flags(made)
-        made.add_argument(
-            "--resume", action="store_true", help="go on from the checkpoint in --out, if any"
-        )
-        if made is run:
-            add_attribution_flags(made)
-            made.add_argument("--seeds", type=int, default=1, metavar="N",
-                              help="train with so many seeds, and tell which "
-                              "scores stay (default 1)")  # fmt: skip
-            repeated.add_processes_flag(made)
-        add_settings_flags(made)
-
-    sizes = command("dimension", repeated.dimension, training,
-                    "suggest a number of latents from the consistency between seeds")  # fmt: skip
-    repeated.add_flags(sizes)
-
-    where = "[--processes N | --cluster ADDRESS | --slurm FILE]"
-    many = command("sweep", sweeping.sweep, f"CONFIG --out DIR {where} [--dry-run]",
-                   "run many seeds, latents, settings, label shifts or recordings")  # fmt: skip
-    sweeping.add_flags(many)
-
-    scoring = "FIT PATH [--behavior FILE] --out DIR [settings]"
-    attribute = command("attribute", commands.attribute, scoring, "score the cells with a fit")
-    compare = command("compare", commands.compare, scoring,
-                      "put all methods, and single-cell statistics, side by side")  # fmt: skip
-    for made in (attribute, compare):
-        made.add_argument("fit", metavar="FIT", help="folder that fit or run wrote")
-        add_recording_flags(made)
-        if made is attribute:
-            add_attribution_flags(made)
-        add_output_flags(made)
-
-    joint = command("sessions", several.sessions,
-                    "PATH PATH … | CONFIG --factor NAME=VARIABLES … [--matched FILE] --out DIR",
-                    "train several sessions or animals into one embedding")  # fmt: skip
-    several.add_sessions_flags(joint)
-    carry = command("adapt", several.adapt,
-                    "FIT PATH [--behavior FILE] [--how HOW] --out DIR",
-                    "carry a fit to another day of its cells, or to other cells")  # fmt: skip
-    several.add_adapt_flags(carry)
-
-    decoding = command("quality", quality.quality, "FIT PATH [--behavior FILE] [--out DIR]",
-                       "decode the variables from the embedding, on held-out data")  # fmt: skip
-    quality.add_flags(decoding)
-
-    reporting.add_flags(
-        command(
-            "report",
-            reporting.report,
-            "RUN [PATH] [--behavior FILE] [--out FILE] [--open]",
-            "write one page about a run: verdicts, maps, tables, controls, how to make it again",
-        )
-    )
-
-    command("diagnostics", reporting.diagnostics, "",
-            "print versions, device and the last error, for a report of it")  # fmt: skip
-
-    curation = command(
-        "curation", decisions.curation, "PATH", "show what was decided on the cells of a recording"
-    )
-    curation.add_argument("path", metavar="PATH",
-                          help="the recording, or the .jsonl file of the decisions")  # fmt: skip
-    agreement = command(
-        "agreement",
-        decisions.agreement,
-        "FILE_A FILE_B",
-        "compare the decisions of two curators: Cohen's κ and the table",
-    )
-    for place in ("first", "second"):
-        agreement.add_argument(place, metavar=f"FILE_{'AB'[place == 'second']}",
-                               help=f".jsonl file of the {place} curator's decisions")  # fmt: skip
-
-    export = command(
-        "export-decisions",
-        decisions.export_decisions,
-        "PATH --to KIND [--journal FILE] [--out DEST] [--dry-run]",
-        "write decisions on cells to where the recording came from, or for other programs",
-    )
-    decisions.add_flags(export)
-    restore = command(
-        "restore",
-        decisions.restore,
-        "PATH [--previous] [--dry-run]",
-        "put back what was there before decisions were written",
-    )
-    decisions.add_restore_flags(restore)
+        made.set_defaults(command=function)
+        add_flags(made)
     return parser

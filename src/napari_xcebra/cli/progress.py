@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isnan
@@ -13,39 +14,43 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from napari_xcebra.sweeps.estimate import in_words
+from napari_xcebra.errors import Stopped
+from napari_xcebra.text import left
 
 if TYPE_CHECKING:
     from napari_xcebra.learn import Progress
     from napari_xcebra.sweeps import SweepProgress
 
 
-class Request:
-    """Whether the user has asked to stop; to be called, as `stop` is."""
-
-    def __init__(self) -> None:
-        self.made = False
-
-    def __call__(self) -> bool:
-        """Whether it was made."""
-        return self.made
+class Interrupted(KeyboardInterrupt):
+    """The user pressed Ctrl-C; says what was kept."""
 
 
 @contextmanager
-def interrupt_as_request() -> Iterator[Request]:
-    """Take the first Ctrl-C as a request to stop at the next report; the second ends at once."""
-    request = Request()
+def interrupt_as_request() -> Iterator[Callable[[], bool]]:
+    """Treat the first Ctrl-C as a request to stop at the next report; the second ends at once."""
+    asked = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:
-        request.made = True
+        asked.set()
         signal.signal(signal.SIGINT, before)
         print("\nStopping at the next report (Ctrl-C again: at once) …", file=sys.stderr)
 
     before = signal.signal(signal.SIGINT, ask)
     try:
-        yield request
+        yield asked.is_set
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def stoppable(lost: str) -> Iterator[Callable[[], bool]]:
+    """As `interrupt_as_request`, for work that has nothing to show if stopped."""
+    with interrupt_as_request() as request:
+        try:
+            yield request
+        except Stopped as stopped:
+            raise Interrupted(f"{stopped} {lost}") from stopped
 
 
 @contextmanager
@@ -64,23 +69,11 @@ def training_bar(arguments: argparse.Namespace, steps: int) -> Iterator[Callable
 
 
 @contextmanager
-def attribution_bar(
-    arguments: argparse.Namespace, doing: str = "attributing"
+def count_bar(
+    arguments: argparse.Namespace, unit: str, doing: str
 ) -> Iterator[Callable[[int, int], None]]:
-    """Progress bar of an attribution, in frames."""
-    with _bar(arguments, None, "frame", doing) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        yield show
-
-
-@contextmanager
-def seeds_bar(arguments: argparse.Namespace) -> Iterator[Callable[[int, int], None]]:
-    """Progress bar of one fit after the other, in steps."""
-    with _bar(arguments, None, "step", "further fits") as bar:
+    """Progress bar of frames or steps."""
+    with _bar(arguments, None, unit, doing) as bar:
 
         def show(done: int, total: int) -> None:
             bar.total = total
@@ -93,14 +86,14 @@ def seeds_bar(arguments: argparse.Namespace) -> Iterator[Callable[[int, int], No
 def sweep_bar(
     arguments: argparse.Namespace, members: int
 ) -> Iterator[Callable[[SweepProgress], None]]:
-    """Progress bar of a sweep, in runs; those under way count by what they did."""
+    """Progress bar of a sweep, in runs; those under way count in part."""
     with _bar(arguments, members, "run") as bar:
         bar.bar_format = "{percentage:3.0f}%|{bar}| {desc}"
 
         def show(at: SweepProgress) -> None:
-            left = "" if isnan(at.seconds_left) else f", {in_words(at.seconds_left)} left"
+            rest = "" if isnan(at.seconds_left) else f", {left(at.seconds_left)} left"
             failed = f", {at.failed} failed" if at.failed else ""
-            words = f"{at.finished} of {at.total} runs{failed}{left}"
+            words = f"{at.finished} of {at.total} runs{failed}{rest}"
             bar.set_description_str(words, refresh=False)
             bar.n = at.share * members
             bar.refresh()

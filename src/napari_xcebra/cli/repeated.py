@@ -1,43 +1,85 @@
-"""Commands that train more than once."""
+"""Trains with several seeds or numbers of latents, and decodes from embeddings."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from napari_xcebra.cli.flags import (
-    FACTORS_HELP,
-    add_output_flags,
-    add_recording_flags,
-    add_settings_flags,
+import numpy as np
+
+from napari_xcebra.cli.given import (
+    counts_from,
     factors_from,
     frames_from,
+    loaded_fit,
+    output_folder,
+    processes_from,
+    recording_from,
     settings_from,
 )
-from napari_xcebra.cli.given import output_folder, recording_from
-from napari_xcebra.cli.saying import Interrupted, say, say_written
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.cli.printing import dimension_table, say, say_written, table
+from napari_xcebra.cli.progress import Interrupted, count_bar, interrupt_as_request
+from napari_xcebra.recording import Recording
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.attribution.stability import Stability
     from napari_xcebra.jobs.pool import ProcessPool
+    from napari_xcebra.learn.quality.embedding import Decoded, EmbeddingQuality
     from napari_xcebra.learn.settings import FitSettings
+
+
+def quality(arguments: argparse.Namespace) -> None:
+    """Decode the variables of a fit from its embedding."""
+    from napari_xcebra.learn import Fit
+    from napari_xcebra.learn.quality.embedding import embedding_quality
+
+    out = output_folder(arguments) if arguments.out else None
+    trained, recording = loaded_fit(arguments), recording_from(arguments)
+    others: list[Fit] = []
+    for folder in arguments.also:
+        arguments.fit = folder
+        others.append(loaded_fit(arguments))
+    found = embedding_quality(trained, recording, others)
+    say(arguments, quality_table(found), "", *trained.notes)
+    if found.agreement:
+        say(arguments, found.agreement)
+    if out is not None:
+        say_written(arguments, [found.to_csv(out / "quality.csv")])
+
+
+def quality_table(found: EmbeddingQuality) -> str:
+    """One row per variable and decoder: error beside chance, and R²."""
+    header = ["variable", "factor", "decoder", "error", "chance", "p", "R²"]
+    return table(header, [_row(each) for each in found.decoded])
+
+
+def _row(each: Decoded) -> list[str]:
+    unit = f" {each.unit}" if each.unit and each.unit != "share wrong" else ""
+    number = "{:.0%} wrong" if each.unit == "share wrong" else "{:.3g}" + unit
+    decoder = f"{each.decoder}, k {each.neighbours}" if each.neighbours else each.decoder
+    return [
+        each.variable,
+        each.factor,
+        decoder,
+        number.format(each.error),
+        "–" if np.isnan(each.chance) else number.format(each.chance),
+        "–" if np.isnan(each.p) else f"{each.p:.2g}",
+        "–" if np.isnan(each.r2) else f"{each.r2:.2f}",
+    ]
 
 
 def stability(arguments: argparse.Namespace, recording: Recording, first: Attribution) -> Stability:
     """Train with further seeds; Ctrl-C keeps those that are finished."""
     from napari_xcebra.attribution.stability import across_seeds
-    from napari_xcebra.cli.progress import interrupt_as_request, seeds_bar
 
     settings = settings_from(arguments)
     seeds = range(settings.seed + 1, settings.seed + arguments.seeds)
     with (
         _several(arguments, recording, settings, len(seeds)) as pool,
         interrupt_as_request() as request,
-        seeds_bar(arguments) as bar,
+        count_bar(arguments, "step", "further fits") as bar,
     ):
         found = across_seeds(
             recording,
@@ -58,10 +100,8 @@ def stability(arguments: argparse.Namespace, recording: Recording, first: Attrib
 
 def dimension(arguments: argparse.Namespace) -> None:
     """Suggest a number of latents."""
-    from napari_xcebra.cli.progress import interrupt_as_request, seeds_bar
-    from napari_xcebra.cli.report import dimension_table
-    from napari_xcebra.dimension_figure import consistency_by_dimension
-    from napari_xcebra.learn.consistency import suggest_dimension
+    from napari_xcebra.learn.quality.consistency import suggest_dimension
+    from napari_xcebra.report.figures.comparisons import consistency_by_dimension
 
     out, recording = output_folder(arguments), recording_from(arguments)
     settings = settings_from(arguments)
@@ -71,7 +111,7 @@ def dimension(arguments: argparse.Namespace) -> None:
     with (
         _several(arguments, recording, settings, fits) as pool,
         interrupt_as_request() as request,
-        seeds_bar(arguments) as bar,
+        count_bar(arguments, "step", "further fits") as bar,
     ):
         found = suggest_dimension(
             recording,
@@ -91,60 +131,11 @@ def dimension(arguments: argparse.Namespace) -> None:
     say_written(arguments, [found.to_csv(out / "dimension.csv"), out / "dimension.png"])
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """What `dimension` takes."""
-    add_recording_flags(parser)
-    parser.add_argument("--factor", action="append", default=[], metavar="NAME=VARIABLES",
-                        help=FACTORS_HELP)  # fmt: skip
-    add_output_flags(parser)
-    group = parser.add_argument_group("numbers of latents")
-    group.add_argument("--try-time-latents", default="1-4", metavar="LIST",
-                       help="numbers of time latents to try (default 1-4)")  # fmt: skip
-    group.add_argument("--try-latents", default="", metavar="LIST",
-                       help="numbers of latents to try for the one factor there is, such as 1,2,3 "
-                       "(default: as many as its variables have)")  # fmt: skip
-    group.add_argument("--seeds", type=int, default=3, metavar="N",
-                       help="fits at each number of latents (default 3)")  # fmt: skip
-    add_processes_flag(group)
-    add_settings_flags(parser)
-
-
-def add_processes_flag(group: argparse._ActionsContainer) -> None:
-    """How many processes to use on this computer."""
-    group.add_argument("--processes", type=int, default=0, metavar="N",
-                       help="runs at a time on this computer (default: as cores and memory "
-                       "allow)")  # fmt: skip
-
-
 def _several(
     arguments: argparse.Namespace, recording: Recording, settings: FitSettings, runs: int
 ) -> AbstractContextManager[ProcessPool | None]:
-    """Processes for so many runs; None where there is room for one only, which this one is."""
+    """Processes for these runs; None if there is room for only one, which is this one."""
     from napari_xcebra.jobs.pool import ProcessPool
 
-    processes = min(processes_for(arguments, [recording], settings), runs)
+    processes = min(processes_from(arguments, [recording], settings), runs)
     return ProcessPool(processes) if processes > 1 else nullcontext()
-
-
-def processes_for(
-    arguments: argparse.Namespace, recordings: Iterable[Recording], settings: FitSettings
-) -> int:
-    """Processes, as many as were asked for or as there is room for."""
-    from napari_xcebra.jobs.capacity import room_for
-
-    if arguments.processes < 0:
-        raise InputError(f"--processes is {arguments.processes}: 1 or more is needed.")
-    return arguments.processes or room_for(
-        recordings, device=settings.device, threads=settings.threads
-    )
-
-
-def counts_from(text: str, flag: str) -> list[int]:
-    """Numbers as typed: ``1,2,4`` or ``1-4``."""
-    counts: list[int] = []
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        if not first.isdecimal() or not (last or first).isdecimal():
-            raise InputError(f"{flag} {text} is not of the form 1,2,4 or 1-4.")
-        counts += range(int(first), int(last or first) + 1)
-    return counts

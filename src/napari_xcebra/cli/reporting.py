@@ -1,15 +1,48 @@
-"""Commands that report: on a run, and on this computer."""
+"""Reports on recordings, runs, saved files and this computer: `info`, `report`, `verify`."""
 
 from __future__ import annotations
 
 import argparse
 import webbrowser
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
-from napari_xcebra.cli.flags import add_recording_flags
-from napari_xcebra.cli.given import output_folder, recording_from
+import numpy as np
 
-DEFAULT = "report.html"
+from napari_xcebra.cli.flags import FLAGS, REPORT
+from napari_xcebra.cli.given import fit_folder, output_folder, recording_from
+from napari_xcebra.cli.printing import factor_table, table
+from napari_xcebra.learn import Fit
+from napari_xcebra.recording import Recording, Variable
+from napari_xcebra.recording.summary import (
+    VARIABLE_WORDS,
+    duration_of,
+    footprints_of,
+    further_notes,
+    overlap_of,
+    planes_of,
+    segments_and_events,
+    variable_words,
+)
+from napari_xcebra.recording.traces import LazyTraces, read_block
+from napari_xcebra.settings import worded
+from napari_xcebra.standardise import standardised
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+WIDTH = 40
+GROUPS, CELLS_A_GROUP, FRAMES_A_STRETCH = 4, 16, 25
+"""Traces on disk are sampled in a few groups of neighbouring cells, and in short stretches of
+frames all along the recording: few reads, whichever axis is contiguous."""
+
+
+def info(arguments: argparse.Namespace) -> None:
+    """Show what a recording holds, or what a run found."""
+    if (found := fit_folder(Path(arguments.path))) is not None:
+        fit = Fit.load(found)
+        print("\n".join([factor_table(fit), "", fit.summary(), *fit.notes]))
+    else:
+        print(worded(recording_tables(recording_from(arguments)), FLAGS))
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -17,8 +50,8 @@ def report(arguments: argparse.Namespace) -> None:
     from napari_xcebra.report import report_on, write_report
 
     folder = Path(arguments.run)
-    path = Path(arguments.out) if arguments.out else folder / DEFAULT
-    path = path if path.suffix else path / DEFAULT
+    path = Path(arguments.out) if arguments.out else folder / REPORT
+    path = path if path.suffix else path / REPORT
     output_folder(argparse.Namespace(out=path.parent))  # a sentence now rather than afterwards
     recording = recording_from(arguments) if arguments.path else None
     write_report(report_on(folder, recording), path)
@@ -28,23 +61,170 @@ def report(arguments: argparse.Namespace) -> None:
         webbrowser.open(path.absolute().as_uri())
 
 
+def verify(arguments: argparse.Namespace) -> int:
+    """Say what is whole and what is not; 1 if anything is not."""
+    from napari_xcebra.verification import verify as found_in
+
+    findings = found_in(arguments.path)
+    for finding in findings:
+        print(finding.sentence)
+    return int(not all(finding.whole for finding in findings))
+
+
 def diagnostics(arguments: argparse.Namespace) -> None:
-    """Print what a report of an error needs to know of this computer."""
-    from napari_xcebra.diagnostics import diagnostics as told
-    from napari_xcebra.learn.device import describe_device
-    from napari_xcebra.logs import log_folder
+    """Print what a bug report needs to say about this computer."""
+    from napari_xcebra.learn.training.device import describe_device
+    from napari_xcebra.support.diagnostics import diagnostics as told
+    from napari_xcebra.support.logs import log_folder
 
     print(told(device=describe_device("auto", 0)))
     print(f"\nMore is in the log, which can be attached: {log_folder()}")
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """What `report` takes."""
-    parser.add_argument("run", metavar="RUN",
-                        help="folder that run, fit or sweep wrote, or that a run was saved "
-                        "to")  # fmt: skip
-    add_recording_flags(parser, required=False)
-    group = parser.add_argument_group("output")
-    group.add_argument("--out", metavar="FILE", help=f"page to write (default RUN/{DEFAULT})")
-    group.add_argument("--open", action="store_true", help="open it in the browser")
-    group.add_argument("--quiet", action="store_true", help="say nothing but errors")
+def sparkline(values: np.ndarray) -> str:
+    """One character per value, from the lowest to the highest; a space where unknown.
+
+    >>> sparkline(np.array([0, 1, 2, np.nan, 7]))
+    '▁▂▃ █'
+    """
+    values = np.asarray(values, np.float64)
+    known = np.isfinite(values)
+    if not known.any():
+        return " " * len(values)
+    low, high = values[known].min(), values[known].max()
+    # halves, so that numbers near the largest there are do not overflow
+    span = high / 2 - low / 2
+    share = (values / 2 - low / 2) / span if span > 0 else np.where(known, 0.0, np.nan)
+    level = np.round(np.where(known, share, 0) * (len(BLOCKS) - 1)).astype(int)
+    return "".join(BLOCKS[i] if there else " " for i, there in zip(level, known, strict=True))
+
+
+def in_bins(values: np.ndarray, width: int = WIDTH) -> np.ndarray:
+    """Mean of the known values in stretches of equal length; NaN where none is known.
+
+    Parameters
+    ----------
+    values : (frames,) float64
+    width : int
+        Stretches; fewer if there are fewer values.
+    """
+    values = np.asarray(values, np.float64)
+    edges = np.linspace(0, len(values), min(width, len(values)) + 1).astype(int)
+    known = np.isfinite(values)
+    count = np.add.reduceat(known.astype(int), edges[:-1])
+    with np.errstate(all="ignore"):
+        return np.add.reduceat(np.where(known, values, 0), edges[:-1]) / count
+
+
+def picked(values: np.ndarray, width: int = WIDTH) -> np.ndarray:
+    """One value from the middle of each stretch, for values without a mean."""
+    values = np.asarray(values, np.float64)
+    width = min(width, len(values))
+    return values[((np.arange(width) + 0.5) * len(values) / max(width, 1)).astype(int)]
+
+
+def recording_tables(recording: Recording) -> str:
+    """Facts of a recording, its variables, and notes on how it was opened."""
+    facts = _facts(recording)
+    width = max(len(name) for name, _ in facts)
+    lines = [f"{name.ljust(width)}  {value}" for name, value in facts]
+    lines += ["", _variable_table(recording)]
+    notes = further_notes(recording)
+    return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def _facts(recording: Recording) -> list[tuple[str, str]]:
+    activity = _Activity.of(recording)
+    facts = [
+        ("source", recording.source or "–"),
+        ("format", recording.origin.format or "–"),
+        ("frames", f"{recording.n_frames}"),
+        ("frames per second", f"{recording.rate:g}"),
+        ("duration", duration_of(recording)),
+        *((name.lower(), value) for name, value in segments_and_events(recording)),
+        ("excluded frames", f"{int(np.asarray(recording.excluded).sum())}"),
+        ("cells", f"{recording.n_cells} ({_counts(recording, activity)})"),
+        ("planes", str(planes_of(recording) or "")),
+        ("known about cells", ", ".join(recording.cells)),
+        ("footprints", footprints_of(recording)),
+        ("images", ", ".join(recording.images) or "none"),
+        ("traces", recording.origin.traces or "–"),
+        ("mean activity", sparkline(activity.mean)),
+        ("behaviour", overlap_of(recording)),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _counts(recording: Recording, activity: _Activity) -> str:
+    accepted = int(np.asarray(recording.accepted).sum())
+    sample = f" of a sample of {activity.n_cells}" if activity.sampled else ""
+    return f"{accepted} accepted, {activity.n_constant}{sample} constant"
+
+
+@dataclass(frozen=True)
+class _Activity:
+    """Activity of the cells, or of a sample of them.
+
+    Parameters
+    ----------
+    mean : (stretches,) float64
+        Mean over cells, each in its own standard deviations.
+    n_cells, n_constant : int
+        Cells looked at, and those that never change.
+    sampled : bool
+    """
+
+    mean: np.ndarray
+    n_cells: int
+    n_constant: int
+    sampled: bool
+
+    @classmethod
+    def of(cls, recording: Recording) -> _Activity:
+        traces = recording.traces
+        if isinstance(traces, LazyTraces):
+            seen, frames = _sample(traces)
+        else:
+            seen, frames = np.asarray(traces, np.float32), None
+        varied = np.ptp(seen, axis=0) > 0
+        used = varied & np.isfinite(seen).all(axis=0)
+        mean = np.zeros(len(seen))
+        for cell in np.flatnonzero(used):  # one at a time, so as not to copy them all
+            mean += standardised(seen[:, cell].astype(np.float64))
+        mean /= max(int(used.sum()), 1)
+        if frames is not None:
+            mean = np.array([mean[part].mean() for part in frames])
+        return cls(in_bins(mean), seen.shape[1], int((~varied).sum()), frames is not None)
+
+
+def _sample(traces: LazyTraces) -> tuple[np.ndarray, list[slice]]:
+    """Traces of some cells in some stretches of frames, and where the stretches lie in them."""
+    n_frames, n_cells = traces.shape
+    cells = _stretches(n_cells, GROUPS, CELLS_A_GROUP)
+    frames = _stretches(n_frames, WIDTH, FRAMES_A_STRETCH)
+    seen = [np.concatenate([read_block(traces, f, c) for c in cells], axis=1) for f in frames]
+    ends = np.cumsum([len(part) for part in seen])
+    return np.concatenate(seen), [slice(e - len(p), e) for e, p in zip(ends, seen, strict=True)]
+
+
+def _stretches(length: int, count: int, each: int) -> list[slice]:
+    """Stretches spread evenly over a length, that do not overlap; all of it if it is short."""
+    if length <= count * each:
+        edges = np.linspace(0, length, min(count, length) + 1).astype(int)
+        return [slice(int(a), int(b)) for a, b in pairwise(edges)]
+    starts = np.linspace(0, length - each, count).astype(int)
+    return [slice(int(start), int(start) + each) for start in starts]
+
+
+def _variable_table(recording: Recording) -> str:
+    if not recording.behavior:
+        return "No behaviour: give --behavior FILE."
+    header = [*VARIABLE_WORDS, "over time"]
+    return table(header, [_row(name, v) for name, v in recording.behavior.items()])
+
+
+def _row(name: str, variable: Variable) -> list[str]:
+    values = variable.values[:, 0]
+    # categories and angles have no mean
+    curve = in_bins(values) if variable.kind == "continuous" else picked(values)
+    return [*variable_words(name, variable), sparkline(curve)]

@@ -1,4 +1,4 @@
-"""Deciding on cells by hand: decisions with undo, their journal, the queue, and agreement."""
+"""Decisions on cells by hand, with undo, a journal, a queue, and agreement."""
 
 from napari_xcebra.curation.agreement import Agreement, agreement, between, with_model
 from napari_xcebra.curation.changes import (

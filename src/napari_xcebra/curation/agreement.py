@@ -1,4 +1,4 @@
-"""How far two agree on the same cells: a curator and the model, or two curators."""
+"""Measures how well a curator and the model, or two curators, agree on the same cells."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from napari_xcebra.curation.changes import ACCEPTED, UNDECIDED
 from napari_xcebra.curation.decisions import Curation
 from napari_xcebra.errors import InputError
+from napari_xcebra.text import percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +21,7 @@ _CLASSES = ("accepted", "rejected")
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Cohen's κ and the table that it comes from.
+    """Cohen's κ and the table it is computed from.
 
     Parameters
     ----------
@@ -55,11 +56,11 @@ class Agreement:
 
     @property
     def sentence(self) -> str:
-        """All of it in words."""
+        """The result in words."""
         first, second = self.names
         if not self.n_cells:
             return self.why
-        said = f"{first} and {second} agree on {self.agreed:.0%} of {self.n_cells} cells"
+        said = f"{first} and {second} agree on {percent(self.agreed)} of {self.n_cells} cells"
         if self.why:
             return f"{said}. {self.why}"
         return f"{said}: κ = {self.kappa:.2f} (95 % interval {self.low:.2f} to {self.high:.2f})."
@@ -94,7 +95,7 @@ def agreement(
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise InputError(
-            f"Decisions of shape {a.shape} and {b.shape} cannot be compared: one each a cell is "
+            f"Decisions of shape {a.shape} and {b.shape} cannot be compared: one per cell is "
             "needed."
         )
     both = ~np.isnan(a) & ~np.isnan(b)
@@ -109,26 +110,24 @@ def agreement(
     why = _why_none(counts, names)
     if why:
         return Agreement(table, names, np.nan, np.nan, np.nan, why)
-    from sklearn.metrics import cohen_kappa_score
-
     low, high = _interval(counts, seed)
-    return Agreement(table, names, float(cohen_kappa_score(*rejected)), low, high)
+    return Agreement(table, names, float(_kappa(counts.ravel() / counts.sum())), low, high)
 
 
-def with_model(curation: Curation, selected: np.ndarray, factor: str = "") -> Agreement:
-    """Compare what was decided by hand with what the model selects.
+def with_model(curation: Curation, above: np.ndarray, factor: str = "") -> Agreement:
+    """Compare decisions by hand with which cells score above threshold.
 
     Parameters
     ----------
     curation : Curation
         Decisions by threshold are the model's own, and do not count.
-    selected : (cells,) bool or float
+    above : (cells,) bool or float
         NaN for cells without a score, which do not count.
     factor : str
         Whose scores.
     """
     model = f"the model ({factor})" if factor else "the model"
-    return agreement(by_hand(curation), selected, (curation.curator or "the curator", model))
+    return agreement(by_hand(curation), above, (curation.curator or "the curator", model))
 
 
 def between(first: Curation, second: Curation, names: tuple[str, str] | None = None) -> Agreement:
@@ -151,14 +150,11 @@ def by_hand(curation: Curation) -> np.ndarray:
 
 def _why_none(counts: np.ndarray, names: tuple[str, str]) -> str:
     if not counts.sum():
-        return f"There is no cell on which both {names[0]} and {names[1]} decided."
+        return f"There are no cells on which both {names[0]} and {names[1]} decided."
     for name, totals in zip(names, (counts.sum(axis=1), counts.sum(axis=0)), strict=True):
         if not totals.all():
             did = _CLASSES[int(np.argmax(totals))]
-            return (
-                f"κ says nothing here, because {name} has every one of these {counts.sum()} cells "
-                f"{did}."
-            )
+            return f"κ is not defined here, because {name} {did} all of these {counts.sum()} cells."
     return ""
 
 
@@ -166,10 +162,15 @@ def _interval(counts: np.ndarray, seed: int) -> tuple[float, float]:
     """95 % of κ over resampled cells; for a 2 × 2 table, draws of the table itself."""
     n = counts.sum()
     drawn = np.random.default_rng(seed).multinomial(n, counts.ravel() / n, RESAMPLES) / n
-    observed = drawn[:, 0] + drawn[:, 3]
-    rows, columns = drawn[:, 0] + drawn[:, 1], drawn[:, 0] + drawn[:, 2]
+    low, high = np.nanpercentile(_kappa(drawn), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def _kappa(shares: np.ndarray) -> np.ndarray:
+    """Cohen's κ of (..., 4) shares of 2 × 2 tables, row by row; NaN where nobody varies."""
+    both, first, second, neither = np.moveaxis(shares, -1, 0)
+    rows, columns = both + first, both + second
     expected = rows * columns + (1 - rows) * (1 - columns)
     varied = expected < 1 - 1e-12
-    kappa = (observed[varied] - expected[varied]) / (1 - expected[varied])
-    low, high = np.percentile(kappa, [2.5, 97.5])
-    return float(low), float(high)
+    beyond = both + neither - expected
+    return np.divide(beyond, 1 - expected, out=np.full_like(expected, np.nan), where=varied)

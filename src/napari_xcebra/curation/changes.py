@@ -1,4 +1,4 @@
-"""What an entry does to the cells: their columns, before and after."""
+"""Applies entries to the cells, and undoes and redoes them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.text import counted
 
 Status = Literal["undecided", "accepted", "rejected"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -82,7 +83,7 @@ class Cells:
         return len(self.ids)
 
     def column(self, name: str) -> np.ndarray:
-        """Column of that name; that of a new tag is made."""
+        """Column of that name; made if it is a new tag."""
         if name not in self.columns:
             self.columns[name] = np.zeros(len(self), bool)
         return self.columns[name]
@@ -102,12 +103,12 @@ class Cells:
         wrong = given[(given < 0) | (given >= len(self))]
         if wrong.size:
             raise InputError(
-                f"There is no cell at position {wrong[0]}: 0 to {len(self) - 1} is what there is."
+                f"There is no cell at position {wrong[0]}: positions run from 0 to {len(self) - 1}."
             )
         return self.ids[np.unique(given.astype(np.int64))].tolist()
 
     def positions_of(self, ids: Iterable[int]) -> np.ndarray:
-        """Positions of ids, in their order; those that no cell has are left out."""
+        """Positions of ids, in their order; unknown ids are left out."""
         wanted = np.array(ids, np.int64)
         place = np.searchsorted(self._sorted, wanted)
         there = np.zeros(len(wanted), bool)
@@ -136,7 +137,7 @@ class Cells:
 
 
 def is_step(entry: Entry) -> bool:
-    """Whether an entry changes cells, unlike undo and redo, which go back and forth."""
+    """Whether an entry changes cells, unlike undo and redo."""
     return entry["do"] in _EFFECTS
 
 
@@ -190,22 +191,97 @@ def _decisions(entry: Entry, status: np.ndarray, by: np.ndarray) -> _Columns:
 
 
 def _sentence(entry: Entry, ids: np.ndarray, after: _Columns) -> str:
-    named = f"cell {ids[0]}" if len(ids) == 1 else f"{len(ids)} cells"
+    named = f"cell {ids[0]}" if len(ids) == 1 else counted(len(ids), "cell")
     if entry["do"] == "decide":
         status = STATUSES.index(entry["status"])
         verb = {ACCEPTED: "Accepted", REJECTED: "Rejected"}.get(status, "Left undecided:")
         return f"{verb} {named}."
     if entry["do"] == "tag":
-        return f"{'Tagged' if entry['on'] else 'No longer tagged'} {entry['tag']}: {named}."
+        return f"{'Tagged' if entry['on'] else 'Removed tag'} {entry['tag']}: {named}."
     if entry["do"] == "note":
         return f"{'Wrote a' if entry['text'] else 'Removed the'} note on {named}."
     of = f" of {entry['factor']}" if entry["factor"] else ""
     above, below = (int((after["status"] == s).sum()) for s in (ACCEPTED, UNDECIDED))
-    said = [f"Accepted {_counted(above)} above the threshold{of}"] if above else []
-    said += [f"took back {_counted(below)} below the threshold{of}"] if below else []
+    said = [f"Accepted {counted(above, 'cell')} above the threshold{of}"] if above else []
+    said += [f"took back {counted(below, 'cell')} below the threshold{of}"] if below else []
     sentence = ", ".join(said)
     return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
-def _counted(number: int) -> str:
-    return f"{number} cell{'' if number == 1 else 's'}"
+class History:
+    """Steps taken and undone, in order; applies each to the cells.
+
+    Parameters
+    ----------
+    cells : Cells
+        What the steps change.
+    """
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._done: list[Change] = []
+        self._undone: list[Change] = []
+        self._last_step = 0
+
+    @property
+    def last(self) -> Change | None:
+        """The step that is undone next."""
+        return self._done[-1] if self._done else None
+
+    @property
+    def undone(self) -> Change | None:
+        """The step that is done again next; None once another was taken."""
+        return self._undone[-1] if self._undone else None
+
+    @property
+    def next_step(self) -> int:
+        """Number of the step to come; a number is never used twice."""
+        return self._last_step + 1
+
+    def take(self, change: Change) -> None:
+        """Take a step: what was undone before cannot be done again."""
+        self._undone.clear()
+        self._last_step = max(self._last_step, change.step)
+        self._put(change)
+
+    def back(self) -> Change:
+        """Undo the last step."""
+        change = self._done.pop()
+        self._undone.append(change)
+        self._cells.put(change.cells, change.before)
+        return change
+
+    def forth(self) -> Change:
+        """Do the step again that was undone last."""
+        change = self._undone.pop()
+        self._put(change)
+        return change
+
+    def replay(self, entry: Entry) -> None:
+        """Apply an entry, which names the step it follows in case earlier lines are lost."""
+        if entry["do"] == "undo":
+            self._leave(entry["of"])
+        elif entry["do"] == "redo":
+            self._reach(entry["of"])
+        elif is_step(entry):
+            after = entry["after"]
+            while self._done and self._done[-1].step > after:
+                self.back()
+            self._reach(after)
+            self.take(self._cells.change(entry))
+
+    def _leave(self, step: int) -> None:
+        """Undo a step, and those after it."""
+        if any(change.step == step for change in reversed(self._done)):
+            while self.back().step != step:
+                pass
+
+    def _reach(self, step: int) -> None:
+        """Do a step again that was undone, and those before it."""
+        if any(change.step == step for change in reversed(self._undone)):
+            while self.forth().step != step:
+                pass
+
+    def _put(self, change: Change) -> None:
+        self._done.append(change)
+        self._cells.put(change.cells, change.after)

@@ -1,4 +1,4 @@
-"""Opening the curation of a recording, continued where it was left."""
+"""Opens the curation of a recording where it was left."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from napari_xcebra.curation.places import (
 )
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import whole
-from napari_xcebra.fingerprint import cells_fingerprint, same_cells, same_sample
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import cells_fingerprint, same_cells, same_sample
 
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 
@@ -37,7 +37,7 @@ def open_curation(
     journal: str | os.PathLike[str] | None = None,
     read_only: bool = False,
 ) -> Curation:
-    """Decisions on the cells of a recording, continued where they were left.
+    """Open the decisions on the cells of a recording where they were left.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def open_curation(
     curator : str
         Who decides.
     name : str
-        Of a journal of one's own beside the usual one, such as the name of a second curator.
+        Name of a separate journal, such as that of a second curator.
     journal : path, optional
         The file itself, wherever it is.
     read_only : bool
@@ -56,7 +56,7 @@ def open_curation(
     Returns
     -------
     Curation
-        Its `notes` say what the user should know. `close` it to let another window go on.
+        Its `notes` say what the user should know. `close` it to let another window continue.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def open_curation(
 
 
 def read_curation(journal: str | os.PathLike[str]) -> Curation:
-    """Decisions in a journal without its recording: on all cells it names, only to look at."""
+    """Decisions in a journal without its recording, read-only: on all cells it names."""
     opened = Journal(journal, read_only=True)
     named = ("cells", "accepted", "undecided")
     ids = {i for entry in opened.entries for key in named for i in entry.get(key, ())}
@@ -112,28 +112,28 @@ def _opened_where_possible(
         opened = _opened(own, header)
     except OSError as error:
         raise InputError(
-            f"Decisions cannot be kept in {own.parent} ({error.strerror or error}): make room "
-            f"there, or set {DATA_DIRECTORY} to a folder that can be written to."
+            f"Decisions cannot be saved in {own.parent} ({error.strerror or error}): free some "
+            f"space, or set {DATA_DIRECTORY} to a folder that can be written to."
         ) from error
     opened.notes[:0] = notes
     return opened
 
 
 def _gone_on_with(near: Path, own: Path) -> list[str]:
-    """Take over decisions that are where nothing can be written; says so."""
+    """Copy decisions from where nothing can be written; returns notes."""
     if not own.exists():
         with whole(own) as copy:
             shutil.copyfile(near, copy)
     if own.read_bytes().startswith(near.read_bytes()):
-        return [f"{near} cannot be written to: its decisions go on in {own}."]
+        return [f"{near} cannot be written to: its decisions continue in {own}."]
     return [
-        f"{near} cannot be written to, and holds decisions that {own} does not have, which is gone "
-        "on with: compare the two."
+        f"{near} cannot be written to, and holds decisions that {own}, which is used instead, does "
+        "not have: compare the two."
     ]
 
 
 def _opened(place: Path, header: Mapping[str, Any]) -> Journal:
-    """Journal in a place; one that is of other cells makes room, under another name."""
+    """Journal in a place; one of other cells is renamed first."""
     about, curator = header["fingerprint"], str(header["curator"])
     opened = Journal(place, header=header, curator=curator)
     if _fits(opened, about):
@@ -148,7 +148,7 @@ def _opened(place: Path, header: Mapping[str, Any]) -> Journal:
     earlier = next((file for file in reversed(of_other_cells(place)) if _is_of(file, about)), None)
     if earlier is not None:
         earlier.rename(place)
-        notes.append(f"Decisions on these cells were in {earlier.name} and go on from there.")
+        notes.append(f"Decisions on these cells were found in {earlier.name} and are continued.")
     opened = Journal(place, header=header, curator=curator)
     opened.notes[:0] = notes
     return opened
@@ -162,15 +162,15 @@ def _is_of(file: Path, about: Mapping[str, Any]) -> bool:
 
 
 def _fits(journal: Journal, about: Mapping[str, Any]) -> bool:
-    """Whether a journal is of these cells; adds a note where it is, but the traces changed."""
+    """Whether a journal belongs to these cells; adds a note if their traces changed."""
     try:
         written = (journal.header or {})["fingerprint"]
         if not same_cells(written, about):
             return False
         if written["frames"] != about["frames"] or not same_sample(written, about):
             journal.notes.append(
-                "The traces are not those with which this curation began (opened in another way, "
-                "or computed anew); the cells are the same, and all decisions are kept."
+                "The traces differ from those with which this curation began (opened in another "
+                "way, or recomputed); the cells are the same, and all decisions are kept."
             )
     except (KeyError, TypeError):
         pass  # its first line is damaged, which the journal says
@@ -181,5 +181,5 @@ def _of_other_cells(journal: Journal, about: Mapping[str, Any]) -> str:
     count = (journal.header or {})["fingerprint"]["cells"]
     what = f"{count} cells, and this recording has {about['cells']}"
     if count == about["cells"]:
-        what = f"{count} other cells: the recording was extracted anew since"
+        what = f"{count} other cells: the recording has been extracted again"
     return f"{journal.path} holds {journal.n_steps} decisions on {what}."

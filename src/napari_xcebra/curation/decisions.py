@@ -1,8 +1,7 @@
-"""Decisions on cells, with undo and redo: what is held in memory, and how it follows a journal.
+"""Holds decisions on cells, with undo and redo, and follows a journal.
 
-Every action is an entry (a plain mapping that names cells by their ids) before it is anything
-else. It is written to the journal first and then carried out, by the same code that carries it out
-when the journal is read again.
+Every action starts as an entry (a plain mapping that names cells by their ids). It is written to
+the journal first and then applied, by the same code that applies it when the journal is read again.
 """
 
 from __future__ import annotations
@@ -22,17 +21,15 @@ from napari_xcebra.curation.changes import (
     UNDECIDED,
     Cells,
     Change,
+    History,
     Status,
 )
-from napari_xcebra.curation.history import History
+from napari_xcebra.curation.journal import Journal
 from napari_xcebra.curation.lines import now
 from napari_xcebra.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from napari_xcebra.curation.history import History
-from napari_xcebra.curation.journal import Journal
 
 
 class Curation:
@@ -142,7 +139,7 @@ class Curation:
         return str(self._columns["note"][cell])
 
     def table(self) -> pd.DataFrame:
-        """One row a cell: cell, status, by ("hand", "threshold"), tags, note, curator, time."""
+        """One row per cell: cell, status, by ("hand", "threshold"), tags, note, curator, time."""
         import pandas as pd
 
         tags: list[list[str]] = [[] for _ in range(self.n_cells)]
@@ -179,11 +176,13 @@ class Curation:
             None if nothing was to change, so that there is nothing to undo.
         """
         if status not in STATUSES:
-            raise InputError(f"{status!r} is no decision: one of {', '.join(STATUSES)} is needed.")
+            raise InputError(
+                f"{status!r} is not a decision: one of {', '.join(STATUSES)} is needed."
+            )
         return self._do({"do": "decide", "cells": self._cells.ids_of(cells), "status": status})
 
     def decide_above(
-        self, selected: Any, factor: str = "", threshold: float | None = None
+        self, above: Any, factor: str = "", threshold: float | None = None
     ) -> Change | None:
         """Accept all cells above a threshold on which nobody decided by hand.
 
@@ -192,16 +191,16 @@ class Curation:
 
         Parameters
         ----------
-        selected : (cells,) bool
-            Which are above.
+        above : (cells,) bool
+            Which cells lie above it.
         factor, threshold
             Whose score, and where the threshold was; kept in the journal.
         """
-        chosen = np.asarray(selected)
+        chosen = np.asarray(above)
         if chosen.shape != (self.n_cells,) or chosen.dtype != bool:
             # NaN, a cell without a score, would count as true
             raise InputError(
-                f"selected has shape {chosen.shape} and type {chosen.dtype}: True or False for "
+                f"above has shape {chosen.shape} and type {chosen.dtype}: True or False for "
                 f"each of {self.n_cells} cells is needed."
             )
         wanted = np.where(chosen, ACCEPTED, UNDECIDED)
@@ -236,7 +235,7 @@ class Curation:
         return self._do({"do": "tag", "cells": ids, "tag": tag, "on": bool(on)})
 
     def write_note(self, cell: int, text: str) -> Change | None:
-        """Put a note on a cell, in the place of the one before; an empty text removes it."""
+        """Put a note on a cell, replacing any earlier one; an empty text removes it."""
         return self._do({"do": "note", "cells": self._cells.ids_of(cell), "text": str(text)})
 
     # ------------------------------------------------------------ undo and redo
@@ -278,7 +277,7 @@ class Curation:
         return tuple(self.journal.notes) if self.journal else ()
 
     def close(self) -> None:
-        """Let go of the journal, so that another window may go on with it."""
+        """Release the journal, so that another window can continue it."""
         if self.journal is not None:
             self.journal.close()
 

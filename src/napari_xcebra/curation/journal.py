@@ -1,4 +1,4 @@
-"""Writing a journal: each entry is on the disk before it counts, and nobody else writes to it."""
+"""Writes a journal: each entry is on disk before it counts, and nobody else writes to it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,60 @@ from pathlib import Path
 
 from napari_xcebra.curation.changes import Entry
 from napari_xcebra.curation.lines import FORMAT, KIND, Contents, line_of, now, read_journal, when
-from napari_xcebra.curation.lock import lock
 from napari_xcebra.errors import InputError
+from napari_xcebra.files import flush, refuse_link, sync_folder
+
+_HELD = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
+_FAR = 2**30
+"""Byte to lock on Windows, where a locked byte cannot be read: beyond what a journal holds."""
+
+
+def lock(file: int) -> bool:
+    """Lock an open file; never waits.
+
+    Parameters
+    ----------
+    file : int
+        File descriptor. Closing it, or the end of the process, releases the lock.
+
+    Returns
+    -------
+    bool
+        False if another process, or another opening in this one, holds it.
+
+    Raises
+    ------
+    OSError
+        The drive knows no locks.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(file, _FAR, os.SEEK_SET)
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _HELD:
+            return False
+        raise
+    return True
+
 
 _ATTEMPTS = 10
-_NO_FLUSH = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
-"""What drives answer that cannot be told to write at once: some shared ones."""
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND
+_FLAGS |= getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 class JournalInUse(InputError):
-    """Another window has the journal; says who, since when, and what can be done."""
+    """Another window has the journal: who, since when, and what to do."""
 
 
 class Journal:
-    """A journal that is open for writing here and nowhere else, or only to be read.
+    """A journal open for writing here and nowhere else, or read-only.
 
     Parameters
     ----------
@@ -38,7 +77,7 @@ class Journal:
     curator : str
         Who decides.
     read_only : bool
-        Only read, whoever is writing.
+        Only read, even while another window is writing.
 
     Attributes
     ----------
@@ -84,16 +123,16 @@ class Journal:
         """Write an entry; when this returns, it is on the disk."""
         if self._file is None:
             raise InputError(
-                f"{self.path} was opened only to be looked at: nothing can be decided here."
+                f"{self.path} was opened read-only: no decision can be made here."
                 if self.read_only
-                else f"{self.path} is closed: open the curation again to go on."
+                else f"{self.path} is closed: reopen the curation to continue."
             )
         self._write(self._checked_place(self._file), line_of(entry))
         self.n_steps += 1
         self._empty = False
 
     def close(self) -> None:
-        """Let another window have the journal; one in which nothing was decided is removed."""
+        """Release the journal; one without decisions is removed."""
         if self._file is None:
             return
         # where there are no locks, somebody else may have written to it
@@ -110,12 +149,14 @@ class Journal:
         if sys.platform == "win32":  # where an open file cannot be renamed
             self._release()
         self.path.rename(path)
+        sync_folder(path.parent)
         self._release()
 
     # ------------------------------------------------------------ the file
 
     def _locked(self) -> int:
-        """Open the file and lock it; one that was removed in between is opened anew."""
+        """Open the file and lock it; one that was removed in between is opened again."""
+        refuse_link(self.path)
         for _ in range(_ATTEMPTS):
             file = os.open(self.path, _FLAGS, 0o666)
             try:
@@ -126,8 +167,8 @@ class Journal:
                 raise
             except OSError:
                 self.notes.append(
-                    f"The drive of {self.path} knows no locks: do not curate this recording in "
-                    "two windows at once."
+                    f"The drive of {self.path} does not support file locks: do not curate this "
+                    "recording in two windows at once."
                 )
             if _is_at(file, self.path):
                 return file
@@ -161,7 +202,7 @@ class Journal:
             "torn": contents.torn,
         }
         self._write(self._file, lines + line_of(opened))
-        _flush_folder(self.path.parent)
+        sync_folder(self.path.parent)
 
     def _checked_place(self, file: int) -> int:
         """The file, if it is still where it was; put back if somebody removed it."""
@@ -169,8 +210,8 @@ class Journal:
             return file
         if sys.platform == "win32" or self.path.exists() or not self.path.parent.is_dir():
             raise InputError(
-                f"{self.path} was replaced or moved while it was in use: this was not done. Put "
-                "it back, or open the curation again to go on with what is there now."
+                f"{self.path} was replaced or moved while in use: this decision was not made. "
+                "Put it back, or reopen the curation to continue with what is there now."
             )
         written = os.pread(file, self._length, 0)
         again = os.open(self.path, _FLAGS | os.O_EXCL, 0o666)
@@ -180,8 +221,8 @@ class Journal:
         self._own(again)
         self._length = 0
         self._write(again, written)
-        _flush_folder(self.path.parent)
-        self.notes.append(f"{self.path} was removed while in use; all of it was written again.")
+        sync_folder(self.path.parent)
+        self.notes.append(f"{self.path} was removed while in use and has been written again.")
         return again
 
     def _write(self, file: int, lines: bytes) -> None:
@@ -196,14 +237,14 @@ class Journal:
             rest = memoryview(lines)
             while rest:
                 rest = rest[os.write(file, rest) :]
-            _flush(file)
+            flush(file)
         except OSError as error:
             # half a line, or one that may not last, is taken away now or before the next
             with contextlib.suppress(OSError):
                 os.ftruncate(file, self._length)
             raise InputError(
-                f"This could not be written to {self.path} ({error.strerror or error}), and was "
-                "not done. Make room or reconnect the drive, then do it again."
+                f"This could not be written to {self.path} ({error.strerror or error}) and was not "
+                "done. Free some space or reconnect the drive, then try again."
             ) from error
         self._failed = False
         self._length += len(lines)
@@ -228,8 +269,8 @@ def _in_use(path: Path) -> str:
             place = "this napari" if here else f"process {last.get('process')}"
             who = f" by {name} ({place} on {last.get('host')}, since {when(last['time'])})"
     return (
-        f"{path} is being written in another window{who}. Close that one, look at its decisions "
-        "without deciding, or keep decisions of your own under another name."
+        f"{path} is in use in another window{who}. Close that one, view its decisions read-only, "
+        "or keep your own decisions under another name."
     )
 
 
@@ -238,24 +279,3 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # a user without a name, as in some containers
         return ""
-
-
-def _flush(file: int) -> None:
-    """Wait until a file is on the disk, on a drive that can say so."""
-    try:
-        os.fsync(file)
-    except OSError as error:
-        if error.errno not in _NO_FLUSH:
-            raise
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make sure that a new file is still in its folder after a power cut."""
-    if sys.platform == "win32":  # which does so itself, and cannot open folders
-        return
-    with contextlib.suppress(OSError):
-        file = os.open(folder, os.O_RDONLY)
-        try:
-            _flush(file)
-        finally:
-            os.close(file)

@@ -1,14 +1,18 @@
-"""Reading a journal: whatever state its file is in, everything in it that can be read.
+"""Reads everything that can be read from a journal, whatever state its file is in.
 
 The file only ever grows. The first line says what it is and which recording it belongs to; each
 opening and each action adds a line, also undo and redo. A line that was cut off by a crash stays
 where it is: the next opening adds a line that says so, and reading passes over it.
+
+Each line ends with a check (CRC-32) of what stands before it: a line that no longer agrees with its
+check counts as damaged. Lines of earlier versions have none, and are read all the same.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +21,13 @@ from typing import Any
 
 from napari_xcebra.curation.changes import STATUSES, Entry
 from napari_xcebra.errors import InputError
+from napari_xcebra.text import counted
 
 KIND = "napari-xcebra curation"
 FORMAT = 1
 _BEGINNING = json.dumps({"kind": KIND}).encode()[:-1]
+_CHECK = b', "check": "'
+"""Before the check of a line; in a text of JSON, quotes are escaped."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +69,14 @@ class Contents:
         notes = []
         if self.torn:
             notes.append(
-                f"The end of {path} was cut off while it was being written (by a crash or a power "
-                "cut); everything before it is kept."
+                f"The end of {path} cannot be read, most likely because it was cut off while "
+                "being written (by a crash or a power cut); everything before it is kept."
             )
         if self.damaged:
             lines = ", ".join(map(str, self.damaged[:5])) + (" …" if len(self.damaged) > 5 else "")
             notes.append(
-                f"{path} is damaged in line {lines}: what was decided there is not known; all "
-                f"other {len(self.steps)} actions are kept."
+                f"{path} is damaged in line {lines}: what was decided there is lost; all other "
+                f"{len(self.steps)} actions are kept."
             )
         if self.header is None and self.entries:
             notes.append(
@@ -80,7 +87,7 @@ class Contents:
 
 
 def read_journal(path: str | os.PathLike[str]) -> Contents:
-    """Read a journal, whatever state it is in; a file that is none raises an InputError."""
+    """Read a journal in any state; raises an InputError if the file is not a journal."""
     path = Path(path)
     try:
         text = path.read_bytes()
@@ -105,7 +112,7 @@ def read_journal(path: str | os.PathLike[str]) -> Contents:
             unread = []
             entries.append(found)
     if header is None and not entries and not _may_have_begun(text):
-        raise InputError(f"{path} is not a journal of napari-xcebra.")
+        raise InputError(f"{path} is not a napari-xcebra journal.")
     if header is not None and header["format"] > FORMAT:
         raise InputError(f"{path} was written by a later version of napari-xcebra: update it.")
     complete = text.endswith(b"\n") or not text
@@ -136,8 +143,7 @@ class Summary:
     def sentence(self) -> str:
         """Such as "12 decisions by Ann, last on 2026-11-16 at 09:30"."""
         by = f" by {' and '.join(self.curators)}" if self.curators else ""
-        count = f"{self.decisions} decision{'' if self.decisions == 1 else 's'}"
-        return f"{count}{by}, last on {when(self.last)}"
+        return f"{counted(self.decisions, 'decision')}{by}, last on {when(self.last)}"
 
 
 def summary_of(path: str | os.PathLike[str]) -> Summary | None:
@@ -165,17 +171,27 @@ def when(time: str) -> str:
 
 
 def line_of(entry: Entry) -> bytes:
-    """An entry as a line; in ASCII, so that a line that was cut off is never a whole one."""
-    return json.dumps(entry).encode("ascii") + b"\n"
+    """An entry as a line; in ASCII, so that a line cut short is never valid."""
+    text = json.dumps(entry).encode("ascii").removesuffix(b"}")
+    return text + _CHECK + _check_of(text) + b"\n"
+
+
+def _check_of(text: bytes) -> bytes:
+    """What follows `_CHECK` in a line that begins with that text."""
+    return f'{zlib.crc32(text):08x}"}}'.encode("ascii")
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """Entry or header in a line; None if it is neither, or not whole."""
+    """Entry or header in a line; None if it is neither, not whole, or not as it was written."""
+    text, marked, check = line.rpartition(_CHECK)
+    if marked and check != _check_of(text):
+        return None
     try:
-        found = json.loads(line)
+        found = json.loads(text + b"}" if marked else line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    # the name of the check itself may be what is damaged: before there were checks, these were all
+    if not isinstance(found, dict) or not (marked or _UNCHECKED.issuperset(found)):
         return None
     if "kind" in found:
         return found if found["kind"] == KIND and isinstance(found.get("format"), int) else None
@@ -216,9 +232,13 @@ _NEEDED: dict[str, dict[str, Any]] = {
     "note": {**_STEP, "cells": _are_ids, "text": _is_text},
 }
 """What each kind of entry must have; a line without it counts as damaged."""
+_UNCHECKED = {"do", "curator", "time", "threshold", "user", "process", "host"}
+_UNCHECKED |= {"kind", "format", "source", "fingerprint"}
+_UNCHECKED |= {name for needed in _NEEDED.values() for name in needed}
+"""All that a line without a check may have."""
 
 
 def _may_have_begun(text: bytes) -> bool:
-    """Whether this is all that crashes left of a journal whose first line was being written."""
+    """Whether this may be a journal whose first line was cut off by a crash."""
     lines = [line.strip(b"\0") for line in text.split(b"\n")]
     return all(line.startswith(_BEGINNING) or _BEGINNING.startswith(line) for line in lines)

@@ -1,4 +1,4 @@
-"""The queue: in which order cells come up, and which of them."""
+"""Orders and filters the queue of cells."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from napari_xcebra.attribution.ranks import relative_ranks
 from napari_xcebra.curation.changes import STATUSES, Status
 from napari_xcebra.errors import InputError
-from napari_xcebra.footprints import Footprints
-from napari_xcebra.ranks import relative_ranks
+from napari_xcebra.recording.footprints import Footprints
 
 ORDERS = ("score", "q-value", "instability", "disagreement", "position", "random", "id")
 
@@ -27,13 +27,13 @@ def ordered(
     centroids: np.ndarray | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """All cells in an order of choice; those for which it says nothing come last.
+    """All cells in the given order; those without a value for it come last.
 
     Parameters
     ----------
     order : {"score", "q-value", "instability", "disagreement", "position", "random", "id"}
     cell_ids : (cells,) int
-        Also what settles ties.
+        Also settle ties.
     score : (cells,) float, optional
         Highest first; NaN for a cell without a score.
     q : (cells,) float, optional
@@ -71,11 +71,11 @@ def ordered(
         return np.argsort(ids, kind="stable")[np.random.default_rng(seed).permutation(len(ids))]
     if order == "id":
         return np.argsort(ids, kind="stable")
-    raise InputError(f"{order!r} is no order of cells: one of {', '.join(ORDERS)} is needed.")
+    raise InputError(f"{order!r} is not an order of cells: one of {', '.join(ORDERS)} is needed.")
 
 
 def disagreement(score: np.ndarray, extractor: np.ndarray) -> np.ndarray:
-    """How differently a score and the extractor rank a cell among those that have both.
+    """Difference in rank by score and by extractor, among cells that have both.
 
     Both are turned into ranks from 0 to 1, because a score and a probability have nothing in
     common but their order; equal values share their mean rank.
@@ -93,7 +93,7 @@ def disagreement(score: np.ndarray, extractor: np.ndarray) -> np.ndarray:
 
 
 def walk(centroids: np.ndarray) -> np.ndarray:
-    """A way through the field on which neighbours follow each other: rows, to and fro.
+    """A path through the field along neighbouring cells: row by row, back and forth.
 
     Parameters
     ----------
@@ -137,26 +137,26 @@ def centroids_of(footprints: Footprints, n_cells: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Filter:
-    """Which cells come up.
+    """Decides which cells come up.
 
     Parameters
     ----------
     statuses : collection of Status
         Those with one of these decisions.
-    selected : bool or None
-        Those that the model selects, or those that it does not; None for both.
+    above : bool or None
+        Those above threshold, or those below; None for both.
     tag : str
         Those with this tag; empty for all.
     """
 
     statuses: Collection[Status] = STATUSES
-    selected: bool | None = None
+    above: bool | None = None
     tag: str = ""
 
     def keep(
         self,
         status: np.ndarray,
-        selected: np.ndarray | None = None,
+        above: np.ndarray | None = None,
         tagged: np.ndarray | None = None,
     ) -> np.ndarray:
         """(cells,) bool, which cells come up.
@@ -165,15 +165,15 @@ class Filter:
         ----------
         status : (cells,) int
             As `Curation.status`.
-        selected : (cells,) bool, optional
-            By the model; without it, nothing is selected.
+        above : (cells,) bool, optional
+            By the model; without it, no cell is above threshold.
         tagged : (cells,) bool, optional
             As `Curation.tagged` says of the filter's tag.
         """
         keep = np.isin(status, [STATUSES.index(each) for each in self.statuses])
         none = np.zeros(len(keep), bool)
-        if self.selected is not None:
-            keep &= (none if selected is None else np.asarray(selected, bool)) == self.selected
+        if self.above is not None:
+            keep &= (none if above is None else np.asarray(above, bool)) == self.above
         if self.tag:
             keep &= none if tagged is None else np.asarray(tagged, bool)
         return keep
@@ -181,10 +181,10 @@ class Filter:
 
 @dataclass(frozen=True, eq=False)
 class Queue:
-    """Cells in an order, some of them filtered out; a place to stand in it that does not jump.
+    """Cells in an order, some of them filtered out.
 
-    The order holds all cells. Next and previous are looked for from the place of the current
-    cell, also when that has just been filtered out by a decision on it.
+    The order holds all cells. Next and previous start from the place of the current cell, even
+    if a decision has just filtered it out.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ class Queue:
         return self._at(int(np.searchsorted(self._places, self._place[cell])) - 1)
 
     def number(self, cell: int) -> int:
-        """How many cells that come up stand before this one."""
+        """Number of cells that come up before this one."""
         return int(np.searchsorted(self._places, self._place[cell]))
 
     def with_keep(self, keep: np.ndarray) -> Queue:

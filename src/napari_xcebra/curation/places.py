@@ -1,4 +1,4 @@
-"""Where the journal of a recording is: beside it, or in the user's data directory."""
+"""Finds the journal of a recording: beside it, or in the user's data directory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from napari_xcebra.curation.lines import summary_of
 from napari_xcebra.errors import InputError
-from napari_xcebra.fingerprint import cells_fingerprint
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import cells_fingerprint
 
 DATA_DIRECTORY = "NAPARI_XCEBRA_DATA"
 """Environment variable that names another folder than the user's data directory."""
@@ -27,7 +27,7 @@ def journal_path(
 
     Beside what the recording was opened from: in it if that is a folder. In the user's data
     directory if that cannot be written to, or if the recording did not come from a path. One that
-    is in the data directory already is gone on with, unless there is one beside the recording.
+    is already in the data directory is continued, unless there is one beside the recording.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def journal_path(
     path : path, optional
         What the recording was opened from; its `source` if not given.
     name : str
-        Of a journal of one's own, such as that of a second curator.
+        Name of a separate journal, such as that of a second curator.
     """
     own, near = own_path(recording, path, name=name), near_path(recording, path, name=name)
     if near is not None and _writable(near) and (near.exists() or not own.exists()):
@@ -62,7 +62,7 @@ def _with_decisions(usual: Path) -> list[Path]:
 def _has_decisions(file: Path) -> bool:
     try:
         return summary_of(file) is not None
-    except InputError:  # a file of somebody else's that is called alike
+    except InputError:  # a file of another program with a similar name
         return False
 
 
@@ -131,7 +131,7 @@ def of_other_cells(place: Path) -> list[Path]:
 
 
 def _like(place: Path, pattern: str) -> Iterator[Path]:
-    """Files beside a journal whose name goes on differently."""
+    """Files beside a journal whose name has the same beginning."""
     itself = re.sub(r"([*?\[])", r"[\1]", place.stem)
     return place.parent.glob(f"{itself}{pattern}{ENDING}")
 

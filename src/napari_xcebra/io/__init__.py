@@ -1,10 +1,11 @@
-"""Reading and writing recordings.
+"""Reads and writes recordings.
 
-    path ──formats/──▶ Extraction ─┐
-                                   ├─assemble─▶ Recording
-    path ──behavior/─▶ Behavior ───┘
+    path ──suite2p/, caiman/, nwb/ …──▶ Extraction ─┐
+                                                    ├─assemble─▶ Recording
+    path ──behavior/──────────────────▶ Behavior ───┘
 
-Nothing that is read here can run code, and nothing is read from outside the path that was given.
+Nothing that is read here can run code, and nothing is read from outside the path that was given,
+except label images and ROIs that lie beside it.
 """
 
 from __future__ import annotations
@@ -17,23 +18,29 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.io.assemble import assemble
-from napari_xcebra.io.clocks.placing import check_names, on_frames
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.discovery import format_of
 from napari_xcebra.io.extraction import Behavior, Extraction
-from napari_xcebra.io.footprint_files import read_footprints
-from napari_xcebra.io.formats.native import save_recording
 from napari_xcebra.io.kinds import told, with_kinds
+from napari_xcebra.io.native.reading import save_recording
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import InputError, Kind, Recording
+from napari_xcebra.io.suite2p.folders import folders_near
+from napari_xcebra.io.transaction.unfinished import unfinished_in
+from napari_xcebra.recording import Footprints, Kind, Recording
 
 __all__ = ["OpenSettings", "open_recording", "save_recording"]
 
 
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]] | None
+"""One file, several, or none."""
+
+
 def open_recording(
     path: str | PathLike[str],
-    behavior: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
+    behavior: Paths = None,
     *,
+    trials: Paths = None,
+    events: Paths = None,
     footprints: Any = None,
     kinds: Mapping[str, Kind] | None = None,
     settings: OpenSettings | None = None,
@@ -49,10 +56,14 @@ def open_recording(
     behavior : path or several, optional
         Tables, arrays, poses, NWB files, or tables of trials. A variable replaces one of the same
         name that came before.
+    trials : path or several, optional
+        Tables with a row for each trial: when it starts and stops, and what is known of it.
+    events : path or several, optional
+        Tables with a row for each event: when it happened, and which it was.
     footprints : path or (height, width) integer array or napari Labels layer, optional
         A label image (cell i has the i-th label) or an ImageJ RoiSet.zip, for traces that came
         without footprints or to replace theirs.
-    kinds : mapping of str to {"continuous", "circular", "discrete"}, optional
+    kinds : mapping of str to {"continuous", "circular", "discrete", "event"}, optional
         For variables whose kind should not be guessed.
     settings : OpenSettings, optional
     **choices
@@ -64,23 +75,20 @@ def open_recording(
     """
     settings = _settings(settings, choices)
     path = Path(path)
-    form = format_of(path, "napari_xcebra.io.formats", "recording")
+    form = format_of(path, "recording")
     found = form.load(path, settings)
     if footprints is not None:
-        field = next((np.shape(image) for image in found.images.values()), None)
-        given = read_footprints(footprints, found.n_cells, field)
-        found = replace(found, footprints=given)
+        found = replace(found, footprints=_given_footprints(footprints, found))
     # kinds matter before behaviour is brought to the frames: angles are not averaged as numbers are
     sources = [told(source, kinds or {}) for source in _behaviors(behavior, settings)]
+    sources += _told_apart(trials, events)
     if isinstance(found, Extraction):
         found = replace(found, behavior=told(found.behavior, kinds or {}))
-        check_names([found.behavior, *sources], settings)
-        note = f"Opened {path.name} as {form.NAME}."
-        found = replace(found, notes=(note, *found.notes))
-        recording = assemble(found, [found.behavior, *sources], settings, path)
+        recording = _assembled(found, sources, settings, path, form.NAME)
     else:
-        check_names(sources, settings)
         recording = _with_behavior(found, sources, settings)
+    begun = unfinished_in(folders_near(path.resolve()))
+    recording = replace(recording, notes=(*recording.notes, *(each.sentence for each in begun)))
     return with_kinds(recording, kinds or {})
 
 
@@ -93,25 +101,55 @@ def _settings(settings: OpenSettings | None, choices: Mapping[str, Any]) -> Open
     return replace(settings or OpenSettings(), **given)
 
 
-def _behaviors(behavior: Any, settings: OpenSettings) -> list[Behavior]:
-    if behavior is None:
+def _behaviors(behavior: Paths, settings: OpenSettings) -> list[Behavior]:
+    return [format_of(p, "behaviour file").load(p, settings) for p in _paths(behavior)]
+
+
+# what brings files together is imported when there is something to bring together
+
+
+def _given_footprints(given: Any, found: Extraction | Recording) -> Footprints:
+    from napari_xcebra.io.footprint_files import read_footprints
+
+    field = next((np.shape(image) for image in found.images.values()), None)
+    return read_footprints(given, found.n_cells, field)
+
+
+def _told_apart(trials: Paths, events: Paths) -> list[Behavior]:
+    """Files of which the user says what they hold."""
+    if not _paths(trials) and not _paths(events):
         return []
-    paths = [behavior] if isinstance(behavior, str | PathLike) else behavior
-    found = []
-    for path in map(Path, paths):
-        form = format_of(path, "napari_xcebra.io.behavior", "behaviour file")
-        try:
-            found.append(form.load(path, settings))
-        except InputError as error:
-            named = str(path) in str(error)
-            raise error if named else InputError(f"{path}: {error}") from error
-    return found
+    from napari_xcebra.io.behavior.role import load_events, load_trials
+
+    return [*map(load_trials, _paths(trials)), *map(load_events, _paths(events))]
+
+
+def _assembled(
+    found: Extraction, sources: list[Behavior], settings: OpenSettings, path: Path, form: str
+) -> Recording:
+    from napari_xcebra.io.assemble import assemble
+    from napari_xcebra.io.clocks.placing import check_names
+
+    every = [found.behavior, *sources]
+    check_names(every, settings)
+    return assemble(found, every, settings, path, form)
+
+
+def _paths(given: Paths) -> list[Path]:
+    if given is None:
+        return []
+    return [Path(given)] if isinstance(given, str | PathLike) else [Path(path) for path in given]
 
 
 def _with_behavior(
     recording: Recording, sources: Sequence[Behavior], settings: OpenSettings
 ) -> Recording:
     """A recording of ours with behaviour added, or replaced where the name is the same."""
+    if not sources and not (settings.trigger or settings.only or settings.exclude):
+        return recording
+    from napari_xcebra.io.clocks.placing import check_names, on_frames
+
+    check_names(sources, settings)
     for source in sources:
         placed = on_frames(source, np.asarray(recording.times), settings)
         recording = replace(
@@ -119,5 +157,6 @@ def _with_behavior(
             starts=np.r_[np.asarray(recording.starts), placed.starts],
             excluded=np.asarray(recording.excluded) | placed.excluded,
             notes=(*recording.notes, *placed.notes),
+            trials=placed.trials or recording.trials,
         )
     return recording

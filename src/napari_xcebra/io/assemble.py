@@ -1,4 +1,4 @@
-"""One recording of what an extractor wrote and what the animal did."""
+"""Makes one recording from what an extractor wrote and what the animal did."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from pathlib import Path
 
 import numpy as np
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.placing import on_frames
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.signals import chosen_traces
-from napari_xcebra.recording import InputError, Recording
-from napari_xcebra.traces import in_blocks
+from napari_xcebra.recording import Origin, Recording, Trials
+from napari_xcebra.recording.traces import IN_MEMORY, in_blocks
 
-IN_MEMORY = 512 * 2**20
-"""Traces up to this many bytes are read at once and checked; larger ones stay on disk."""
-
+MOST_FRAMES = 10_000_000
+"""Four days at 30 frames per second: what claims more is damaged, and the clock alone is large."""
 PAUSE = 5.0
 """Usual steps of the frame clock after which the imaging counts as interrupted."""
 
 
 def assemble(
-    found: Extraction, behavior: Sequence[Behavior], settings: OpenSettings, path: Path
+    found: Extraction,
+    behavior: Sequence[Behavior],
+    settings: OpenSettings,
+    path: Path,
+    form: str = "",
 ) -> Recording:
     """Recording with the traces chosen and the behaviour on its frames.
 
@@ -34,10 +38,20 @@ def assemble(
         In order: a variable of a later one replaces that of the same name.
     settings : OpenSettings
     path : Path
-        Where it came from, for sentences.
+        Where it came from.
+    form : str
+        Its format, in words.
     """
+    if found.n_frames > MOST_FRAMES:
+        raise InputError(
+            f"{path} has {found.n_frames:,} frames: up to {MOST_FRAMES:,} are read. It is damaged, "
+            "or its axes are swapped."
+        )
     rate, times = _frame_clock(found, settings, path)
-    traces, notes = chosen_traces(found, settings, rate, path)
+    kind, choice = chosen_traces(found, settings, rate, path)
+    traces, origin = choice.traces, Origin(form, kind, choice.how)
+    opened, computed = origin.notes(path.name)
+    notes = (*([opened] if form else []), *found.notes, computed)
     accepted = np.ones(found.n_cells, bool) if found.accepted is None else found.accepted
     excluded = np.zeros(found.n_frames, bool) if found.excluded is None else found.excluded
     if 4 * found.n_frames * found.n_cells <= IN_MEMORY:
@@ -48,6 +62,7 @@ def assemble(
         traces, accepted, excluded, more = _finite(whole, accepted, excluded)
         notes += more
     variables, starts = {}, [_interruptions(times)]
+    trials: Trials | None = None
     if found.starts is not None:
         starts.append(np.asarray(found.starts, np.int64))
     for source in behavior:
@@ -57,6 +72,7 @@ def assemble(
         starts.append(placed.starts)
         excluded = excluded | placed.excluded
         notes += placed.notes
+        trials = placed.trials or trials
     return Recording(
         traces=traces,
         rate=rate,
@@ -68,24 +84,24 @@ def assemble(
         footprints=found.footprints,
         images=found.images,
         source=str(path),
-        notes=(*found.notes, *notes),
+        notes=notes,
         times=times,
         cells=found.cells,
+        origin=origin,
+        trials=trials,
     )
 
 
 def _frame_clock(found: Extraction, settings: OpenSettings, path: Path) -> tuple[float, np.ndarray]:
     """Frames per second, and the time of each frame."""
     if found.times is not None and len(found.times) != found.n_frames:
-        raise InputError(
-            f"{path} has {len(found.times)} times of frames for {found.n_frames} frames."
-        )
+        raise InputError(f"{path} has {len(found.times)} frame times for {found.n_frames} frames.")
     rate = settings.rate or found.rate
     if not rate and found.times is not None and len(found.times) > 1:
         rate = 1 / float(np.median(np.diff(found.times)))
     if not rate:
         raise InputError(
-            f"{path} does not say how many frames there are per second: give `rate`, such as 30."
+            f"{path} does not give the frame rate: set `rate`, in frames per second, such as 30."
         )
     if found.times is None or settings.rate:
         return float(rate), np.arange(found.n_frames) / rate

@@ -1,4 +1,4 @@
-"""What other programs wrote, before any choice is made about it.
+"""Holds what other programs wrote, before any choice is made about it.
 
 A neural format gives an `Extraction`, a behaviour format a `Behavior`; `assemble` makes one
 `Recording` of the two.
@@ -12,12 +12,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from napari_xcebra.footprints import Footprints
 from napari_xcebra.recording import Kind
-from napari_xcebra.traces import LazyTraces
+from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.traces import LazyTraces
 
 Signal = Literal["fluorescence", "neuropil", "dff", "denoised", "events", "traces"]
 """What a program may have extracted; "traces" is for arrays that do not say what they are."""
+
+
+def finite_image(image: np.ndarray) -> np.ndarray | None:
+    """Image as float32, its least value where it has none; None if it has no value at all."""
+    with np.errstate(over="ignore"):  # what float32 cannot hold counts as not finite
+        image = image.astype(np.float32)
+    known = np.isfinite(image)
+    return np.where(known, image, image[known].min()) if known.any() else None
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class Series:
         Seconds on the clock of the imaging, ascending. None: the file does not say; one sample a
         frame is then needed.
     unit : str
-    kind : {"continuous", "circular", "discrete"} or None
+    kind : {"continuous", "circular", "discrete", "event"} or None
         None: to be guessed from name and values.
     period : float or None
         Full turn of a circular variable. None: to be guessed.
@@ -78,6 +86,27 @@ class Intervals:
 
 
 @dataclass(frozen=True)
+class Events:
+    """Moments at which something happened: a reward, a lick, the onset of a stimulus.
+
+    Parameters
+    ----------
+    name : str
+    times : (events,) float64
+        Seconds on the clock of the imaging.
+    rows : (events,) int64 or None
+        Row of the source in which each stands, counted from 1; for sentences.
+    in_frames : bool
+        Whether `times` are numbers of frames, from 0 on, rather than seconds.
+    """
+
+    name: str
+    times: np.ndarray
+    rows: np.ndarray | None = None
+    in_frames: bool = False
+
+
+@dataclass(frozen=True)
 class Behavior:
     """All that a behaviour file holds; `name` is what sentences call it."""
 
@@ -85,6 +114,7 @@ class Behavior:
     intervals: tuple[Intervals, ...] = ()
     notes: tuple[str, ...] = ()
     name: str = ""
+    events: tuple[Events, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Footprints given apart from the traces: label images, masks and ImageJ ROIs."""
+"""Reads footprints from separate files: label images, masks and ImageJ ROIs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.footprints import MOST_PIXELS, Footprints
-from napari_xcebra.io.imagej_rois import MAGIC as ROI_MAGIC
-from napari_xcebra.io.imagej_rois import Rois, read_rois
-from napari_xcebra.io.npy import read_npy
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.arrays.npy import read_npy
+from napari_xcebra.io.imagej.rois import MAGIC as ROI_MAGIC
+from napari_xcebra.io.imagej.rois import Rois, read_rois
 from napari_xcebra.io.tiff import is_tiff, read_tiff
-from napari_xcebra.recording import InputError
+from napari_xcebra.recording.footprints import MOST_PIXELS, Footprints
 
 LARGEST_LABEL = 2**53
 """Up to here a label is exact also where it is stored as a float."""
@@ -56,7 +56,7 @@ def read_footprints(given: Any, n_cells: int, field: tuple[int, ...] | None = No
     try:
         array = np.asarray(given)
     except Exception as error:  # of a lazy array, anything can fail
-        raise InputError(f"{name} cannot be read as an image of labels.") from error
+        raise InputError(f"{name} cannot be read as a label image.") from error
     return Regions(name, array).of_cells(n_cells)
 
 
@@ -89,7 +89,7 @@ def regions_beside(path: Path) -> list[Regions]:
     home = path.parent.resolve()
     try:
         named = [p for p in path.parent.iterdir() if _BESIDE.fullmatch(p.name) and p != path]
-    except OSError:  # a folder may be closed to those who know a file in it
+    except OSError:  # a file may be readable in a folder that cannot be listed
         return []
     named.sort(key=lambda p: (-_same_start(p.name, path.name), p.name))
     found = []
@@ -130,7 +130,7 @@ class Regions:
             )
         if image.size > MOST_PIXELS * max(n_cells, 1):
             raise InputError(
-                f"{self.name} has {image.size:,} pixels: no field of view has as many."
+                f"{self.name} has {image.size:,} pixels: too many for a field of view."
             )
         if image.ndim == 3 and _are_masks(image):
             return self._of_masks(image, n_cells)
@@ -171,7 +171,7 @@ class Regions:
     def _of_labels(self, image: np.ndarray, n_cells: int, every: bool) -> Footprints:
         if not _whole(image):
             raise InputError(
-                f"{self.name} has values that are no whole numbers: labels are needed."
+                f"{self.name} has values that are not whole numbers: labels are needed."
             )
         pixels = np.nonzero(image)
         found = image[pixels].astype(np.int64)
@@ -197,8 +197,8 @@ class Regions:
 
     def _refuse(self, found: int, n_cells: int, others: str = "") -> None:
         raise InputError(
-            f"{self.name} has {found} cells{others} but the traces have {n_cells}: one region a "
-            "cell is needed (if the traces lie the other way round, set `layout`)."
+            f"{self.name} has {found} cells{others} but the traces have {n_cells}: one region per "
+            "cell is needed (if the traces are transposed, set `layout`)."
         )
 
 
@@ -209,7 +209,7 @@ def _within(footprints: Footprints, field: tuple[int, ...]) -> Footprints:
 
 
 def _are_masks(stack: np.ndarray) -> bool:
-    """Whether a stack has an image a cell, rather than labels in each plane."""
+    """Whether a stack has an image per cell, rather than labels in each plane."""
     if stack.dtype.kind == "b" or not _whole(stack):
         return True
     # one value besides 0, such as 255, does not tell cells apart

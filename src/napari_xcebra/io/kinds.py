@@ -1,8 +1,8 @@
-"""What a behaviour variable is, read off its name and values.
+"""Guesses the kind and unit of a behaviour variable from its name and values.
 
 The end of the name may give the unit (``x_cm``, ``speed_cm_s``, ``Speed (cm/s)``), and the kind is
-guessed: few whole numbers or words are discrete, an angle within a full turn is circular, all else
-continuous. `with_kinds` and `told` overrule the guess.
+guessed: few whole numbers or words are discrete, rare short pulses events, an angle within a full
+turn is circular, the rest continuous. `with_kinds` and `told` overrule the guess.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.clocks.events import begun
 from napari_xcebra.io.extraction import Behavior, Series
-from napari_xcebra.recording import KINDS, InputError, Kind, Recording, Variable
+from napari_xcebra.recording import KINDS, Kind, Recording, Variable, looks_like_an_event
 
 FEW = 20
 """Up to this many different values, whole numbers or words count as categories."""
@@ -43,15 +45,17 @@ def with_kinds(recording: Recording, kinds: Mapping[str, Kind]) -> Recording:
         period = variable.period
         if kind == "circular" and variable.kind != "circular":
             period = _full_turn(variable.values, variable.unit)
+        if kind == "event" and variable.kind != "event":
+            variable = replace(variable, values=begun(variable.values))
         changed[name] = replace(variable, kind=kind, period=period)
     return replace(recording, behavior={**recording.behavior, **changed})
 
 
 def told(behavior: Behavior, kinds: Mapping[str, Kind]) -> Behavior:
-    """Behaviour whose series have the kinds that the user says.
+    """Behaviour whose series have the kinds that the user set.
 
-    Said before the behaviour is brought to the frames, which is done by kind: an angle that was
-    averaged as a plain number cannot be made circular afterwards.
+    Done before the behaviour is brought to the frames, which depends on the kind: an angle that
+    was averaged as a plain number cannot be made circular afterwards.
     """
     for name, kind in kinds.items():
         _check_kind(name, kind)
@@ -66,17 +70,29 @@ def _check_kind(name: str, kind: str) -> None:
         )
 
 
-def variable_of(series: Series) -> Variable:
-    """Variable of all samples of a series; what the series does not say is guessed."""
+def variable_of(series: Series, rate: float) -> Variable:
+    """Variable of all samples of a series; what the series does not say is guessed.
+
+    Parameters
+    ----------
+    series : Series
+    rate : float
+        Samples per second.
+    """
     variable = variable_from(series.name, series.values)
     unit = series.unit or variable.unit
     kind = series.kind or variable.kind
+    if series.kind is None and kind == "discrete" and looks_like_an_event(variable.values, rate):
+        kind = "event"
     period = series.period or variable.period
     if kind == "circular" and variable.kind != "circular" and not series.period:
         period = _full_turn(variable.values, unit)
-    if (unit, kind, period) == (variable.unit, variable.kind, variable.period):
-        return variable
-    return replace(variable, unit=unit, kind=kind, period=period)
+    values = variable.values
+    if kind == "event":
+        values = begun(values)
+    return replace(
+        variable, values=values, unit=unit, kind=kind, period=period, words=series.labels
+    )
 
 
 def variable_from(name: str, values: Any) -> Variable:

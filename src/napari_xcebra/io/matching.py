@@ -1,15 +1,15 @@
-"""Cells matched across sessions, as other programs write them.
+"""Reads cells matched across sessions by other programs.
 
 ==========  ======================================================================================
-table       a column a session (its name in the header), ids of the recording in a row for each
+table       a column per session (its name in the header), ids of the recording in a row for each
             cell, empty or negative where a cell was not found; .csv, .tsv, .parquet
-CellReg     ``cellRegistered….mat``: ``cell_registered_struct.cell_to_index_map``, a row a cell and
-            a column a session, ROIs counted from 1, 0 where there is none
+CellReg     ``cellRegistered….mat``: ``cell_registered_struct.cell_to_index_map``, a row per cell
+            and a column per session, ROIs counted from 1, 0 where there is none
 ROICaT      ``….tracking.results_clusters.json``: ``labels_bySession``, for each session the
             cluster of each ROI, −1 for none
 ==========  ======================================================================================
 
-ROICaT's own pickles and richfiles can run code when they are opened, and are not.
+ROICaT's own pickles and richfiles can run code when opened, and are therefore not read.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.io.matlab.reading import is_mat, read_mat
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.matlab.numbers import is_mat, read_mat
 from napari_xcebra.io.tables import read_table
-from napari_xcebra.matching import MISSING, Matching
-from napari_xcebra.recording import InputError
+from napari_xcebra.recording.matching import MISSING, Matching
 
 MOST = 512 * 2**20
 """Bytes of a JSON file."""
@@ -40,10 +40,12 @@ def read_matching(path: str | PathLike[str]) -> Matching:
     if path.is_dir() or path.suffix.lower() in (".pkl", ".pickle", ".richfile", ".zip"):
         raise InputError(
             f"{path} is not read: files of this kind may run code when they are opened. ROICaT "
-            "writes ….tracking.results_clusters.json beside it; name that file."
+            "writes ….tracking.results_clusters.json beside it; choose that file."
         )
     if not path.exists():
         raise InputError(f"{path} does not exist.")
+    if not path.is_file():
+        raise InputError(f"{path} is a pipe or a device: a file is needed.")
     if path.suffix.lower() == ".json":
         return _roicat(path)
     if is_mat(path):
@@ -56,13 +58,13 @@ def _table(path: Path) -> Matching:
     wrong = [str(name) for name, values in table.items() if values.dtype.kind not in "biuf"]
     if wrong:
         raise InputError(
-            f"{path} has text in column {wrong[0]!r}: ids of cells are needed, one column a "
-            "session, empty where a cell was not found."
+            f"{path} has text in column {wrong[0]!r}: cell ids are needed, one column per session, "
+            "empty where a cell was not found."
         )
     values = table.to_numpy(np.float64)
     ids = np.where(np.isnan(values) | (values < 0), MISSING, np.nan_to_num(values))
     if not np.array_equal(ids, np.round(ids)):
-        raise InputError(f"{path} has numbers that are not whole: ids of cells are needed.")
+        raise InputError(f"{path} has numbers that are not whole: cell ids are needed.")
     return Matching(tuple(map(str, table.columns)), ids.astype(np.int64), source=str(path))
 
 
@@ -88,7 +90,7 @@ def _roicat(path: Path) -> Matching:
             if ids[row[label], column] != MISSING:
                 raise InputError(
                     f"{path} has cluster {label} twice in session {column + 1}: a cell can be "
-                    "matched once only."
+                    "matched only once."
                 )
             ids[row[label], column] = position
     return _of_positions(ids, path)

@@ -1,4 +1,4 @@
-"""What a pickle may be made of: plain values, each made here rather than by what it names.
+"""Makes the plain values that a pickle may hold, instead of calling what it names.
 
 A pickle names functions for Python to call. Each name that a recording needs stands here for a
 function of our own with the same effect, which counts what it copies.
@@ -78,7 +78,7 @@ class Values:
             "time": datetime.time,
             "timedelta": datetime.timedelta,
             "timezone": datetime.timezone,
-            # those of another system cannot be made, and none shall touch a disk
+            # paths of another system cannot be made, and none may touch a disk
             **dict.fromkeys(_POSIX, lambda *parts: self._path(PurePosixPath, parts)),
             **dict.fromkeys(_WINDOWS, lambda *parts: self._path(PureWindowsPath, parts)),
         }
@@ -173,7 +173,9 @@ def _numpy_dtype(code: str, order: Any) -> np.dtype:
 
 def _dtype(code: Any, *_: Any) -> Dtype:
     if not isinstance(code, str) or not _DTYPE.fullmatch(code):
-        raise ValueError(f"arrays of type {str(code)[:20]} are not expected")
+        # lists that hold each other many times would take for ever to write out
+        what = code[:20] if isinstance(code, str) else f"a {type(code).__name__}"
+        raise ValueError(f"arrays of type {what} are not expected")
     return Dtype(code)
 
 

@@ -1,12 +1,14 @@
-"""Pickles of others, read without running anything.
+"""Reads pickles of other programs without running anything.
 
 suite2p keeps its ROIs and options in pickles, and a pickle is a program: it names functions and
 calls them. The reader here knows numbers, text, plain containers, arrays, dates and paths, and
 makes them itself; a name it does not know ends the reading, and is reported.
 
-Nor does it allocate more than the file can hold: Python's reader in C trusts the sizes that a file
-claims, so that one damaged byte can ask for gigabytes. This one is built on the reader in plain
-Python, which takes about three seconds for the ROIs of 10,000 cells.
+Nor does it allocate more than the file can hold, or hash what takes for ever: Python's reader in C
+trusts the sizes that a file claims, so that one damaged byte can ask for gigabytes, and hashes any
+key. A scan of the operations before it (`pickletools`) does not see what the keys are, and takes
+two thirds of the time. This one is built on the reader in plain Python, which takes one to three
+seconds for the ROIs of 10,000 cells.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from napari_xcebra.io.npy import read_header, sentence_on_failure
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.arrays.npy import read_header
+from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.pickled_values import Dtype, Maker, Values, plain_key
-from napari_xcebra.recording import InputError
 
 
 def read_object_npy(path: Path) -> Any:
@@ -57,7 +60,7 @@ def _load(pickled: bytes, where: str) -> Any:
     source = io.BytesIO(pickled)
     found = _Reader(source, where, len(pickled)).load()
     if source.read(1):
-        raise ValueError("it goes on after its end")
+        raise ValueError("it continues after its end")
     return found
 
 
@@ -89,7 +92,7 @@ class _Reader(_PlainReader):
     def load_reduce(self) -> None:
         given, maker = self.stack.pop(), self.stack[-1]
         if not isinstance(maker, Maker) or not isinstance(given, tuple):
-            raise ValueError("it calls what is no function")
+            raise ValueError("it calls something that is not a function")
         self.stack[-1] = maker.make(*given)
 
     def load_build(self) -> None:
@@ -122,7 +125,7 @@ class _Reader(_PlainReader):
     def load_additems(self) -> None:
         items = self.pop_mark()
         if type(self.stack[-1]) is not set:
-            raise ValueError("it adds to what is no set")
+            raise ValueError("it adds to something that is not a set")
         self.stack[-1].update(plain_key(item) for item in items)
 
     def load_frozenset(self) -> None:
@@ -145,15 +148,19 @@ class _Reader(_PlainReader):
 
     def _extend(self, items: list[Any]) -> None:
         if type(self.stack[-1]) is not list:
-            raise ValueError("it appends to what is no list")
+            raise ValueError("it appends to something that is not a list")
         self.stack[-1].extend(items)
 
     def _update(self, items: list[Any]) -> None:
         if type(self.stack[-1]) not in (dict, OrderedDict):
-            raise ValueError("it puts items into what is no dictionary")
+            raise ValueError("it puts items into something that is not a dictionary")
         self.stack[-1].update(zip(map(plain_key, items[::2]), items[1::2], strict=True))
 
 
+_REFUSED = (
+    *(pickle.OBJ, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.EXT1, pickle.EXT2, pickle.EXT4),
+    *(pickle.PERSID, pickle.BINPERSID, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER),
+)
 # Where Python's reader would apply an operation to any object at all, ours takes its place.
 _Reader.dispatch = _PlainReader.dispatch | {
     code[0]: load
@@ -169,15 +176,6 @@ _Reader.dispatch = _PlainReader.dispatch | {
         (pickle.FROZENSET, _Reader.load_frozenset),
         (pickle.BYTEARRAY8, _Reader.load_bytearray8),
         (pickle.INST, _Reader.load_inst),
-        (pickle.OBJ, _Reader.load_object),
-        (pickle.NEWOBJ, _Reader.load_object),
-        (pickle.NEWOBJ_EX, _Reader.load_object),
-        (pickle.EXT1, _Reader.load_object),
-        (pickle.EXT2, _Reader.load_object),
-        (pickle.EXT4, _Reader.load_object),
-        (pickle.PERSID, _Reader.load_object),
-        (pickle.BINPERSID, _Reader.load_object),
-        (pickle.NEXT_BUFFER, _Reader.load_object),
-        (pickle.READONLY_BUFFER, _Reader.load_object),
+        *((code, _Reader.load_object) for code in _REFUSED),
     )
 }

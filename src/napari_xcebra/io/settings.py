@@ -1,11 +1,11 @@
-"""Every choice that is made on the way from files to a recording."""
+"""Holds every choice made between the files and a recording."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from napari_xcebra.knobs import check_knobs, knob
+from napari_xcebra.settings import check_knobs, knob
 
 TraceKind = Literal["auto", "raw", "corrected", "dff", "denoised", "events", "zscored"]
 Layout = Literal["auto", "frames-cells", "cells-frames"]
@@ -17,7 +17,7 @@ class OpenSettings:
 
     traces: TraceKind = knob(
         "auto",
-        "raw: fluorescence; corrected: less neuropil; dff: ΔF/F over a running baseline; "
+        "raw: fluorescence; corrected: minus neuropil; dff: ΔF/F over a running baseline; "
         "denoised; events: deconvolved; zscored: corrected, in standard deviations; auto: the "
         "best there is",
         advanced=False,
@@ -32,7 +32,7 @@ class OpenSettings:
     )
     offset: float = knob(
         0.0,
-        "seconds to add to the clock of the behaviour to bring it to that of the imaging",
+        "seconds to add to the behaviour clock to bring it to the imaging clock",
         low=-1e7,
         high=1e7,
         title="Behaviour offset (s)",
@@ -40,7 +40,7 @@ class OpenSettings:
     )
     behavior_rate: float = knob(
         0.0,
-        "samples per second of behaviour that comes without times (0: one sample a frame)",
+        "samples per second of behaviour that comes without times (0: one sample per frame)",
         low=0.0,
         high=1e6,
         title="Behaviour rate (Hz)",
@@ -48,13 +48,13 @@ class OpenSettings:
     )
     trigger: str = knob(
         "",
-        "column of the behaviour that marks the imaging frames: pulses (their rising edges) or "
-        "frame numbers; or a .npy file of the times of the frames, on the clock of the behaviour",
+        "behaviour column that marks the imaging frames: pulses (their rising edges) or frame "
+        "numbers; or a .npy file of the frame times on the behaviour clock",
         title="Frame trigger",
         advanced=False,
     )
     neuropil: float = knob(
-        -1.0, "share of the neuropil to take away (-1: as the source says)", low=-1.0, high=2.0
+        -1.0, "share of the neuropil to subtract (-1: as the source says)", low=-1.0, high=2.0
     )
     baseline_seconds: float = knob(
         60.0, "length of the running window of the ΔF/F baseline", low=1.0, high=1e4
@@ -62,10 +62,10 @@ class OpenSettings:
     baseline_percentile: float = knob(
         10.0, "percentile of the window that is the ΔF/F baseline", low=0.0, high=100.0
     )
-    layout: Layout = knob("auto", "which way round an array of traces lies")
-    swap_axes: bool = knob(False, "exchange rows and columns of the footprints (NWB, .mat)")
+    layout: Layout = knob("auto", "order of the axes in an array of traces")
+    swap_axes: bool = knob(False, "swap rows and columns of the footprints (NWB, .mat)")
     likelihood: float = knob(
-        0.9, "poses less likely than this are taken as not known (DeepLabCut, SLEAP)",
+        0.9, "poses less likely than this count as unknown (DeepLabCut, SLEAP)",
         low=0.0, high=1.0,
     )  # fmt: skip
     gap: float = knob(

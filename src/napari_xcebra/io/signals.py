@@ -1,4 +1,4 @@
-"""Which trace of a cell to use: raw, less neuropil, ΔF/F, denoised, events or z-scored."""
+"""Chooses the traces of a recording: raw, corrected, ΔF/F, denoised, events or z-scored."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.settings import OpenSettings, TraceKind
-from napari_xcebra.recording import InputError
-from napari_xcebra.traces import CorrectedTraces, LazyTraces, read_block
+from napari_xcebra.recording.traces import CorrectedTraces, LazyTraces, read_block
 
 USUAL_NEUROPIL = 0.7
 """Share of the neuropil where the source does not say (suite2p's own default)."""
@@ -24,7 +24,7 @@ Traces = LazyTraces | np.ndarray
 
 @dataclass(frozen=True)
 class Choice:
-    """Traces, and how they came about."""
+    """Traces, and how they were computed."""
 
     traces: Traces
     how: str
@@ -32,8 +32,8 @@ class Choice:
 
 def chosen_traces(
     found: Extraction, settings: OpenSettings, rate: float, path: Path
-) -> tuple[Traces, tuple[str, ...]]:
-    """Traces of the kind asked for, and a note saying what was done."""
+) -> tuple[TraceKind, Choice]:
+    """The kind of traces asked for, or the best there is."""
     choices = available(found, settings, rate)
     kind = settings.traces if settings.traces != "auto" else next(iter(choices))
     if kind not in choices:
@@ -41,13 +41,13 @@ def chosen_traces(
             f"{path} has no {kind} traces; it has: {', '.join(choices)}. Set `traces` to one of "
             "these."
         )
-    return choices[kind].traces, (f"Traces are {choices[kind].how}.",)
+    return kind, choices[kind]
 
 
 def available(found: Extraction, settings: OpenSettings, rate: float) -> dict[TraceKind, Choice]:
-    """Kinds of traces that can be made of the signals, the one to prefer first.
+    """Kinds of traces that the signals allow, the preferred one first.
 
-    Making them costs nothing: they are read, and computed, as they are looked at.
+    This costs nothing: traces are read and computed when they are used.
     """
     signals = found.signals
     choices: dict[TraceKind, Choice] = {}
@@ -77,7 +77,7 @@ def available(found: Extraction, settings: OpenSettings, rate: float) -> dict[Tr
 
 
 def _corrected(found: Extraction, settings: OpenSettings) -> Choice:
-    """Fluorescence, less a share of the neuropil where there is one."""
+    """Fluorescence, minus a share of the neuropil if there is any."""
     raw = found.signals["fluorescence"]
     if "neuropil" not in found.signals:
         return Choice(raw, "fluorescence")
@@ -86,7 +86,7 @@ def _corrected(found: Extraction, settings: OpenSettings) -> Choice:
         said = found.neuropil_coefficient
         share = USUAL_NEUROPIL if said is None else said
     traces = CorrectedTraces(raw, found.signals["neuropil"], share)
-    return Choice(traces, f"fluorescence less {share:g} of the neuropil")
+    return Choice(traces, f"fluorescence minus {share:g} × neuropil")
 
 
 def _relative(best: Choice, settings: OpenSettings, rate: float) -> Choice:
@@ -98,10 +98,10 @@ def _relative(best: Choice, settings: OpenSettings, rate: float) -> Choice:
 
 
 class TracesByCell(LazyTraces):
-    """Traces that are made of others by what is known of each cell.
+    """Traces computed from others with some statistics of each cell.
 
-    That is found out for a group of cells when one of them is first looked at, since it takes
-    reading all their frames.
+    These are computed for a group of cells when one of them is first read, because all their
+    frames are needed.
     """
 
     source: Traces
@@ -112,7 +112,7 @@ class TracesByCell(LazyTraces):
         return self.source.shape
 
     def known(self, traces: np.ndarray) -> tuple[np.ndarray, ...]:
-        """What has to be known of cells with these traces (frames, cells): arrays (…, cells)."""
+        """Statistics of cells with these traces (frames, cells): arrays (…, cells)."""
         raise NotImplementedError
 
     def made(self, traces: np.ndarray, frames: slice, *known: np.ndarray) -> np.ndarray:

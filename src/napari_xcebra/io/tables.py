@@ -1,4 +1,4 @@
-"""Tables as labs have them: text with comma, semicolon or tab, with or without a header; Parquet.
+"""Reads tables: text with comma, semicolon or tab, with or without a header; Parquet.
 
 Text may be in UTF-8, UTF-16 or an old Windows encoding, begin with lines of comment (#, %), have a
 decimal comma, a separator at the end of its lines, or row names without a header.
@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
+from napari_xcebra.files import first_bytes
+from napari_xcebra.io.failures import sentence_on_failure
 
+TABLE = "a table of numbers"
 SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 MOST_VALUES = 500_000_000
@@ -59,7 +61,7 @@ def read_table(path: Path, keep: Collection[str] = ()) -> pd.DataFrame:
     keep : collection of str
         Columns that are not dropped although they number the rows.
     """
-    with sentence_on_failure(path):
+    with sentence_on_failure(path, TABLE):
         table = _read_parquet(path) if is_parquet(path) else _read_text(path)
     if table.empty:
         raise InputError(f"{path} has no rows.")
@@ -68,12 +70,9 @@ def read_table(path: Path, keep: Collection[str] = ()) -> pd.DataFrame:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether the first bytes are those of a Parquet file, or the name says so."""
-    try:
-        with path.open("rb") as file:
-            return file.read(4) == b"PAR1" or path.suffix.lower() in PARQUET
-    except OSError:
-        return False
+    """Whether a file that can be read has the first bytes or the name of a Parquet file."""
+    start = first_bytes(path, 4)
+    return start == b"PAR1" or (start != b"" and path.suffix.lower() in PARQUET)
 
 
 def text_form(path: Path, n_rows: int = 6) -> TextForm:
@@ -96,27 +95,6 @@ def text_form(path: Path, n_rows: int = 6) -> TextForm:
         tuple(cell.strip() for cell in row) for row in csv.reader(lines, delimiter=separator)
     )
     return TextForm(encoding, skipped, separator, decimal, rows)
-
-
-@contextmanager
-def sentence_on_failure(path: Path) -> Iterator[None]:
-    """Whatever fails while a table is read, as an `InputError`."""
-    try:
-        yield
-    except InputError:
-        raise
-    except OSError as error:
-        if error.strerror:
-            raise InputError(f"{path} cannot be read: {error.strerror}.") from error
-        raise _no_table(path, error) from error
-    # a file that is no table fails in the decoder or the parser, each in its own way
-    except Exception as error:
-        raise _no_table(path, error) from error
-
-
-def _no_table(path: Path, error: Exception) -> InputError:
-    details = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
-    return InputError(f"{path} cannot be read as a table of numbers: {details}.")
 
 
 def _encoding(start: bytes) -> str:
@@ -162,6 +140,7 @@ def _read_text(path: Path) -> pd.DataFrame:
             skipinitialspace=True,
             index_col=False,
             low_memory=False,
+            compression=None,  # pandas would unpack by the name alone
         )
 
 
@@ -177,7 +156,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         if about.num_rows * about.num_columns > MOST_VALUES:
             raise InputError(
                 f"{path} claims {about.num_rows:,} rows × {about.num_columns:,} columns: that is "
-                "more than a table of behaviour has."
+                "too large for a table of behaviour."
             )
         # without the hints for pandas, what was its index is a column again
         return file.read(use_threads=False).to_pandas(ignore_metadata=True)

@@ -1,4 +1,4 @@
-"""TIFF images: read page by page, after their size has been compared with that of the file.
+"""Reads TIFF images page by page, after comparing their size with that of the file.
 
 Only pages of the file itself are looked at: what OME or Micro-Manager headers say about further
 files is not followed.
@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.footprints import MOST_PIXELS
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.failures import sentence_on_failure
+from napari_xcebra.recording.footprints import MOST_PIXELS
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 MOST_PAGES = 100_000
@@ -45,25 +46,14 @@ def read_tiff(path: Path) -> np.ndarray:
     """
     from tifffile import TiffFile
 
-    try:
-        with quiet("tifffile"), TiffFile(path, **_NO_DIALECTS) as file:
-            pages = list(_pages(file))
-            _check(path, pages)
-            images = [page.asarray() for page in pages]
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
-    # a damaged header leads anywhere
-    except Exception as error:
-        if "imagecodecs" in str(error):
-            raise InputError(
-                f"{path} is compressed in a way that needs the package imagecodecs: install it, "
-                "or save the image without compression."
-            ) from error
-        raise InputError(
-            f"{path} cannot be read: it is damaged, incomplete or no TIFF ({type(error).__name__})."
-        ) from error
+    with (
+        sentence_on_failure(path),
+        quiet("tifffile"),
+        TiffFile(path, **_NO_DIALECTS) as file,
+    ):
+        pages = list(_pages(file))
+        _check(path, pages)
+        images = [page.asarray() for page in pages]
     return images[0] if len(images) == 1 else np.stack(images)
 
 
@@ -76,7 +66,7 @@ def _pages(file: Any) -> Iterator[Any]:
         except IndexError:
             return
         if page.offset in seen:
-            raise ValueError("its pages go round in a circle")
+            raise ValueError("its pages form a circle")
         seen.add(page.offset)
         # a preview of the page before
         if not page.is_reduced or number == 0:
@@ -86,19 +76,24 @@ def _pages(file: Any) -> Iterator[Any]:
 def _check(path: Path, pages: list[Any]) -> None:
     """Compare what the pages claim with each other and with the size of the file."""
     if not pages:
-        raise InputError(f"{path} holds no image.")
+        raise InputError(f"{path} contains no image.")
     shapes = {tuple(page.shape) for page in pages}
     # three planes may have been written as if they were red, green and blue
     planes = len(pages) == 1 and len(pages[0].shape) == 3 and pages[0].planarconfig == 2
     if len(shapes) > 1 or not (planes or len(pages[0].shape) == 2):
         shown = ", ".join(" × ".join(map(str, shape)) for shape in sorted(shapes)[:3])
         raise InputError(
-            f"{path} has images of {shown} pixels: one grey image is needed, or several of one "
-            "size."
+            f"{path} has images of {shown} pixels: one greyscale image, or several of the "
+            "same size, are needed."
+        )
+    if not all(map(_can_unpack, pages)):
+        raise InputError(
+            f"{path} is compressed in a way that needs the package imagecodecs: install it, or "
+            "save the image without compression."
         )
     types = {np.dtype(page.dtype).kind if page.dtype is not None else "" for page in pages}
     if not types <= set("biuf"):
-        raise InputError(f"{path} has pixels that are no numbers: a grey image is needed.")
+        raise InputError(f"{path} has pixels that are not numbers: a greyscale image is needed.")
     size = path.stat().st_size
     claimed = sum(math.prod(page.shape) * page.dtype.itemsize for page in pages)
     plain = all(page.compression == 1 and page.bitspersample >= 8 for page in pages)
@@ -108,6 +103,16 @@ def _check(path: Path, pages: list[Any]) -> None:
             f"{path} claims {len(pages)} images of {' × '.join(map(str, pages[0].shape))} pixels, "
             f"which a file of {size:,} bytes cannot hold: it is damaged or incomplete."
         )
+
+
+def _can_unpack(page: Any) -> bool:
+    from tifffile import TIFF
+
+    try:
+        unpack = page.compression == 1 or TIFF.DECOMPRESSORS[page.compression]
+        return bool(unpack and (page.predictor == 1 or TIFF.UNPREDICTORS[page.predictor]))
+    except KeyError:
+        return False
 
 
 @contextmanager

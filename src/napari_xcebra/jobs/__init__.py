@@ -27,9 +27,10 @@ from napari_xcebra.jobs.events import (
     Sketched,
     Started,
 )
-from napari_xcebra.jobs.job import Job
+from napari_xcebra.jobs.job import Job, JobFailed
 from napari_xcebra.jobs.tasks import (
     AdaptTask,
+    AroundTask,
     AttributeTask,
     DeviceTask,
     DimensionTask,
@@ -37,17 +38,21 @@ from napari_xcebra.jobs.tasks import (
     FitTask,
     JointTask,
     OverTimeTask,
+    ReadTask,
     ReportTask,
     SignificanceTask,
     StabilityTask,
     StatisticsTask,
     Task,
+    open_task,
+    question,
 )
 from napari_xcebra.jobs.worker import Worker
 
 __all__ = [
     "AdaptTask",
     "Advanced",
+    "AroundTask",
     "AttributeTask",
     "Cancelled",
     "DeviceTask",
@@ -58,8 +63,10 @@ __all__ = [
     "Finished",
     "FitTask",
     "Job",
+    "JobFailed",
     "JointTask",
     "OverTimeTask",
+    "ReadTask",
     "ReportTask",
     "SignificanceTask",
     "Sketched",
@@ -68,4 +75,6 @@ __all__ = [
     "StatisticsTask",
     "Task",
     "Worker",
+    "open_task",
+    "question",
 ]

@@ -1,7 +1,7 @@
-"""A function call as a task, so that any of a program's functions can be run elsewhere.
+"""Wraps a function call as a task, so that it can run in a child process or on a cluster.
 
-What is called need not know where it runs: `current_report` is how it tells where it stands, and
-learns that it should stop, in a child of this computer as on a worker of a cluster.
+The function need not know where it runs: through `current_report` it reports its progress and
+learns that it should stop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from napari_xcebra.jobs.tasks import FitTask, Report
 
 
 class CallFailed(RuntimeError):
-    """A call that ran elsewhere came to nothing.
+    """A call that ran elsewhere failed.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class CallStopped(RuntimeError):
 
 
 class Running(Future[Any]):
-    """Future of a call that says where it stands, and can be stopped while it runs."""
+    """Future of a call that reports its progress and can be stopped while it runs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,18 +56,18 @@ class Running(Future[Any]):
             self._stop()
 
     def stopped_by(self, stop: Callable[[], object]) -> None:
-        """Take note of how to stop it, now that it runs; for the executor."""
+        """Remember how to stop it, now that it runs; for the executor."""
         self._stop = stop
         if self.unwanted:
             stop()
 
     def settle(self, outcome: Outcome) -> None:
-        """Hand over how it ended."""
+        """Set the result or the exception."""
         if isinstance(outcome, Finished):
             self.progress = 1.0
             self.set_result(outcome.result)
         elif isinstance(outcome, Cancelled):
-            self.set_exception(CallStopped("It was stopped before it was done."))
+            self.set_exception(CallStopped("It was stopped before it finished."))
         else:
             self.set_exception(CallFailed(outcome.sentence, outcome.details))
 
@@ -89,7 +89,7 @@ class Call:
             return self.function(*self.arguments, **self.named)
 
     def outcome(self, report: Report) -> Outcome:
-        """Call it, and say how that ended; an error is put into words where it happens."""
+        """Call it, and return how it ended; errors are put into words where they happen."""
         try:
             result = self.run(report)
         except Exception as error:
@@ -113,7 +113,7 @@ _REPORT: ContextVar[Report | None] = ContextVar("report", default=None)
 
 
 def current_report() -> Report:
-    """Where the call under way can tell how far it is; nobody listens if it is run directly."""
+    """Report of the current call; nobody listens if the function was called directly."""
     return _REPORT.get() or Silence()
 
 

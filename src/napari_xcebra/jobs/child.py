@@ -1,4 +1,4 @@
-"""What runs in the child: it waits for tasks, runs them, and leaves when the window is gone."""
+"""Runs tasks in the child process, until the window is gone."""
 
 from __future__ import annotations
 
@@ -15,41 +15,51 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from napari_xcebra.jobs import failures
-from napari_xcebra.jobs.channel import EVENT, IDLE, JOB, STOP, Channel
 from napari_xcebra.jobs.events import Advanced, Cancelled, Event, Finished, Sketched, Started
-from napari_xcebra.jobs.sending import Borrower
-from napari_xcebra.logs import LOGGER, start_logging
+from napari_xcebra.jobs.limits import within
+from napari_xcebra.jobs.sending import EVENT, IDLE, JOB, STOP, Borrower, Channel
+from napari_xcebra.support.logs import LOGGER, start_logging
+from napari_xcebra.support.memory import give_back_memory
 
 INTERVAL = 1 / 15
 """Seconds between two reports, so that the window is not flooded."""
 FAREWELL = 1.0
 """Seconds that a running task has to clean up when the window is gone."""
+PR_SET_PDEATHSIG = 1
+"""Of Linux: choose the signal that the end of the parent sends."""
 
 
-def main(folder: str) -> None:
+def main(folder: str, parent: int, warm_up: str = "computing") -> None:
     """Serve until the window is gone.
 
     Parameters
     ----------
     folder : str
         For large arrays; removed at the end.
+    parent : int
+        Process of the window.
+    warm_up : {"computing", "reading"}
+        What to import ahead of the first task.
     """
+    _wake_without_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _exit)
     faulthandler.enable()
     start_logging("background")
-    _step_back()
+    if warm_up == "computing":
+        _step_back()
     # torch makes a folder for compiled code, which we have none of, when it is imported
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", folder)
     code = 1
     try:
-        Child(_channel(), Path(folder)).serve()
+        Child(_channel(), Path(folder)).serve(parent, _WARM_UPS[warm_up])
         code = 0
     except BrokenPipeError:
         pass  # the window is gone
@@ -62,8 +72,18 @@ def main(folder: str) -> None:
         os._exit(code)
 
 
+def _wake_without_parent() -> None:
+    """Have the system continue this process, should it be stopped, when the window dies: to leave.
+
+    Elsewhere than on Linux, the next start of any window ends it.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
+
+
 def _step_back() -> None:
-    """Let the window go first where both want a core: it has little to do, and is waited for."""
+    """Let the window go first when both want a core: it has little to do, and a user waits."""
     with contextlib.suppress(OSError, AttributeError):
         if os.name == "nt":
             psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
@@ -80,12 +100,14 @@ class Child:
         self._tasks: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
 
-    def serve(self) -> None:
-        """Run tasks until the window is gone."""
+    def serve(self, parent: int, warm_up: Callable[[], None]) -> None:
+        """Run tasks until the window, process `parent`, is gone."""
         threading.Thread(target=self._listen, daemon=True).start()
-        threading.Thread(target=self._watch_parent, args=[os.getppid()], daemon=True).start()
+        threading.Thread(target=self._watch_parent, args=[parent], daemon=True).start()
         self._channel.greet()
-        _warm_up()
+        with contextlib.suppress(Exception):  # a task will meet it too, and there is whom to tell
+            warm_up()
+        gc.freeze()  # modules stay; collecting the leavings of a task need not go through them
         self._tell_idle()
         while (payload := self._tasks.get()) is not None:
             self._tell_outcome(self._outcome(payload))
@@ -134,7 +156,8 @@ class Child:
                 os.chdir(folder)
             self.tell(Started())
             began = time.monotonic()
-            result = task.run(Reporter(self))
+            with within(getattr(task, "limits", None)):
+                result = task.run(Reporter(self))
             LOGGER.info("%s: done in %.1f s", task.doing, time.monotonic() - began)
         except BrokenPipeError:
             raise
@@ -157,21 +180,21 @@ class Child:
 
 
 class _Unknown:
-    """Stands for a task that could not be unpacked."""
+    """Stands in for a task that could not be unpacked."""
 
     doing = "Receiving the task"
     sparing = "use fewer cells or frames"
 
 
 class Reporter:
-    """Passes on the first and the last report, changes of phase, and else a few a second."""
+    """Passes on the first and last report, changes of phase, and otherwise a few a second."""
 
     def __init__(self, child: Child) -> None:
         self._child = child
         self._last, self._phase = -INTERVAL, ""
 
     def __call__(self, advanced: Advanced | Sketched) -> None:
-        """Tell the window, or not."""
+        """Tell the window, unless it was told a moment ago."""
         if isinstance(advanced, Sketched):
             self._child.tell(advanced)
             return
@@ -187,7 +210,7 @@ class Reporter:
 
 
 def _channel() -> Channel:
-    """Standard input and output for messages alone; what is printed goes to standard error."""
+    """Reserve standard input and output for messages; what is printed goes to standard error."""
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -197,28 +220,30 @@ def _channel() -> Channel:
     return Channel(source, sink)
 
 
-def _warm_up() -> None:
-    """Import what tasks need, while the user is still choosing."""
-    try:
-        import torch
+def _import_computing() -> None:
+    """Import what trainings and scores need, while the user is still choosing."""
+    import napari_xcebra.attribution.aggregation
+    import napari_xcebra.attribution.maps.live
+    import napari_xcebra.attribution.over_time
+    import napari_xcebra.learn.fitting  # noqa: F401
 
-        import napari_xcebra.attribution.by_frame
-        import napari_xcebra.attribution.live
-        import napari_xcebra.learn.fitting  # noqa: F401
 
-        # the first optimizer makes torch import as much again
-        weight = torch.zeros(1, requires_grad=True)
-        weight.sum().backward()
-        torch.optim.Adam([weight], fused=True).step()
-    except Exception:
-        pass  # the task will meet the same error, and there is someone to tell then
-    gc.freeze()  # modules stay; collecting the leavings of a task need not go through them
+def _import_reading() -> None:
+    """Import what opens files; it takes a third of the time that torch does."""
+    # arrow's own allocator sets aside a GB at a time, which would count as memory in use
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    import napari_xcebra.io.opening  # noqa: F401
+    from napari_xcebra.io.discovery import formats_of
+
+    formats_of("recording"), formats_of("behaviour file")
+
+
+_WARM_UPS = {"computing": _import_computing, "reading": _import_reading}
 
 
 def _release_memory() -> None:
-    """Give back what the last task used, on the GPU above all."""
-    gc.collect()
-    _trim_heap()
+    """Give back what the last task used, above all on the GPU."""
+    give_back_memory()
     torch = sys.modules.get("torch")
     if torch is None:
         return
@@ -226,13 +251,6 @@ def _release_memory() -> None:
         torch.cuda.empty_cache()
     if torch.backends.mps.is_available():
         torch.mps.empty_cache()
-
-
-def _trim_heap() -> None:
-    """Give what is free back to the system: glibc keeps it, and an idle child would hold it."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):  # other C libraries have no such call
-            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _exit(*_: Any) -> None:

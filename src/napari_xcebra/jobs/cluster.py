@@ -1,8 +1,10 @@
-"""An executor on a Dask cluster that outlives the loss of its workers and of its scheduler.
+"""Runs calls on a Dask cluster; workers and the scheduler may be lost and found again.
 
-Recordings are sent to every worker once. A call whose worker dies is given to another one by
-Dask itself; one whose scheduler is gone is handed in again when a scheduler answers at the same
-address. Workers hand their results back, so they need not share a disk with this process.
+Dask gives a call whose worker dies to another worker, and reconnects to a scheduler that answers at
+the same address again. What Dask does not do is done here: it forgets what was under way when its
+scheduler is lost, so calls are handed in again; data it was asked to spread does not stay where it
+was put, so recordings travel as plugins; and how far a call is, or that it should stop, it does not
+tell. Workers hand their results back, so they need not share a disk with this process.
 """
 
 from __future__ import annotations
@@ -10,45 +12,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, Executor
-from dataclasses import dataclass, field
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs import failures
 from napari_xcebra.jobs.calls import Call, Running
 from napari_xcebra.jobs.events import Advanced, Cancelled, Failed, Outcome, Sketched
 from napari_xcebra.recording import Recording
 
 if TYPE_CHECKING:
-    import distributed
-
-    from napari_xcebra.jobs.parcels import Parcel
+    from distributed import Client, Future, Worker
 
 PATIENCE = 600.0
 """Seconds to wait for a scheduler that was lost."""
 ATTEMPTS = 5
-"""Times that a call may be lost with its workers or scheduler before it counts as failed."""
-LOOK = 0.05
-"""Seconds between two looks at calls under way."""
-CENSUS = 2.0
-"""Seconds between two questions to the scheduler which workers there are."""
-ANSWER = 15.0
-"""Seconds that the scheduler has to answer."""
+"""Times that a call may be lost with its scheduler before it counts as failed."""
+BUSY = 30.0
+"""Seconds that a call waits for another one on its worker before Dask may move it elsewhere."""
 PORT = 8786
 """Where Dask's scheduler listens unless told otherwise."""
-
-
-_CONNECTION = (OSError, RuntimeError, TimeoutError, asyncio.CancelledError, CancelledError)
+_CONNECTION = (OSError, CancelledError, asyncio.CancelledError)
 """What a lost connection is raised as."""
 
 
-def connect(address: str, timeout: float = 10.0) -> distributed.Client:
+def connect(address: str, timeout: float = 10.0) -> Client:
     """Client of the scheduler at an address, or a sentence why there is none."""
     try:
         from distributed import Client
@@ -87,10 +79,11 @@ class _Item:
     future: Running
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    named: Mapping[str, Any] = field(default_factory=dict)
+    named: Mapping[str, Any]
     attempts: int = 0
-    there: Any = None
-    """Future of Dask, while it is there."""
+    connection: int = 0
+    """Number of the connection it was handed in by."""
+    there: Future | None = None
 
 
 class Cluster(Executor):
@@ -106,193 +99,161 @@ class Cluster(Executor):
 
     def __init__(self, address: str, *, patience: float = PATIENCE) -> None:
         self.address, self.patience = with_port(address), patience
-        self.workers = 0
-        """Those that the scheduler knew of when it was asked last."""
-        self._client = connect(address)
-        self._handed_in: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        connect(address).close()  # a wrong address is told now rather than after our patience
+        self._client = connect(address, max(10.0, patience))
+        self._topic = f"napari-xcebra-{self._client.id}"
+        self._connection = 0
+        self._parcels: dict[int, tuple[Recording, _Parcel]] = {}
         self._numbers = itertools.count()
-        self._wake = threading.Event()
-        self._closed = self._unwanted = False
-        # the thread's own
-        self._waiting: deque[_Item] = deque()
         self._under_way: dict[int, _Item] = {}
-        self._parcels: dict[int, tuple[Recording, Parcel]] = {}
-        self._counted = 0.0
-        self._thread = threading.Thread(target=self._serve, name="napari-xcebra", daemon=True)
-        self._thread.start()
+        self._lock = threading.Lock()
+        self._closed = False
+        # all that may wait for the scheduler
+        self._thread = ThreadPoolExecutor(1, "napari-xcebra")
+        self._client.subscribe_topic(self._topic, self._heard)
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Running:
         """Hand in a call; recordings among its arguments are sent to each worker once."""
         if self._closed:
             raise RuntimeError("This cluster is closed: connect again.")
         future = Running()
-        self._handed_in.put(_Item(next(self._numbers), future, function, args, kwargs))
-        self._wake.set()
+        item = _Item(next(self._numbers), future, function, args, kwargs)
+        self._under_way[item.number] = item
+        future.set_running_or_notify_cancel()
+        future.stopped_by(partial(self._stop, item))
+        self._thread.submit(self._hand_in, item)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no further calls; with `cancel_futures`, stop also those that are under way."""
-        self._closed, self._unwanted = True, cancel_futures
-        self._wake.set()
+        self._closed = True
+        if cancel_futures:
+            for item in list(self._under_way.values()):
+                item.future.stop()
+        closing = threading.Thread(target=self._close, name="napari-xcebra closing", daemon=True)
+        closing.start()
         if wait:
-            self._thread.join()
+            closing.join()
 
     def __exit__(self, *raised: Any) -> None:
         # whoever leaves by an exception does not want to wait for the rest
         self.shutdown(cancel_futures=raised[0] is not None)
 
-    # what follows runs in the thread
-
-    def _serve(self) -> None:
-        try:
-            self._listen()
-            while self._anything_left():
-                try:
-                    self._advance()
-                except _CONNECTION:
-                    self._find_again()  # the connection is lost, in whatever shape that comes
-                self._wake.wait(LOOK if self._under_way or self._waiting else 1.0)
-                self._wake.clear()
-        except Exception as error:  # nobody is to wait for ever
-            what = failures.from_exception(error, "Running on the cluster", Call.sparing)
-            self._give_up(what.sentence, what.details)
-        finally:
-            self._disconnect()
-
-    def _anything_left(self) -> bool:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._waiting.append(self._handed_in.get_nowait())
-        for item in [*self._waiting, *self._under_way.values()]:
-            if self._unwanted:
-                item.future.stop()
-            if item.future.unwanted:
-                self._drop(item)
-        return bool(not self._closed or self._waiting or self._under_way)
-
-    def _drop(self, item: _Item) -> None:
-        """Let go of a call that nobody wants any longer."""
-        if item.there is not None:
-            with contextlib.suppress(Exception):
-                item.there.cancel()
-        if item.number in self._under_way:
-            self._end(item, Cancelled())
-        elif item.attempts:
-            self._waiting.remove(item)
-            item.future.settle(Cancelled())
-        else:
-            self._waiting.remove(item)
-            item.future.set_running_or_notify_cancel()
-
-    def _advance(self) -> None:
-        for item in list(self._under_way.values()):
-            self._look_at(item)
-        if time.monotonic() - self._counted > CENSUS:
-            # which also tells whether a scheduler that said nothing is still there
-            self.workers = len(self._client.nthreads(callback_timeout=ANSWER))
-            self._counted = time.monotonic()
-        while self._waiting and len(self._under_way) < self.workers:
-            self._hand_over(self._waiting.popleft())
-
-    def _hand_over(self, item: _Item) -> None:
-        # asked once: a call that is handed over again is running already
-        if not item.attempts and not item.future.set_running_or_notify_cancel():
-            return
-        item.attempts += 1
-        self._under_way[item.number] = item
-        try:
-            item.there = self._client.submit(
-                _on_worker,
-                item.function,
-                [self._sent(each) for each in item.arguments],
-                dict(item.named),
-                item.number,
-                self._topic,
-                pure=False,
-            )
-        except _CONNECTION:
-            raise
-        except Exception as error:  # workers cannot read it, or it cannot be sent
-            self._end(item, _as_failure(error))
-
-    def _sent(self, value: Any) -> Any:
-        """What stands for a value in a call: a recording is sent to all workers, once."""
-        if not isinstance(value, Recording):
-            return value
-        from napari_xcebra.jobs.parcels import Parcel
-
-        if id(value) not in self._parcels:
-            # the recording is kept as well, so that its id serves no other meanwhile
-            self._parcels[id(value)] = value, Parcel(self._client, value)
-        return self._parcels[id(value)][1]
-
-    def _look_at(self, item: _Item) -> None:
-        status = item.there.status
-        if status == "finished":
-            self._end(item, item.there.result(timeout=60))
-        elif status == "error":
-            self._end(item, _as_failure(item.there.exception(timeout=60)))
-        elif status != "pending" and item.attempts >= ATTEMPTS:
-            self._end(item, Failed(f"{Call.doing} was lost {ATTEMPTS} times: {_LOST}"))
-        elif status != "pending":
-            raise ConnectionError("What was on the cluster is lost.")
-
-    def _end(self, item: _Item, outcome: Outcome) -> None:
-        del self._under_way[item.number]
-        item.there = None
-        item.future.settle(outcome)
-
-    def _find_again(self) -> None:
-        """Wait for a scheduler at the same address, and begin again what was under way."""
-        for item in sorted(self._under_way.values(), key=lambda each: -each.number):
-            item.there = None
-            self._waiting.appendleft(item)
-        self._under_way.clear()
-        self._parcels.clear()
-        self._counted = self.workers = 0
-        self._disconnect()
-        deadline = time.monotonic() + self.patience
-        while self._anything_left():
-            try:
-                self._client = connect(self.address, timeout=2)
-                self._listen()
-                return
-            except InputError as error:
-                if time.monotonic() > deadline:
-                    self._give_up(f"The scheduler was lost. {error}")
-            self._wake.wait(0.5)
-            self._wake.clear()
-
-    def _give_up(self, sentence: str, details: str = "") -> None:
-        self._closed = True
-        self._anything_left()
-        for item in [*self._under_way.values(), *self._waiting]:
-            if item.attempts or item.future.set_running_or_notify_cancel():
-                item.future.settle(Failed(sentence, details))
-        self._under_way.clear()
-        self._waiting.clear()
-
-    def _disconnect(self) -> None:
+    def _close(self) -> None:
+        wait([item.future for item in list(self._under_way.values())])
+        self._thread.shutdown()
         with contextlib.suppress(Exception):
-            for _, parcel in self._parcels.values():
-                parcel.withdrawn(self._client)
-        with contextlib.suppress(Exception):
+            if self._client.status == "running":
+                for _, parcel in self._parcels.values():
+                    self._client.unregister_worker_plugin(parcel.name)
             self._client.close(timeout=2)
 
-    def _listen(self) -> None:
-        """Hear how far calls are."""
-        self._topic = f"napari-xcebra-{self._client.id}"
-        self._client.subscribe_topic(self._topic, self._heard)
+    def _stop(self, item: _Item) -> None:
+        there = item.there
+        self._settle(item, Cancelled())
+        if there is not None:
+            with contextlib.suppress(Exception):
+                there.cancel()
+
+    def _settle(self, item: _Item, outcome: Outcome) -> None:
+        with self._lock:  # it may end and be stopped at the same time
+            wanted = self._under_way.pop(item.number, None)
+        if wanted is not None:
+            item.there = None  # the cluster need not keep the result
+            item.future.settle(outcome)
 
     def _heard(self, event: tuple[float, Mapping[str, Any]]) -> None:
         item = self._under_way.get(event[1]["number"])
         if item is not None:
             item.future.progress = max(item.future.progress, event[1]["share"])
 
+    # what follows runs in the thread
+
+    def _hand_in(self, item: _Item) -> None:
+        while not item.future.done():
+            if item.attempts == ATTEMPTS:
+                self._settle(item, Failed(f"{Call.doing} was lost {ATTEMPTS} times: {_LOST}"))
+                return
+            item.attempts += 1
+            try:
+                self._find_scheduler(item)
+                if item.future.done():
+                    return
+                item.connection = self._connection
+                arguments = [self._sent(each) for each in item.arguments]
+                given = (item.function, arguments, dict(item.named), item.number, self._topic)
+                there = item.there = self._client.submit(_on_worker, *given, pure=False)
+                there.add_done_callback(partial(self._ended, item))
+                if item.future.done():  # stopped meanwhile
+                    there.cancel()
+            except InputError as error:
+                self._closed = True
+                for each in list(self._under_way.values()):
+                    self._settle(each, Failed(str(error)))
+            except _CONNECTION:
+                time.sleep(0.5)  # the client will notice, too
+                continue
+            except Exception as error:  # it cannot be sent, or workers cannot read it
+                self._settle(item, _as_failure(error))
+            return
+
+    def _find_scheduler(self, item: _Item) -> None:
+        """Wait until the client has found the scheduler again, if it was lost."""
+        lost = item.attempts > 1 and item.connection == self._connection
+        deadline = time.monotonic() + self.patience
+        while self._client.status == "connecting" and not item.future.done():
+            lost = True
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+        if item.future.done():
+            return
+        if self._client.status != "running":
+            raise InputError(
+                f"The scheduler was lost. No Dask scheduler answers at {self.address}: check that "
+                "it runs, and that this computer may reach it."
+            )
+        if lost:
+            self._connection += 1  # it is another scheduler, which knows nothing of us
+            self._parcels.clear()
+            self._client.subscribe_topic(self._topic, self._heard)
+
+    def _sent(self, value: Any) -> Any:
+        """What stands for a value in a call: a recording is sent to every worker once."""
+        if not isinstance(value, Recording):
+            return value
+        if id(value) not in self._parcels:
+            parcel = _Parcel(f"napari-xcebra-{id(value)}-{self._client.id}")
+            self._client.register_plugin(_carrier(value), name=parcel.name)
+            # the recording is kept as well, so that its id serves no other meanwhile
+            self._parcels[id(value)] = value, parcel
+        return self._parcels[id(value)][1]
+
+    def _ended(self, item: _Item, there: Future) -> None:
+        """Called by Dask, in a thread that must not wait."""
+        with contextlib.suppress(RuntimeError):  # closed: nobody waits for it
+            self._thread.submit(self._take, item, there)
+
+    def _take(self, item: _Item, there: Future) -> None:
+        """Take what came of a call; one that was lost is handed in again."""
+        if item.future.done():
+            return
+        try:
+            if there.status == "error":
+                self._settle(item, _as_failure(there.exception(timeout=60)))
+            elif there.status == "finished":
+                self._settle(item, there.result(timeout=60))
+            else:
+                self._hand_in(item)
+        except _CONNECTION:
+            self._hand_in(item)
+        except Exception as error:  # nobody is to wait for ever
+            self._settle(item, _as_failure(error))
+
 
 _LOST = (
     "its workers or their scheduler died each time, most likely because a worker ran out of "
-    f"memory: give workers more, or {Call.sparing}."
+    f"memory: give workers more memory, or {Call.sparing}."
 )
 
 
@@ -300,16 +261,19 @@ def _as_failure(error: BaseException | None) -> Failed:
     from distributed.scheduler import KilledWorker
 
     if isinstance(error, KilledWorker):
-        return Failed(f"{Call.doing} was given up by the cluster: {_LOST}", str(error))
+        return Failed(f"The cluster gave up on the run: {_LOST}", str(error))
     what = f"{type(error).__name__}: {error}"
     return Failed(
-        f"{Call.doing} could not be run by the cluster ({what}): check that its workers have the "
+        f"{Call.doing} could not start on the cluster ({what}): check that its workers have the "
         "same versions of Python and napari-xcebra as this computer.",
         what,
     )
 
 
 # what follows runs on the workers
+
+# a worker may have several threads, but a run has the process to itself
+_ALONE = threading.Lock()
 
 
 def _on_worker(
@@ -320,20 +284,46 @@ def _on_worker(
     topic: str,
 ) -> Outcome:
     """Run a call, and tell the topic how far it is."""
-    from napari_xcebra.jobs.parcels import opened
+    from distributed import Reschedule, get_worker
 
-    call = Call(function, tuple(opened(each) for each in arguments), named)
-    return call.outcome(_WorkerReport(number, topic))
+    worker = get_worker()
+    report = _WorkerReport(worker, number, topic)
+    if not _ALONE.acquire(timeout=BUSY):
+        raise Reschedule
+    try:
+        if report.stop():
+            return Cancelled()
+        opened = (each.opened(worker) if isinstance(each, _Parcel) else each for each in arguments)
+        return Call(function, tuple(opened), named).outcome(report)
+    finally:
+        _ALONE.release()
+
+
+@dataclass(frozen=True)
+class _Parcel:
+    """Stands for a value, in the arguments of a call, that a plugin brought to every worker."""
+
+    name: str
+
+    def opened(self, worker: Worker) -> Any:
+        carrier: Any = worker.plugins[self.name]
+        return carrier.value
+
+
+def _carrier(value: Any) -> Any:
+    """A plugin that brings a value to every worker, those that come later included."""
+    from distributed import WorkerPlugin
+
+    carrier: Any = WorkerPlugin()
+    carrier.value = value
+    return carrier
 
 
 class _WorkerReport:
     """Passes on about one report a second."""
 
-    def __init__(self, number: int, topic: str) -> None:
-        from distributed import get_worker
-
-        self._worker = get_worker()
-        self._key = self._worker.get_current_task()
+    def __init__(self, worker: Worker, number: int, topic: str) -> None:
+        self._worker, self._key = worker, worker.get_current_task()
         self._number, self._topic, self._last = number, topic, 0.0
 
     def __call__(self, advanced: Advanced | Sketched) -> None:
@@ -344,6 +334,6 @@ class _WorkerReport:
             self._worker.log_event(self._topic, {"number": self._number, "share": share})
 
     def stop(self) -> bool:
-        """Whether nobody wants the result any longer: it was cancelled, or its client is gone."""
+        """Whether the result is no longer wanted: the call was cancelled, or its client is gone."""
         task = self._worker.state.tasks.get(self._key)
         return task is None or task.state in ("cancelled", "released", "forgotten")

@@ -1,4 +1,4 @@
-"""What there is at the address of a cluster, before anything is run on it."""
+"""Checks a cluster before anything runs on it: workers, memory, versions."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class ClusterFound:
     memory : int
         Bytes, of all workers together.
     without : int
-        Workers that have no napari-xcebra.
+        Workers without napari-xcebra.
     differing : tuple of str
-        Versions on workers that are not those here, in words.
+        Versions on workers that differ from those here, in words.
     """
 
     address: str
@@ -62,7 +62,7 @@ class ClusterFound:
 
 
 def look_at(address: str, timeout: float = 5.0) -> ClusterFound:
-    """Ask a cluster what it has; InputError says why it cannot be asked.
+    """Ask a cluster what it has; InputError says why it does not answer.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ def look_at(address: str, timeout: float = 5.0) -> ClusterFound:
 
 @dataclass(frozen=True, eq=False)
 class LookTask:
-    """Look at a cluster from another process, so that a window need not import Dask."""
+    """Check a cluster from another process, so that the window need not import Dask."""
 
-    doing: ClassVar[str] = "Looking at the cluster"
+    doing: ClassVar[str] = "Checking the cluster"
     sparing: ClassVar[str] = "close other programs"
 
     address: str
@@ -101,7 +101,7 @@ class LookTask:
 
 
 def _differing(each: list[dict[str, Any]]) -> list[str]:
-    """Packages whose version on some worker is not the one here."""
+    """Packages whose version on some worker differs from the one here."""
     words = []
     for name, here in _here().items():
         there = {str(about.get(name)) for about in each if about.get(name)} - {here, "MISSING"}

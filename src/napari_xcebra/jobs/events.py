@@ -1,7 +1,4 @@
-"""What a job tells of itself: it started, advanced, and ended in one of three ways.
-
-A training run may also show what its map looks like so far.
-"""
+"""Events of a job: started, advanced, sketched a provisional map, and three ways to end."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Advanced:
-    """Where a job stands; told some 15 times a second at most.
+    """Progress of a job; sent at most about 15 times a second.
 
     Parameters
     ----------
@@ -31,9 +28,9 @@ class Advanced:
         Steps of a training run, frames, or cells.
     unit : {"step", "frame", "cell", "run"}
     seconds_left : float
-        At the pace so far; NaN while that is not known.
+        At the pace so far; NaN while unknown.
     phase : {"settling", "raising λ", "holding"} or ""
-        What λ does; this and the rest are of training alone.
+        What λ does; this and what follows apply only to training.
     loss : mapping of str to float
         Of each factor, over the last steps: InfoNCE in nats, or the squared error of a
         supervised fit.
@@ -74,21 +71,21 @@ class Sketched:
 
 @dataclass(frozen=True)
 class Finished:
-    """The task came to its end; `result` is what its `run` returned."""
+    """The task finished; `result` is what its `run` returned."""
 
     result: Any
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The task came to nothing.
+    """The task failed.
 
     Parameters
     ----------
     sentence : str
         For the user: what happened, and what to do.
     details : str
-        For a report to the developers: traceback and last output; may be empty.
+        For a bug report: traceback and last output; may be empty.
     """
 
     sentence: str
@@ -102,8 +99,8 @@ class Cancelled:
     Parameters
     ----------
     result : any or None
-        What there was so far: a training run hands over the `Fit` of the steps it did, if it
-        is asked early enough to do so.
+        What there is so far: training returns the `Fit` of the steps it did, if it has the time
+        to.
     """
 
     result: Any = None

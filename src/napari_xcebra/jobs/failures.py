@@ -1,14 +1,16 @@
-"""What went wrong, in a sentence to the user, with details for a report."""
+"""Puts failures into a sentence for the user, with details for a bug report."""
 
 from __future__ import annotations
 
+import errno
 import signal
+import sys
 import tempfile
 import traceback
 
-from napari_xcebra.errors import InputError, TrainingDiverged
+from napari_xcebra.errors import InputError, TrainingDiverged, is_refusal, refusal
 from napari_xcebra.jobs.events import Failed
-from napari_xcebra.logs import LOGGER
+from napari_xcebra.support.logs import LOGGER
 
 _MEMORY_SIGNS = (
     "out of memory",
@@ -17,8 +19,12 @@ _MEMORY_SIGNS = (
     "cannot allocate memory",
     "alloc_failed",
     "cudaerrormemoryallocation",
+    "unable to mmap",
+    "unable to allocate",
+    "can't start new thread",
 )
-"""What the allocators of torch (CPU on each system, CUDA, cuBLAS, Metal) say in a RuntimeError."""
+"""What torch's allocators (CPU on each system, CUDA, cuBLAS, Metal) and threads say in a
+RuntimeError."""
 
 
 def from_exception(error: Exception, doing: str, sparing: str) -> Failed:
@@ -26,31 +32,34 @@ def from_exception(error: Exception, doing: str, sparing: str) -> Failed:
     if isinstance(error, InputError | TrainingDiverged):
         return Failed(str(error))
     details = "".join(traceback.format_exception(error))
-    if out_of_memory(error):
-        return Failed(f"{doing} ran out of {_which_memory(error)}: {sparing}.", details)
+    if memory := _memory_short(error):
+        return Failed(f"{doing} ran out of {memory}: {sparing}.", details)
+    if is_refusal(error):
+        return Failed(f"{doing} failed because {refusal(error)}.", details)
     first, *_ = str(error).strip().splitlines() or [""]
     what = f"{type(error).__name__}: {first}" if first else type(error).__name__
     return Failed(f"{doing} failed unexpectedly ({what}): please report it.", details)
 
 
 def log(failed: Failed) -> None:
-    """Write a failure to the log: as an error if nobody foresaw it."""
+    """Write a failure to the log: as an error if it was not foreseen."""
     if failed.details:
         LOGGER.error("%s\n%s", failed.sentence, failed.details.rstrip())
     else:
         LOGGER.warning("%s", failed.sentence)
 
 
-def out_of_memory(error: Exception) -> bool:
-    """Whether memory, of the computer or of the GPU, did not suffice."""
-    if isinstance(error, MemoryError):
-        return True
+def _memory_short(error: Exception) -> str:
+    """Memory that did not suffice, in words; empty if that was not the reason."""
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return "memory"
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(error, torch.OutOfMemoryError):
+        return "memory on the GPU"
+    # the allocators of the CPU, of Metal and of cuBLAS raise a plain RuntimeError
     said = str(error).lower()
-    return isinstance(error, RuntimeError) and any(sign in said for sign in _MEMORY_SIGNS)
-
-
-def _which_memory(error: Exception) -> str:
-    said = str(error).lower()
+    if not isinstance(error, RuntimeError) or not any(sign in said for sign in _MEMORY_SIGNS):
+        return ""
     on_gpu = any(word in said for word in ("cuda", "cublas", "mps ", "hip "))
     return "memory on the GPU" if on_gpu else "memory"
 
@@ -78,8 +87,8 @@ def from_exit(code: int | None, doing: str, sparing: str, output: str) -> Failed
 def from_disk(error: OSError) -> Failed:
     """Failure to write the arrays of a task to disk."""
     return Failed(
-        "The recording could not be handed to the background process "
-        f"({error.strerror or error}): free some space in {tempfile.gettempdir()}."
+        "The recording could not be handed to the background process because "
+        f"{refusal(error, tempfile.gettempdir())}."
     )
 
 
@@ -93,6 +102,10 @@ def from_start(reason: OSError | int | None, sparing: str, output: str = "") -> 
     """
     if isinstance(reason, int) and reason < 0:
         return from_exit(reason, "The background process", sparing, output)
+    if isinstance(reason, OSError) and reason.errno in (errno.ENOMEM, errno.EAGAIN, errno.ENOSPC):
+        return Failed(
+            f"The background process could not be started because {refusal(reason)}.", output
+        )
     why = reason if isinstance(reason, OSError) else _ending(reason)
     return Failed(
         f"The background process could not be started ({why}): check that napari-xcebra is "

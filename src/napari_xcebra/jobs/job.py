@@ -1,4 +1,4 @@
-"""A task under way, as the window sees it."""
+"""Follows and cancels a task that was given to a worker."""
 
 from __future__ import annotations
 
@@ -6,15 +6,25 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
+from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.jobs import failures
-from napari_xcebra.jobs.events import Cancelled, Event, Failed, Outcome
+from napari_xcebra.jobs.events import Cancelled, Event, Failed, Finished, Outcome
 from napari_xcebra.jobs.process import ChildProcess
 from napari_xcebra.jobs.tasks import Task
-from napari_xcebra.logs import LOGGER
+from napari_xcebra.support.logs import LOGGER
 
 GRACE = 0.7
 """Seconds that a task has to stop by itself."""
+
+
+class JobFailed(InputError):
+    """A job failed: the sentence for the user, and details for a bug report."""
+
+    def __init__(self, sentence: str, details: str = "") -> None:
+        super().__init__(sentence)
+        self.details = details
 
 
 class Job:
@@ -34,7 +44,7 @@ class Job:
         self._process: ChildProcess | None = None
 
     def events(self) -> Iterator[Event]:
-        """What happens, as it happens; the last one is the outcome. Blocks: not for Qt's thread."""
+        """Events as they happen; the last one is the outcome. Blocks: not for Qt's thread."""
         while True:
             event = self._events.get()
             if isinstance(event, Outcome):
@@ -49,18 +59,35 @@ class Job:
         return self._outcome
 
     def wait(self, timeout: float | None = None) -> Outcome | None:
-        """Outcome, once it is there; None if it is not after so many seconds."""
+        """Wait for the outcome; None if there is none within `timeout` seconds."""
         self._ended.wait(timeout)
         return self._outcome
 
+    def result(self) -> Any:
+        """Wait for the result.
+
+        Raises
+        ------
+        JobFailed
+            With the sentence of the failure.
+        Stopped
+            If it was cancelled.
+        """
+        outcome = self.wait()
+        if isinstance(outcome, Finished):
+            return outcome.result
+        if isinstance(outcome, Failed):
+            raise JobFailed(outcome.sentence, outcome.details)
+        raise Stopped
+
     def cancel(self, grace: float = GRACE) -> None:
-        """Ask it to stop, and end it by force if it has not within the grace; returns at once.
+        """Ask it to stop, and end it by force after the grace period; returns at once.
 
         Parameters
         ----------
         grace : float
-            Seconds. A training run that may take longer has a better chance to hand over what
-            it learned so far.
+            Seconds. With more time, training has a better chance to hand over what it learned so
+            far.
         """
         threading.Thread(target=self._cancel, args=[grace], daemon=True).start()
 
@@ -83,7 +110,7 @@ class Job:
     # what follows is for the worker
 
     def begin(self, process: ChildProcess) -> bool:
-        """Take note of the process that runs it; False if it was cancelled before."""
+        """Remember the process that runs it; False if it was cancelled before."""
         with self._lock:
             if not self._ended.is_set():
                 self._process = process

@@ -1,4 +1,4 @@
-"""An executor of child processes on this computer: what one of them suffers, the others do not.
+"""Runs tasks in several child processes on this computer.
 
 Python's own `ProcessPoolExecutor` breaks as a whole when one process is killed, runs the user's
 script a second time unless that is guarded, and sends its arguments with every call. Here each
@@ -11,23 +11,61 @@ import contextlib
 import queue
 import shutil
 import sys
-import tempfile
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import failures
 from napari_xcebra.jobs.calls import Call, Running
 from napari_xcebra.jobs.events import Advanced, Outcome
 from napari_xcebra.jobs.sending import FILE_FROM
 from napari_xcebra.jobs.worker import Worker
 from napari_xcebra.recording import Recording
-from napari_xcebra.traces import LazyTraces, NpyTraces
+from napari_xcebra.recording.traces import LazyTraces, NpyTraces
+from napari_xcebra.support.diagnostics import cores
+from napari_xcebra.support.leftovers import temporary_folder
+
+PROGRAM = 0.6 * 2**30
+"""Bytes of a process before it has any data: torch, above all."""
+COPIES = 5
+"""Copies of the traces at the peak of a run: as read, smoothed, standardised, and on the way."""
+GPU_PROGRAM = 0.7 * 2**30
+"""Bytes on a GPU that a process takes before it has any data."""
+
+
+def room_for(recordings: Iterable[Recording], *, device: str = "auto", threads: int = 1) -> int:
+    """Number of processes that cores and memory allow, at least 1.
+
+    Parameters
+    ----------
+    recordings : iterable of Recording
+        A process holds one of them at a time; the largest counts.
+    device : str
+        As of `FitSettings`; on a GPU, its memory counts as well.
+    threads : int
+        Of each process.
+    """
+    largest = max((4 * each.n_frames * each.n_cells for each in recordings), default=0)
+    fits = [cores() // max(1, threads)]
+    fits.append(int(psutil.virtual_memory().available // (PROGRAM + COPIES * largest)))
+    if device != "cpu" and (free := _free_on_gpu()) is not None:
+        fits.append(int(free // (GPU_PROGRAM + 2 * largest)))
+    return max(1, min(fits))
+
+
+def _free_on_gpu() -> int | None:
+    """Bytes free on the GPU that "auto" selects; None without one, or if it shares our memory."""
+    import torch
+
+    return torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else None
 
 
 class ProcessPool(Executor):
@@ -36,7 +74,7 @@ class ProcessPool(Executor):
     Parameters
     ----------
     processes : int
-        They are started as there is work for them.
+        Each is started when there is work for it.
 
     Examples
     --------
@@ -127,7 +165,7 @@ class _Shelf:
             try:
                 np.save(path, value.traces, allow_pickle=False)
             except OSError as error:
-                raise OSError(error.errno, failures.from_disk(error).sentence) from error
+                raise InputError(failures.from_disk(error).sentence) from error
             # the recording is kept as well, so that its id serves no other meanwhile
             self._lent[id(value)] = value, replace(value, traces=NpyTraces(path, False))
         return self._lent[id(value)][1]
@@ -141,5 +179,7 @@ class _Shelf:
 
     def _room(self) -> Path:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="napari-xcebra-sweep-"))
+            self._folder = temporary_folder("sweep-")
+            # also where nobody shuts the pool down
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder

@@ -1,4 +1,4 @@
-"""The child process, seen from the window's side."""
+"""Starts, feeds and ends the child process, from the window's side."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import tempfile
 import threading
 from collections import deque
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Literal, cast
 
-from napari_xcebra.jobs.channel import IDLE, JOB, STOP, Channel
 from napari_xcebra.jobs.events import Event, Started
-from napari_xcebra.jobs.sending import Lender
+from napari_xcebra.jobs.sending import IDLE, JOB, STOP, Channel, Lender
 from napari_xcebra.jobs.tasks import Task
+from napari_xcebra.support.leftovers import name_owner, temporary_folder
 
+WarmUp = Literal["computing", "reading"]
 LINES = 60
-"""Last lines of the child's output that are kept for a report."""
+"""Last lines of the child's output that are kept for a bug report."""
 
 
 class ChildProcess:
@@ -28,16 +29,23 @@ class ChildProcess:
     It is started by its own command rather than by `multiprocessing`, whose children run the
     user's script a second time unless that is guarded; the import path is handed over instead.
     Its standard input and output are the channel: when this process dies, however it dies, they
-    close, and the child leaves.
+    close, and the child leaves; a stopped one is woken up for it.
+
+    Parameters
+    ----------
+    warm_up : {"computing", "reading"}
+        What it imports ahead of its first task.
     """
 
-    def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="napari-xcebra-"))
+    def __init__(self, warm_up: WarmUp = "computing") -> None:
+        self._folder = temporary_folder()
         try:
-            self._popen = _launched(self._folder)
+            self._popen = _launched(self._folder, warm_up)
         except OSError:
-            self._folder.rmdir()
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise
+        with contextlib.suppress(OSError):  # then it is not found should it outlive this process
+            name_owner(self._folder, self._popen.pid)
         sink, source = cast(BinaryIO, self._popen.stdin), cast(BinaryIO, self._popen.stdout)
         self._channel = Channel(source, sink)
         self._lender = Lender(self._folder)
@@ -52,7 +60,7 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """Number of the process."""
+        """Id of the process."""
         return self._popen.pid
 
     @property
@@ -62,7 +70,7 @@ class ChildProcess:
 
     @property
     def greeted(self) -> bool:
-        """Whether it has started, the imports at its start included."""
+        """Whether it has started."""
         return self._greeted
 
     def wait_until_idle(self) -> bool:
@@ -102,7 +110,7 @@ class ChildProcess:
         return event
 
     def ask_to_stop(self, timeout: float) -> None:
-        """Ask the running task to stop, unless the channel stays busy for so many seconds."""
+        """Ask the running task to stop, unless the channel stays busy for `timeout` seconds."""
         if self._sending.acquire(timeout=timeout):
             with contextlib.suppress(OSError, ValueError):
                 self._channel.send(STOP)
@@ -119,7 +127,7 @@ class ChildProcess:
             self._popen.kill()
 
     def end(self, patience: float) -> None:
-        """Ask it to leave, and after so many seconds end it by force; from any thread."""
+        """Ask it to leave, and after `patience` seconds end it by force; from any thread."""
         self.dismiss()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(patience)
@@ -129,7 +137,7 @@ class ChildProcess:
     def bury(self) -> int:
         """End it, clear away what belonged to it, and return its exit code.
 
-        To be called by the thread that receives from it.
+        Only for the thread that receives from it.
         """
         # one that is about to exit by itself should have the time to say why
         self.end(patience=2)
@@ -150,15 +158,16 @@ class ChildProcess:
                 self._lines.append(line)
 
 
-def _launched(folder: Path) -> subprocess.Popen[bytes]:
+def _launched(folder: Path, warm_up: WarmUp) -> subprocess.Popen[bytes]:
     paths = [str(entry) or _here() for entry in sys.path]
     program = (
         f"import sys; sys.path[:] = {paths!a}; "
-        "from napari_xcebra.jobs.child import main; main(sys.argv[1])"
+        "from napari_xcebra.jobs.child import main; "
+        f"main(sys.argv[1], {os.getpid()}, *sys.argv[2:])"
     )
     # -P: no module is to be taken from the folder that the user happens to be in
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", program, str(folder)],
+        [sys.executable, "-P", "-c", program, str(folder), warm_up],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

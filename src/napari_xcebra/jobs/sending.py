@@ -1,4 +1,4 @@
-"""How tasks and results cross over: recordings and large arrays are sent once.
+"""Sends tasks and results over pipes; recordings and large arrays cross once.
 
 The window's side lends values to the child, which keeps them for the tasks to come; in a result
 they come back as the very objects that were lent. Values are recognised by identity: a recording
@@ -7,8 +7,8 @@ costs what has changed in it, since its arrays are recognised one by one.
 
 Arrays of 32 MB or more go through a file that the child maps into memory. Measured on 512 MB,
 two busy cores: file 0.13 s, `multiprocessing.shared_memory` 0.9 s, pipe 3 s; and a file needs no
-/dev/shm, which is 64 MB in many containers. The child unlinks it as soon as it is mapped, and
-removes the folder should the window die in between.
+/dev/shm, which is 64 MB in many containers. Whoever receives it maps it and unlinks it at once; the
+child removes the folder should the window die in between. Large results come back the same way.
 """
 
 from __future__ import annotations
@@ -16,21 +16,74 @@ from __future__ import annotations
 import io
 import itertools
 import pickle
+import struct
 import weakref
 from collections import deque
 from collections.abc import Callable
 from os import name as system
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.recording import Recording
 
+GREETING = b"\x00napari-xcebra jobs\x00"
+JOB, STOP = b"j", b"s"
+"""Messages to the child."""
+EVENT, IDLE = b"e", b"i"
+"""Messages from the child."""
+
+_HEADER = struct.Struct("<cQ")
+
+
+class Channel:
+    """Messages, each a kind of one byte and a payload, to and from another process.
+
+    Parameters
+    ----------
+    source, sink : binary files
+        Buffered and blocking.
+    """
+
+    def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
+        self.source, self.sink = source, sink
+
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
+        """Write one message; OSError if the other side is gone."""
+        self.sink.write(_HEADER.pack(kind, len(payload)))
+        self.sink.write(payload)
+        self.sink.flush()
+
+    def receive(self) -> tuple[bytes, bytes] | None:
+        """Wait for one message; None if the other side is gone."""
+        header = self.source.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            return None
+        kind, length = _HEADER.unpack(header)
+        payload = self.source.read(length)
+        return (kind, payload) if len(payload) == length else None
+
+    def greet(self) -> None:
+        """Mark where messages begin."""
+        self.sink.write(GREETING)
+        self.sink.flush()
+
+    def await_greeting(self) -> bool:
+        """Skip whatever Python's start-up files printed; False if nothing follows it."""
+        seen = b""
+        while not seen.endswith(GREETING):
+            byte = self.source.read(1)
+            if not byte:
+                return False
+            seen = seen[-len(GREETING) :] + byte
+        return True
+
+
 LENT_FROM = 64 * 2**10
-"""Size in bytes from which an array is worth being remembered."""
+"""Size in bytes from which an array is worth remembering."""
 FILE_FROM = 32 * 2**20
 """Size in bytes from which an array goes through a file."""
 
@@ -39,7 +92,7 @@ Ticket = tuple[int | None, bytes | str | None]
 
 
 class Lender:
-    """The window's side.
+    """The window's side: lends values to the child.
 
     Parameters
     ----------
@@ -70,7 +123,7 @@ class Lender:
         return _unpickled(event, self._resolve)
 
     def _withdraw(self) -> None:
-        """Take it that the child does not have what it did not confirm."""
+        """Assume that the child lacks what it did not confirm."""
         unsure, self._unsure = self._unsure, []
         for number in unsure:
             if self._lent.pop(number, None) is not None:
@@ -108,14 +161,11 @@ class Lender:
         number, content = ticket
         if number is not None:
             return self._lent[number]()
-        path = self._folder / str(content)
-        array = np.load(path, allow_pickle=False)
-        path.unlink()
-        return array
+        return _mapped(self._folder / str(content), "c")
 
 
 class Borrower:
-    """The child's side."""
+    """The child's side: keeps what it was lent."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -124,7 +174,7 @@ class Borrower:
         self._count = itertools.count()
 
     def unpack(self, payload: bytes) -> Any:
-        """Task from the window; values that nobody needs any longer are let go."""
+        """Task from the window; values that are no longer needed are dropped."""
         gone, task = _unpickled(payload, self._resolve)
         for number in gone:
             value = self._values.pop(number, None)
@@ -146,11 +196,7 @@ class Borrower:
     def _opened(self, content: bytes | str) -> Any:
         if isinstance(content, bytes):
             return _unpickled(content, self._resolve)
-        path = self._folder / content
-        array = np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-        if system == "posix":  # elsewhere a file in use cannot be removed; it goes with the folder
-            path.unlink()
-        return array
+        return _mapped(self._folder / content, "r")
 
     def _ticket(self, value: Any) -> Ticket | None:
         number = self._numbers.get(id(value))
@@ -166,6 +212,18 @@ def _size(value: Any) -> int:
     """Bytes of a plain array; 0 for anything else."""
     plain = type(value) in (np.ndarray, np.memmap) and not value.dtype.hasobject
     return value.nbytes if plain else 0
+
+
+def _mapped(path: Path, mode: Literal["r", "c"]) -> np.ndarray:
+    """Array of a file of ours, which nobody else can change once it has no name any more."""
+    if system != "posix" and mode == "c":  # a file in use cannot be removed there
+        array = np.load(path, allow_pickle=False)
+        path.unlink()
+        return array
+    array = np.load(path, mmap_mode=mode, allow_pickle=False).view(np.ndarray)
+    if system == "posix":  # elsewhere it goes with the folder
+        path.unlink()
+    return array
 
 
 def _written(array: np.ndarray, folder: Path, name: str) -> str:

@@ -1,4 +1,4 @@
-"""A worker: one child process kept warm, and a thread that hands it one job after the other."""
+"""Keeps one child process warm, and hands it one job after the other."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from typing import Any
 from napari_xcebra.jobs import failures
 from napari_xcebra.jobs.events import Cancelled, Failed, Outcome
 from napari_xcebra.jobs.job import Job
-from napari_xcebra.jobs.process import ChildProcess
+from napari_xcebra.jobs.limits import keep_within
+from napari_xcebra.jobs.process import ChildProcess, WarmUp
 from napari_xcebra.jobs.tasks import Task
+from napari_xcebra.support.leftovers import clear_leftovers
 
 MEMORY_LIMIT = 2 * 2**30
 """Bytes that an idle child may hold; torch alone takes 0.4 GB."""
@@ -27,10 +29,12 @@ class Worker:
     ----------
     memory_limit : int
         Bytes; a child that holds more after its last job is replaced by a fresh one.
+    warm_up : {"computing", "reading"}
+        What the child imports ahead of its first task.
     """
 
-    def __init__(self, *, memory_limit: int = MEMORY_LIMIT) -> None:
-        self._dispatcher = _Dispatcher(memory_limit)
+    def __init__(self, *, memory_limit: int = MEMORY_LIMIT, warm_up: WarmUp = "computing") -> None:
+        self._dispatcher = _Dispatcher(memory_limit, warm_up)
         # also at the end of Python, and when nobody holds the worker any longer
         self._finalizer = weakref.finalize(self, self._dispatcher.close)
 
@@ -44,12 +48,12 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Number of the child process, if there is one."""
+        """Id of the child process, if there is one."""
         return self._dispatcher.pid
 
     @property
     def ready(self) -> bool:
-        """Whether the child has started: a task then begins at once, or after those before it."""
+        """Whether the child has started, so that a task begins at once or after those before it."""
         return self._dispatcher.ready
 
     def close(self) -> None:
@@ -67,8 +71,8 @@ class Worker:
 class _Dispatcher:
     """The thread behind a worker; it holds no reference to it, so that it can be let go."""
 
-    def __init__(self, memory_limit: int) -> None:
-        self._memory_limit = memory_limit
+    def __init__(self, memory_limit: int, warm_up: WarmUp) -> None:
+        self._memory_limit, self._warm_up = memory_limit, warm_up
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -123,12 +127,13 @@ class _Dispatcher:
             thread.join(2)
 
     def _serve(self) -> None:
+        clear_leftovers()
         with contextlib.suppress(OSError):  # reported to the first job
             self._renew()
         while (job := self._queue.get()) is not None:
             try:
                 self._run(job)
-            except Exception as error:  # no job is to wait for ever
+            except Exception as error:  # no job should wait for ever
                 self._bury()
                 job.tell(failures.from_exception(error, job.task.doing, job.task.sparing))
             self._jobs.discard(job)
@@ -139,18 +144,18 @@ class _Dispatcher:
         self._bury()
 
     def _fit_for_another(self) -> bool:
-        """Whether the process can go on: it is there, and gave back its memory if nothing waits."""
+        """Whether the process can go on: it is alive, and gave back its memory if nothing waits."""
         process = self._process
         if process is None or not process.alive or not process.wait_until_idle():
             return False
         return (process.memory or 0) <= self._memory_limit or not self._queue.empty()
 
     def _renew(self) -> None:
-        """Put a fresh process in the place of the present one."""
+        """Replace the process by a fresh one."""
         self._bury()
         if self._closed:
             return
-        process = ChildProcess()
+        process = ChildProcess(self._warm_up)
         with self._lock:
             if not self._closed:
                 self._process = process
@@ -158,7 +163,7 @@ class _Dispatcher:
         process.bury()
 
     def _bury(self) -> int | None:
-        """Exit code of the present process, which is ended if it has not."""
+        """End the process, if it has not, and return its exit code."""
         process, self._process = self._process, None
         if process is None:
             return None
@@ -182,6 +187,7 @@ class _Dispatcher:
             self._watch(job, process)
 
     def _watch(self, job: Job, process: ChildProcess) -> None:
+        limits = getattr(job.task, "limits", None)  # known before the task is sent with them
         try:
             process.send(job.task)
         except OSError as error:
@@ -190,6 +196,8 @@ class _Dispatcher:
         except Exception as error:
             job.tell(failures.from_exception(error, job.task.doing, job.task.sparing))
             return
+        if limits is not None:
+            threading.Thread(target=keep_within, args=[limits, job, process], daemon=True).start()
         while (event := process.receive()) is not None:
             if isinstance(event, Failed) and event.details:
                 event = replace(event, details=f"{event.details}\n{process.output()}")

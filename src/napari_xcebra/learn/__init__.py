@@ -5,50 +5,28 @@ The names are imported when they are used: a form or a help page needs the setti
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from napari_xcebra.errors import TrainingDiverged
+import lazy_loader
 
 if TYPE_CHECKING:
-    from napari_xcebra.learn.checkpoint import Checkpoint
-    from napari_xcebra.learn.fitting import fit
-    from napari_xcebra.learn.parts import Factor
-    from napari_xcebra.learn.progress import Progress
-    from napari_xcebra.learn.result import Fit
-    from napari_xcebra.learn.settings import FitSettings
-    from napari_xcebra.learn.training import Training
-    from napari_xcebra.learn.verdict import Goodness
+    from napari_xcebra.learn.data.factors import Factor as Factor
+    from napari_xcebra.learn.fitting import fit as fit
+    from napari_xcebra.learn.quality.verdict import Goodness as Goodness
+    from napari_xcebra.learn.result import Fit as Fit
+    from napari_xcebra.learn.settings import FitSettings as FitSettings
+    from napari_xcebra.learn.training.progress import Progress as Progress
+    from napari_xcebra.learn.training.training import Training as Training
 
-__all__ = [
-    "Checkpoint",
-    "Factor",
-    "Fit",
-    "FitSettings",
-    "Goodness",
-    "Progress",
-    "Training",
-    "TrainingDiverged",
-    "fit",
-]
-
-_HOMES = {
-    "Checkpoint": "checkpoint",
-    "Factor": "parts",
-    "Fit": "result",
-    "FitSettings": "settings",
-    "Goodness": "verdict",
-    "Progress": "progress",
-    "Training": "training",
-    "fit": "fitting",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "fitting": ["fit"],
+        "data.factors": ["Factor"],
+        "training.progress": ["Progress"],
+        "result": ["Fit"],
+        "settings": ["FitSettings"],
+        "training.training": ["Training"],
+        "quality.verdict": ["Goodness"],
+    },
+)

@@ -1,4 +1,4 @@
-"""A trained encoder carried to another recording: to a new day of its cells, or to new cells."""
+"""Carries a trained encoder to another recording: a new day of its cells, or new cells."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ import numpy as np
 import torch
 from torch import nn
 
-from napari_xcebra.learn.encoder import (
+from napari_xcebra.errors import InputError
+from napari_xcebra.learn.data.factors import TIME, Factor, Plan, factor_labels, time_offset
+from napari_xcebra.learn.fitting import finish, train
+from napari_xcebra.learn.model.encoder import (
     Encoder,
     FrameEncoder,
     WindowEncoder,
     kernels_of,
     widths_of,
 )
-from napari_xcebra.learn.fitting import finish, train
-from napari_xcebra.learn.goodness import check_measurable
-from napari_xcebra.learn.inputs import Filter
-from napari_xcebra.learn.lambda_search import UNSEARCHED
-from napari_xcebra.learn.parts import TIME, Factor, Plan, factor_labels, time_offset
-from napari_xcebra.learn.progress import Progress
+from napari_xcebra.learn.quality.goodness import check_measurable
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training import Training
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.learn.training.lambda_search import UNSEARCHED
+from napari_xcebra.learn.training.progress import Progress
+from napari_xcebra.learn.training.training import Training
+from napari_xcebra.recording import Recording
 
 How = Literal["auto", "statistics", "input-layer"]
 
 STEPS = 200
-"""Steps for which an input layer is trained, if not said otherwise."""
+"""Steps for which an input layer is trained by default."""
 
 BY_ID = (
-    "Cells with the same id were taken for the same cells. If this is another animal, or cells "
-    "were numbered anew, say which are the same by a table, or train the input layer."
+    "Cells with the same id were treated as the same cells. If this is another animal, or cells "
+    "were renumbered, give a table that matches them, or train the input layer."
 )
-"""Other animals have cells of the same ids too."""
+"""Cells of other animals have the same ids."""
 
 LEAST_KEPT = 0.5
-"""Share of the cells of a fit that a new day must have to be taken for the same cells."""
+"""Share of the cells of a fit that must be found on a new day to treat them as the same cells."""
 
 
 def adapt(
@@ -68,7 +68,7 @@ def adapt(
     matched : mapping of int to int, optional
         Ids of the fit's cells to ids in the recording, if they are not the same.
     steps : int
-        Of training, where there is any.
+        Training steps, where anything is trained.
     on_progress, stop
         As `fit` takes them.
 
@@ -86,8 +86,8 @@ def adapt(
         raise InputError(f"how is {how!r}: one of auto, statistics, input-layer is needed.")
     if not found:
         raise InputError(
-            "None of the fit's cells is in this recording: say which are the same by `matched`, "
-            "or train the input layer on the new cells (how='input-layer')."
+            "None of the fit's cells are in this recording: match them with `matched`, or train "
+            "the input layer on the new cells (how='input-layer')."
         )
     carried = _with_new_statistics(fit, recording, found)
     return carried if matched is not None else replace(carried, notes=(*carried.notes, BY_ID))
@@ -96,7 +96,7 @@ def adapt(
 def _found_again(
     fit: Fit, recording: Recording, matched: Mapping[int, int] | None
 ) -> dict[int, int]:
-    """Id in the recording, of cells that are accepted there, to position among the fit's."""
+    """Ids of accepted cells in the recording, with their position among the fit's cells."""
     known = np.asarray(recording.cell_ids)
     if fit.settings.accepted_only:
         known = known[np.asarray(recording.accepted)]
@@ -118,7 +118,7 @@ class CarriedTraining(Training):
     settings : FitSettings
     cells : mapping of int to int, optional
         Id in the recording to position among the fit's cells, if these are the same cells: the
-        first layer is the fit's as well. Else it begins anew, and is all that is trained.
+        first layer is the fit's as well. Otherwise it starts afresh, and nothing else is trained.
     """
 
     def __init__(
@@ -134,14 +134,13 @@ class CarriedTraining(Training):
         offsets = {part.name: part.offset for part in parts}
         timed = [part.offset for part in fit.parts if part.name == TIME]
         offset = timed[0] if timed else time_offset(recording, offsets, settings)
-        plan = Plan(factor_labels(recording, factors), offsets, offset, fit.parts)
+        plan = Plan(
+            factor_labels(recording, factors), offsets, offset, fit.parts, fit.inputs.filter
+        )
         if settings.mode == "supervised":
             _check_targets(plan)
         self.kernels, self.widths = kernels_of(fit.weights), widths_of(fit.weights)
         super().__init__(recording, factors, settings, plan)
-
-    def _find_filter(self, recording: Recording) -> Filter:
-        return self.fit.inputs.filter
 
     def lambdas_at(self, step: int) -> list[float]:
         """λ of each part, in the proportion that the fit ended with."""
@@ -168,13 +167,13 @@ class CarriedTraining(Training):
 
 
 def _check_targets(plan: Plan) -> None:
-    """A regression has an output for each value, so there must be as many as in the fit."""
+    """Check that there are as many targets as in the fit: a regression has an output for each."""
     for part in plan.parts:
         there, needed = plan.labels[part.name].targets().shape[1], part.stop - part.start
         if there != needed:
             raise InputError(
                 f"Factor {part.name!r} has {there} coordinates or values in this recording and "
-                f"{needed} in the one of the fit: a supervised fit cannot be carried over."
+                f"{needed} in that of the fit: a supervised fit cannot be carried over."
             )
 
 
@@ -196,16 +195,17 @@ def _with_new_statistics(fit: Fit, recording: Recording, found: Mapping[int, int
     result = finish(training, recording.source)
     kept, there = len(training.inputs.cell_ids), len(fit.inputs.cell_ids)
     note = (
-        f"Trained on {fit.source or 'another recording'} and carried to this one with its own "
-        f"mean and spread of {kept} of {there} cells; nothing was trained."
+        f"Trained on {fit.source or 'another recording'} and carried to this one, with its own "
+        f"mean and spread for {kept} of {there} cells; nothing was trained here."
     )
+    own = (each for each in result.notes if "set frames aside" not in each)
     return replace(
         result,
         history=fit.history,
         steps=fit.steps,
         lambda_reason=fit.lambda_reason,
         stop_reason=fit.stop_reason,
-        notes=(note, *_own_notes(result)),
+        notes=(note, *own),
     )
 
 
@@ -230,12 +230,8 @@ def _with_new_input(
 
 
 def _settings(fit: Fit, **changes: Any) -> FitSettings:
-    """Settings of the fit, with the λ that it ended with: nothing is searched for again."""
+    """Settings of the fit, with the λ it ended with: λ is not searched for again."""
     lambda_ = fit.settings.lambda_
     if lambda_ == "auto":
         lambda_ = UNSEARCHED if np.isnan(fit.lambda_) else fit.lambda_
     return replace(fit.settings, lambda_=lambda_, **changes)
-
-
-def _own_notes(result: Fit) -> tuple[str, ...]:
-    return tuple(note for note in result.notes if "set frames aside" not in note)

@@ -1,4 +1,4 @@
-"""From a recording and its factors to a trained, measured encoder, in one call."""
+"""Trains an encoder on a recording and measures it, in one call."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from napari_xcebra.learn.checkpoint import Checkpoint
-from napari_xcebra.learn.device import limited_threads
-from napari_xcebra.learn.goodness import check_measurable, measure_goodness
-from napari_xcebra.learn.lambda_search import UNSEARCHED
-from napari_xcebra.learn.length import note_on_length
-from napari_xcebra.learn.parts import Factors, Part
-from napari_xcebra.learn.progress import Progress
+from napari_xcebra.learn.data.factors import Factors, Part
+from napari_xcebra.learn.data.length import note_on_length
+from napari_xcebra.learn.quality.goodness import check_measurable, measure_goodness
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training import Training
+from napari_xcebra.learn.training.checkpoint import Checkpoint
+from napari_xcebra.learn.training.device import limited_threads
+from napari_xcebra.learn.training.lambda_search import UNSEARCHED
+from napari_xcebra.learn.training.progress import Progress
+from napari_xcebra.learn.training.start import average
+from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording
 
 FEW_STEPS = 100
-"""With fewer, a variable that is in the cells can still be at chance."""
+"""Steps below which a variable that is in the cells can still be at chance."""
 
 
 def fit(
@@ -52,15 +53,15 @@ def fit(
     on_progress : callable, optional
         Called with a `Progress` every so many steps.
     stop : callable, optional
-        Asked every so many steps; when it returns True, training ends there and the fit of what
-        was learned so far is returned.
+        Asked every so many steps; when it returns True, training ends and the fit so far is
+        returned.
     checkpoint : path, optional
         File in which the state of the run is kept about every 5 seconds and when it is stopped;
         if it exists and belongs to the same run, training goes on from it. Removed at the end.
     every : int
         Steps between two reports.
     look : callable, optional
-        Called with the run itself as often as `on_progress`; it must leave it as it is.
+        Called with the run itself as often as `on_progress`; it must not change it.
 
     Returns
     -------
@@ -78,12 +79,7 @@ def fit(
     check_measurable(training)
     began, resumed = time.monotonic(), checkpoint is not None and Path(checkpoint).exists()
     kept = train(
-        training,
-        on_progress=on_progress,
-        stop=stop,
-        checkpoint=checkpoint,
-        every=every,
-        look=look,
+        training, on_progress=on_progress, stop=stop, checkpoint=checkpoint, every=every, look=look
     )
     result = finish(training, recording.source)
     if not resumed:
@@ -102,7 +98,7 @@ def train(
     every: int = 10,
     look: Callable[[Training], object] | None = None,
 ) -> Checkpoint | None:
-    """Run a training to its end or until it is stopped; the rest as `fit` takes it.
+    """Run a training to its end or until it is stopped; arguments as of `fit`.
 
     Returns
     -------
@@ -126,17 +122,17 @@ def train(
 
 
 def finish(training: Training, source: str) -> Fit:
-    """Measure a trained encoder and make it a value."""
+    """Measure a trained encoder and return it as a `Fit`."""
     with limited_threads(training.settings.threads):
-        training.average()
+        average(training)
         goodness = measure_goodness(training)
     return replace(snapshot(training, source), goodness=goodness, notes=_notes(training))
 
 
 def snapshot(training: Training, source: str) -> Fit:
-    """What was learned so far, not measured; good until the next step."""
+    """The fit so far, not measured; valid until the next step."""
     with torch.no_grad():
-        scale = training.scale().cpu().numpy()
+        scale = training.psi.scale().cpu().numpy()
     weights = {name: w.cpu().numpy() for name, w in training.encoder.state_dict().items()}
     return Fit(
         settings=training.settings,
@@ -159,7 +155,7 @@ def _learned(training: Training) -> tuple[Part, ...]:
     """Parts with the temperatures and weights that learning ended with."""
     with torch.no_grad():
         temperatures = training.psi.log_tau().exp().tolist()
-        weights = training.log_time_weight.exp().tolist()
+        weights = training.psi.log_time_weight.exp().tolist()
     return tuple(
         replace(
             part,
@@ -174,8 +170,8 @@ def _learned(training: Training) -> tuple[Part, ...]:
 
 
 def _stop_reason(training: Training) -> str:
-    over = training.settled is not None and training.step == training.settled.last
-    return training.settled.reason if over and training.settled is not None else ""
+    settled = training.settled
+    return settled.reason if settled is not None and training.step == settled.last else ""
 
 
 def _notes(training: Training) -> tuple[str, ...]:
@@ -184,8 +180,8 @@ def _notes(training: Training) -> tuple[str, ...]:
         notes.append(f"Stopped after {training.step} of {training.steps} steps.")
     if training.step < FEW_STEPS and not _stop_reason(training):
         notes.append(
-            f"{training.step} steps are few: what is at chance may not be learned yet. Raise "
-            f"`steps` ({FitSettings().steps} by default) before you believe it."
+            f"{training.step} steps are few: a factor at chance may not be learned yet. Raise "
+            f"`steps` ({FitSettings().steps} by default) before you trust the result."
         )
     if training.batch_size < training.asked_batch:
         notes.append(
@@ -194,7 +190,7 @@ def _notes(training: Training) -> tuple[str, ...]:
         )
     if training.settings.lambda_ == "auto" and training.search is None:
         notes.append(
-            f"The recording is too short to set frames aside, by which λ is found: {UNSEARCHED:g} "
+            f"The recording is too short to set frames aside and find λ on them: {UNSEARCHED:g} "
             "was used."
         )
     frames = training.split.training.anchors

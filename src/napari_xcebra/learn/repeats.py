@@ -1,17 +1,17 @@
-"""Several fits of one recording, one after the other or side by side: seeds, numbers of latents."""
+"""Fits a recording several times, in turn or in parallel: with other seeds or latents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Executor, wait
 from dataclasses import dataclass
 
 from napari_xcebra.errors import Stopped
+from napari_xcebra.learn.data.factors import Factors
 from napari_xcebra.learn.fitting import fit
-from napari_xcebra.learn.parts import Factors
-from napari_xcebra.learn.progress import Progress
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.training.progress import Progress
 from napari_xcebra.recording import Recording
 
 OnSteps = Callable[[int, int], object] | None
@@ -38,12 +38,12 @@ def fit_each(
 ) -> Generator[Fit, None, None]:
     """Fits in their order, each as soon as it is done.
 
-    When `stop` returns True they end there, without those under way.
+    When `stop` returns True it ends, without the fits under way.
 
     Parameters
     ----------
     executor : Executor, optional
-        Where to run them, as many at a time as it does; if not given, here, one after the other.
+        Runs the fits; by default they run here, one after the other.
 
     Yields
     ------
@@ -88,22 +88,13 @@ def _fit_through(
                 if stop is not None and stop():
                     return
                 if on_progress is not None:
-                    done = [
-                        each.settings.steps
-                        for each, its in zip(repeats, futures, strict=True)
-                        if its.done()
-                    ]
-                    on_progress(sum(done), total)
+                    both = zip(repeats, futures, strict=True)
+                    on_progress(sum(e.settings.steps for e, its in both if its.done()), total)
             yield future.result()
     finally:
         for future in reversed(futures):  # the last first, or a waiting one would begin
-            _abandon(future)
+            getattr(future, "stop", future.cancel)()  # some executors can stop one that runs
 
 
 def _fitted(recording: Recording, each: Repeat) -> Fit:
     return fit(recording, each.factors, each.settings)
-
-
-def _abandon(future: Future[Fit]) -> None:
-    """Cancel it; also while it runs, where its executor knows how to."""
-    getattr(future, "stop", future.cancel)()

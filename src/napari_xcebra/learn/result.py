@@ -1,4 +1,4 @@
-"""A trained encoder as a value: saved, loaded, reproduced.
+"""Holds, saves and loads a trained encoder.
 
 Torch is imported where the encoder is put to work, so that a window can show and save a fit
 without it.
@@ -6,38 +6,55 @@ without it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import load, save
 
-from napari_xcebra.files import whole
-from napari_xcebra.learn.inputs import Filter, Inputs
-from napari_xcebra.learn.parts import Part, part_named
+from napari_xcebra.checksums import (
+    Listed,
+    NotAsListed,
+    content_of,
+    differences,
+    entry,
+    entry_of,
+    listed_by,
+    listed_in,
+    problem,
+    remove_listed,
+    while_unchanged,
+    write_together,
+)
+from napari_xcebra.errors import InputError
+from napari_xcebra.files import check_description, parsed_json, read_description, read_json
+from napari_xcebra.learn.data.factors import Part, part_named
+from napari_xcebra.learn.data.inputs import Filter, Inputs
+from napari_xcebra.learn.data.split import usable_frames
+from napari_xcebra.learn.quality.verdict import Goodness
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.split import usable_frames
-from napari_xcebra.learn.verdict import Goodness
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.locks import locked
+from napari_xcebra.recording import Recording
 
 if TYPE_CHECKING:
-    from napari_xcebra.learn.device import FrameData
-    from napari_xcebra.learn.encoder import Encoder
+    from napari_xcebra.learn.model.encoder import Encoder
+    from napari_xcebra.learn.training.device import FrameData
 
-FORMAT = 1
-"""Version of the saved file; a later version of the program reads earlier ones."""
+FILE, FORMAT = "fit.json", 1
+"""Description of a saved fit, and its version; later versions of the program read earlier ones."""
+_WEIGHTS = re.compile(r"weights-([0-9a-f]{16})\.safetensors")
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A trained encoder and all that is needed to use, judge and reproduce it.
+    """A trained encoder, with everything needed to use, judge and reproduce it.
 
     Parameters
     ----------
@@ -59,7 +76,7 @@ class Fit:
         Recording it was trained on.
     versions : mapping of str to str
     notes : tuple of str
-        What the user should know about this run.
+        Notes to the user about this run.
     lambda_reason : str
         Why λ is what it is, if it was found by the run.
     stop_reason : str
@@ -96,7 +113,7 @@ class Fit:
 
     @property
     def complete(self) -> bool:
-        """Whether training came to its end: all steps, or until nothing changed any more."""
+        """Whether training ran to its end: all steps, or until nothing changed any more."""
         return self.steps >= self.settings.steps + self.repeated or bool(self.stop_reason)
 
     @property
@@ -106,15 +123,15 @@ class Fit:
         return float(reported[-1]) if len(reported) else float("nan")
 
     def part(self, factor: str) -> Part:
-        """Part of that name, or a sentence listing those there are."""
+        """Part of that name; the error lists the names there are."""
         return part_named(factor, self.parts)
 
     def encoder(self, device: str | None = None) -> Encoder:
         """The trained encoder, ready to use."""
         import torch
 
-        from napari_xcebra.learn.device import choose_device
-        from napari_xcebra.learn.encoder import kernels_of, make_encoder, widths_of
+        from napari_xcebra.learn.model.encoder import kernels_of, make_encoder, widths_of
+        from napari_xcebra.learn.training.device import choose_device
 
         # the initial weights are replaced at once; drawing them must not move the user's seed
         with torch.random.fork_rng(devices=[]):
@@ -132,14 +149,14 @@ class Fit:
 
     def frame_data(self, recording: Recording, device: str | None = None) -> FrameData:
         """Inputs of the encoder for this recording, gathered by frame."""
-        from napari_xcebra.learn.device import FrameData, choose_device
+        from napari_xcebra.learn.training.device import FrameData, choose_device
 
         chosen = choose_device(device or self.settings.device)
         return FrameData(self.inputs.on(recording), self.settings.window, chosen)
 
     def embed(self, recording: Recording) -> np.ndarray:
         """Embedding of every frame, NaN where its window leaves the trial: (frames, latents)."""
-        from napari_xcebra.learn.device import embedded, limited_threads
+        from napari_xcebra.learn.training.device import embedded, limited_threads
 
         frames = usable_frames(recording, self.settings.window)
         with limited_threads(self.settings.threads):
@@ -153,21 +170,30 @@ class Fit:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write `fit.json` and the weights it names into a folder.
 
-        The weights go first, under a name made from their content; `fit.json` then takes the
-        place of an earlier one in a single step, so that at any moment the folder holds one
-        complete fit.
+        At any moment the folder holds one complete fit, this or an earlier one, also if two
+        programs save to it at once.
         """
         folder = Path(folder)
+        with locked(folder):
+            before = files_of_fit(folder)
+            about, weights = self.packed()
+            write_together(folder, FILE, about, weights, before)
+        return folder
+
+    def packed(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """Description and, by its name, the file with the weights, as `save` writes them."""
         packed = save(self._tensors())
         weights = f"weights-{hashlib.sha256(packed).hexdigest()[:16]}.safetensors"
-        with whole(folder / weights) as file:
-            file.write_bytes(packed)
-        with whole(folder / "fit.json") as file:
-            file.write_text(json.dumps(self._description(weights), indent=1), encoding="utf-8")
-        for stale in folder.glob("weights-*.safetensors"):
-            if stale.name != weights:
-                stale.unlink(missing_ok=True)
-        return folder
+        return self._description(weights), {weights: packed}
+
+    @property
+    def digest(self) -> str:
+        """Checksum of everything that was learned, by which scores name the fit they are of."""
+        digest = hashlib.sha256()
+        for name, values in sorted(self._tensors().items()):
+            digest.update(f"{name} {values.dtype} {values.shape} ".encode())
+            digest.update(values.tobytes())
+        return digest.hexdigest()
 
     def _tensors(self) -> dict[str, np.ndarray]:
         tensors = {f"encoder.{name}": np.ascontiguousarray(w) for name, w in self.weights.items()}
@@ -208,9 +234,20 @@ class Fit:
     def load(cls, folder: str | os.PathLike[str]) -> Fit:
         """Read a fit that `save` wrote, by this or an earlier version."""
         folder = Path(folder)
-        about = _read_description(folder)
+
+        def read() -> Fit:
+            about = read_description(folder / FILE, "fit", FORMAT)
+            return cls.unpacked(about, lambda name: weights_of(folder, name, about), folder)
+
+        return while_unchanged(folder / FILE, read)
+
+    @classmethod
+    def unpacked(
+        cls, about: Mapping[str, Any], weights: Callable[[str], bytes], folder: Path
+    ) -> Fit:
+        """From a description and, by its name, the file with the weights."""
         try:
-            tensors = load_file(folder / Path(about["weights"]).name)
+            tensors = load(weights(about["weights"]))
             goodness = {name: Goodness.from_dict(g) for name, g in about["goodness"].items()}
             return cls(
                 settings=FitSettings.from_dict(about["settings"]),
@@ -237,30 +274,51 @@ class Fit:
                 together=tuple(about.get("together", ())),
                 seconds=float(about.get("seconds") or "nan"),
             )
-        except (OSError, SafetensorError, KeyError, TypeError, AttributeError) as error:
+        # values of another kind than they should be fail in many ways
+        except Exception as error:
+            if isinstance(error, InputError) and not isinstance(error, NotAsListed):
+                raise
             raise InputError(
-                f"{folder} does not hold a complete fit ({type(error).__name__}: {error}): train "
-                "again, or restore the folder from a copy."
+                f"{folder} does not hold a complete fit ({problem(error)}): train again, or "
+                "restore the folder from a copy."
             ) from error
 
 
-def _read_description(folder: Path) -> dict[str, Any]:
-    try:
-        about = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{folder} holds no fit: its fit.json cannot be read ({error})."
-        ) from error
-    if not isinstance(about, dict) or about.get("kind") != "napari-xcebra fit":
-        raise InputError(f"{folder}/fit.json was not written by napari-xcebra.")
-    if not isinstance(about.get("format"), int):
-        raise InputError(f"{folder}/fit.json does not say which format it has.")
-    if about["format"] > FORMAT:
-        raise InputError(
-            f"{folder} was written by a later version of napari-xcebra (format {about['format']}; "
-            f"this version reads up to {FORMAT}): update napari-xcebra."
-        )
-    return about
+def described_fit(text: str, path: Path) -> dict[str, Any]:
+    """Description of a fit from the text of its file."""
+    return check_description(parsed_json(text, path), path, "fit", FORMAT)
+
+
+def weights_of(folder: Path, name: str, about: Mapping[str, Any]) -> bytes:
+    """The file with the weights, checked; earlier versions have its checksum in its name only."""
+    name = Path(name).name
+    files = listed_in(about, folder / FILE)
+    if files is not None:
+        return content_of(folder, name, files)
+    packed = (folder / name).read_bytes()
+    if (told := _WEIGHTS.fullmatch(name)) and told[1] != entry(packed)["sha256"][:16]:
+        raise NotAsListed(f"{name} is damaged")
+    return packed
+
+
+def files_of_fit(folder: Path) -> Listed:
+    """Files that the fit in a folder has beside its description."""
+    files = dict(listed_by(folder / FILE))
+    with contextlib.suppress(InputError, OSError, KeyError, TypeError, ValueError):
+        name = str(read_json(folder / FILE)["weights"])
+        told = _WEIGHTS.fullmatch(name)  # all that earlier versions say of it
+        if told and name not in files and (found := entry_of(folder / name)):
+            files |= {name: found} if found["sha256"].startswith(told[1]) else {}
+    return files
+
+
+def remove_fit(folder: Path, described: Mapping[str, Any]) -> None:
+    """Remove a saved fit if its description has that size and SHA-256; other files there stay."""
+    if folder.is_symlink() or differences(folder, {FILE: described}):
+        return
+    remove_listed(folder, {**files_of_fit(folder), FILE: described})
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def _read_filter(about: dict[str, Any] | None) -> Filter:

@@ -1,4 +1,4 @@
-"""Every knob of a training run: default, bounds and one line of help, said once.
+"""Every setting of a training run: default, bounds and one line of help.
 
 The form in the dock, the flags of the command line and the saved file are made from
 `FitSettings`; this module imports neither torch nor Qt, so that they open quickly.
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.knobs import check_knobs, choices_of, knob, known_only
+from napari_xcebra.settings import check_knobs, choices_of, knob, known_only
 
 Mode = Literal["hybrid", "behavior", "time", "supervised"]
 Similarity = Literal["euclidean", "dot", "power"]
@@ -30,7 +30,7 @@ class FitSettings:
     >>> FitSettings(batch_size=1)
     Traceback (most recent call last):
     ...
-    napari_xcebra.recording.InputError: `batch_size` is 1: 16 or more is needed.
+    napari_xcebra.recording.recording.InputError: `batch_size` is 1: 16 or more is needed.
     """
 
     mode: Mode = knob(
@@ -45,13 +45,12 @@ class FitSettings:
     steps: int = knob(400, "training steps, at most", low=1, high=1_000_000, advanced=False)
     stop_when_settled: bool = knob(
         True,
-        "do fewer steps where the recording is short, and stop before all are done once neither "
-        "maps nor losses change any more",
+        "take fewer steps on a short recording, and stop early once neither maps nor losses change",
     )
     lambda_: float | Literal["auto"] = knob(
         "auto",
         "how strongly the model is kept simple, which its map needs: weight λ of the "
-        "Jacobian penalty (Eq. 10). auto finds the highest at which InfoNCE (the loss) stays "
+        "Jacobian penalty. auto finds the highest at which InfoNCE (the loss) stays "
         "at its minimum; 0 turns it off",
         low=0.0,
         high=100.0,
@@ -72,7 +71,7 @@ class FitSettings:
     )
     label_offset: int = knob(
         0,
-        "frames over which a label's steps are taken (0: as many as a step of `label_step` needs)",
+        "frames over which a label takes its step (0: as many as a step of `label_step` needs)",
         low=0,
         high=10_000,
     )
@@ -81,7 +80,7 @@ class FitSettings:
     )
     batch_size: int = knob(
         512,
-        "frames a step, also the number of negatives (at most half of the training frames)",
+        "frames per step, also the number of negatives (at most half of the training frames)",
         low=16,
         high=65_536,
     )
@@ -101,16 +100,16 @@ class FitSettings:
     )
     hide: float = knob(
         0.5,
-        "largest share of the cells that is hidden from the encoder while it is trained, drawn "
-        "anew for every frame, so that it relies on no cell alone; less where a regression tells "
-        "the variables nearly perfectly (0: none)",
+        "largest share of the cells hidden from the encoder during training, drawn anew for every "
+        "frame, so that it relies on no single cell; less where a regression predicts the "
+        "variables nearly perfectly (0: none)",
         low=0.0,
         high=0.9,
     )
     deconvolve: bool = knob(
         True,
         "undo the delay and decay of the indicator by one filter for all cells, where that helps "
-        "a regression to tell the variables",
+        "a regression to predict the variables",
     )
     ramp: float = knob(0.1, "share of the steps over which a given λ is raised", low=0.0, high=1.0)
     search: float = knob(
@@ -147,12 +146,12 @@ class FitSettings:
     held_out: float = knob(
         0.2, "share of the frames kept from training to measure the fit", low=0.05, high=0.5
     )
-    blocks: int = knob(8, "contiguous blocks that the held-out frames form", low=2, high=100)
+    blocks: int = knob(8, "number of contiguous blocks of held-out frames", low=2, high=100)
     accepted_only: bool = knob(True, "use accepted cells only", advanced=False)
     device: str = knob("auto", "auto, cpu, cuda, cuda:1, mps …")
     threads: int = knob(
         1,
-        "processor threads (0: the first steps find how many are fastest; the last digits of a "
+        "processor threads (0: the first steps find the fastest number; the last digits of a "
         "result then depend on it)",
         low=0,
         high=256,
@@ -180,8 +179,8 @@ class FitSettings:
     def from_dict(cls, values: Mapping[str, Any]) -> FitSettings:
         """Settings from a file; knobs that a later version added keep their default.
 
-        Knobs that this version does not know are passed over: a file written by a later
-        version can still be read.
+        Knobs that this version does not know are ignored: a file written by a later version can
+        still be read.
         """
         return cls(**known_only(cls, values))
 

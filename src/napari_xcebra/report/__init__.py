@@ -1,20 +1,27 @@
-"""One self-contained page about a run or a sweep: found on disk, made a plain value, rendered.
+"""Writes reports: a self-contained page about a run or a sweep, pictures, and tables.
 
-folder ──material──▶ Material ──run_report──▶ Document ──page──▶ HTML
+folder ──material──▶ Material ──run_report──▶ Document ──writing──▶ HTML
+
+Names are imported on first use: a picture does not load what a page needs.
 """
 
-from napari_xcebra.report.document import Document
-from napari_xcebra.report.material import Material, material_in
-from napari_xcebra.report.page import rendered
-from napari_xcebra.report.run_report import run_report
-from napari_xcebra.report.writing import report_on, write_report
+from __future__ import annotations
 
-__all__ = [
-    "Document",
-    "Material",
-    "material_in",
-    "rendered",
-    "report_on",
-    "run_report",
-    "write_report",
-]
+from typing import TYPE_CHECKING
+
+import lazy_loader
+
+if TYPE_CHECKING:
+    from napari_xcebra.report.material import Material as Material
+    from napari_xcebra.report.run_report import run_report as run_report
+    from napari_xcebra.report.writing import report_on as report_on
+    from napari_xcebra.report.writing import write_report as write_report
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "material": ["Material"],
+        "run_report": ["run_report"],
+        "writing": ["report_on", "write_report"],
+    },
+)

@@ -1,34 +1,164 @@
-"""Which cells: for every factor its map, the spread of scores, the best cells and their tuning."""
+"""Writes which cells carry each factor: map, scores, best cells and their tuning."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 
 from napari_xcebra.attribution import Attribution
-from napari_xcebra.attribution.method_notes import note_on, title_of_method
+from napari_xcebra.attribution.methods import method_named, title_of_method
+from napari_xcebra.attribution.ranks import ranks_of
+from napari_xcebra.attribution.single_cell import STATISTICS
 from napari_xcebra.errors import InputError
-from napari_xcebra.figures import painted_field
-from napari_xcebra.learn.parts import TIME
-from napari_xcebra.report.cell_figures import (
+from napari_xcebra.learn.data.factors import TIME
+from napari_xcebra.report.document import (
+    Block,
+    Column,
+    Download,
+    Entry,
+    Paragraph,
+    Picture,
+    Row,
+    Section,
+    Table,
+    download,
+    number,
+)
+from napari_xcebra.report.figures.around_events import responses_in_words
+from napari_xcebra.report.figures.field import painted_field
+from napari_xcebra.report.figures.run import (
     CELLS_ACROSS,
     MOST_POINTS,
+    Q,
     embedding_by_variable,
-    tuning_of_cells,
+    picture,
+    score_histogram,
+    tuning_in_words,
 )
-from napari_xcebra.report.cell_table import best_cells, file_of_all, table_of_best
-from napari_xcebra.report.document import Block, Paragraph, Picture, Row, Section
-from napari_xcebra.report.drawing import picture
-from napari_xcebra.report.evidence_figures import score_histogram
 from napari_xcebra.report.findings import cells_in_words
 from napari_xcebra.report.material import Material
-from napari_xcebra.tuning import columns_of
+from napari_xcebra.text import counted, listed
+
+MOST_ROWS = 20
+"""Cells in a table; the file below it has all."""
+
+
+def best_cells(attribution: Attribution, factor: str, count: int) -> np.ndarray:
+    """Positions of the cells with the highest scores, the best first: (count or fewer,) int."""
+    score = attribution.score(factor)
+    order = np.argsort(-np.where(np.isfinite(score), score, -np.inf), kind="stable")
+    return order[: min(count, int(np.isfinite(score).sum()))]
+
+
+def table_of_best(run: Material, factor: str, *, explain: bool) -> Table:
+    """Table of the best cells, whose columns are explained if asked."""
+    first = run.first
+    assert first is not None
+    table = whole_table(run, factor)
+    best = best_cells(first, factor, MOST_ROWS)
+    names = [str(name) for name in table if name not in _IN_FILE_ALONE]
+    columns = tuple(replace(_column(name), listed=explain) for name in names)
+    rows = tuple(tuple(_entry(name, table[name].iloc[cell]) for name in names) for cell in best)
+    scored = int(np.isfinite(first.score(factor)).sum())
+    shown = f"The {len(best)} highest of {scored:,} cells" if scored > len(best) else "All cells"
+    return Table(
+        f"{shown} by {title_of_method(first.method)}", columns, rows, sortable=True, compact=True
+    )
+
+
+def whole_table(run: Material, factor: str) -> pd.DataFrame:
+    """One row a cell with all its scores and statistics for a factor."""
+    first = run.first
+    assert first is not None
+    table = first.table(factor)
+    table.insert(0, "rank", _blank_zero(ranks_of(first.score(factor))))
+    table = table.rename(columns={"p": "p of the cell", "q": "q"})
+    if {"stable", "rank_low", "rank_high"} <= set(run.stability.get(factor, ())):
+        over = run.stability[factor]
+        table["stable"] = over["stable"].to_numpy()
+        low, high = over["rank_low"].to_numpy(), over["rank_high"].to_numpy()
+        table["ranks"] = [f"{a:.2f} to {b:.2f}" for a, b in zip(low, high, strict=True)]
+    for method in run.methods[1:]:
+        other = run.attributions[method].score(factor)
+        table[f"{_RANK_BY}{title_of_method(method)}"] = _blank_zero(ranks_of(other))
+    for name, values in (run.statistics.of(factor) if run.statistics else {}).items():
+        table[name] = values
+    return table
+
+
+def _blank_zero(ranks: np.ndarray) -> np.ndarray:
+    return np.where(ranks > 0, ranks, np.nan)
+
+
+_RANK_BY = "rank by "
+"""Begins the name of a column with the ranks by another method."""
+_HELP = {
+    "rank": "1 for the highest score.",
+    "score": "How much the cell carries the factor, by the method named above.",
+    "z": "Score standardised over the cells.",
+    "low": "Lower end of the score's interval, 5 %.",
+    "high": "Upper end of the score's interval, 95 %.",
+    "of_explainable": "Score as a share of the variance that is not frame-to-frame noise.",
+    "interaction": "Share of variance by which the factor scales the tuning to other factors.",
+    "lag": "Seconds by which the cell follows the behaviour; negative if it leads.",
+    "sign": "Whether the cell rises or falls with the variable; neither if it does both.",
+    "p of the cell": "Probability that labels shifted, reordered or permuted over trials reach as "
+    "much as this cell.",
+    "q": f"p adjusted by Benjamini and Hochberg: among cells with q ≤ {Q:g}, a tenth is expected "
+    "by chance.",
+    "stable": "Whether all seeds agree on the cell.",
+    "ranks": "Lowest and highest rank over the seeds, from 0 to 1 for the first.",
+}
+_TITLES = {"p of the cell": "p", "of_explainable": "of explainable", "lag": "lag (s)"}
+_FORMS = {"rank": ".0f", "z": ".2f", "lag": ".2f", "p of the cell": ".2g", "q": ".2g"}
+_SIGNS = {1: "rises", 0: "neither", -1: "falls"}
+_IN_FILE_ALONE = ("at_chance", "selected", "beside_variables", "beside_state", "lag_error")
+"""Columns that hardly differ among the best cells, or only explain another column."""
+
+
+def _column(name: str) -> Column:
+    if name in STATISTICS:
+        about = STATISTICS[name]
+        unit = f" ({about.unit})" if about.unit else ""
+        return Column(about.title, f"{name.replace('_', ' ')}{unit}. {about.help}")
+    return Column(_TITLES.get(name, name), _HELP.get(name, ""), name != "stable")
+
+
+def _entry(name: str, value: object) -> Entry:
+    if name == "stable":
+        return Entry("yes" if value else "no")
+    if isinstance(value, str):
+        return Entry(value)
+    assert isinstance(value, int | float | np.number)
+    if name == "cell":
+        return Entry(str(value), float(value))
+    if name == "sign" and np.isfinite(value):
+        return Entry(_SIGNS[int(np.sign(value))], float(value))
+    usual = ".0f" if name.startswith(_RANK_BY) else "#.2g" if name in STATISTICS else "#.3g"
+    shown = number(float(value), _FORMS.get(name, usual))
+    if name == "q" and float(value) <= Q:
+        return Entry(shown.text, shown.order, "good")
+    return shown
+
+
+def file_of_all(run: Material, factor: str) -> Download:
+    """The same table of all cells, to save from the page."""
+    table = whole_table(run, factor).round(6)
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"cells-{factor}")
+    return download(
+        f"{name}.csv",
+        table,
+        f"has all {counted(len(table), 'cell')} with these columns.",
+    )
 
 
 def cell_sections(run: Material) -> Section:
-    """A part a factor; a sentence where nothing was scored."""
+    """A part for each factor, or a sentence if nothing was scored."""
     if run.first is None:
-        how = "napari-xcebra attribute RUN RECORDING --out RUN"
-        return Section("Which cells?", (Paragraph(f"No cells were scored yet: {how}.", "warning"),))
+        told = "No cells were scored yet: napari-xcebra attribute RUN RECORDING --out RUN."
+        return Section("Which cells?", (Paragraph(told, "warning"),))
     embedding = _embedding(run)
     factors = [factor for factor in run.fit.factors if factor in run.first.factors]
     notes = tuple(Paragraph(_about(run.attributions[method])) for method in run.methods)
@@ -66,8 +196,8 @@ def _factor(
 
 
 def _about(attribution: Attribution) -> str:
-    """What a method does, without how long it takes, and what is to be known of its scores."""
-    told = note_on(attribution.method).split(" Takes ")[0]
+    """What a method computes, and the notes on its scores."""
+    told = method_named(attribution.method).note
     title = title_of_method(attribution.method).capitalize()
     return " ".join([f"{title}: {told[:1].lower()}{told[1:]}", *attribution.notes])
 
@@ -87,7 +217,7 @@ def _map(run: Material, attribution: Attribution, factor: str) -> Picture:
     assert recording is not None
     where = "the imaged field" if recording.footprints is not None else "a grid, in their order"
     meaning = "at chance, the map means nothing" if attribution.at_chance(factor) else (
-        "selected cells are outlined")  # fmt: skip
+        "cells above threshold are outlined")  # fmt: skip
     return picture(
         lambda: painted_field(recording, attribution, factors=[factor]),
         f"Cells on {where}, coloured by how much they carry {factor}; {meaning}",
@@ -99,7 +229,7 @@ def _map(run: Material, attribution: Attribution, factor: str) -> Picture:
 def _histogram(attribution: Attribution, factor: str) -> Picture:
     score = attribution.score(factor)
     low, middle, high = np.nanmin(score), np.nanmedian(score), np.nanmax(score)
-    line = "; the dashed line is the mean, above which a cell is called selected"
+    line = "; the dashed line is the threshold, at their mean"
     line = "" if attribution.at_chance(factor) else line
     return picture(
         lambda: score_histogram(attribution, factor),
@@ -113,19 +243,12 @@ def _tuning(run: Material, factor: str) -> list[Block]:
     if recording is None or first is None or not variables:
         return []
     if absent := [name for name in variables if name not in recording.behavior]:
-        return [Paragraph(f"No tuning: the recording was opened without {', '.join(absent)}. Name "
+        return [Paragraph(f"No tuning: the recording was opened without {listed(absent)}. Name "
                           "its behaviour file with --behavior.", "warning")]  # fmt: skip
     best = best_cells(first, factor, CELLS_ACROSS)
-    columns = len(columns_of(recording, variables))
-    what = "Mean activity over the variable, with its standard error over blocks of time"
-    if columns > 1:
-        what = "Mean activity, each map from its lowest (dark) to its highest value"
-        what += f"; the first 2 of {columns} columns" if columns > 2 else ""
-    names = ", ".join(str(np.asarray(recording.cell_ids)[cell]) for cell in best)
     try:
-        return [picture(lambda: tuning_of_cells(recording, variables, best),
-                        f"Tuning of the cells {names} to {factor}",
-                        f"The {len(best)} cells with the highest score. {what}.")]  # fmt: skip
+        around = responses_in_words(recording, factor, variables, best)
+        return [around or tuning_in_words(recording, factor, variables, best)]
     except InputError as error:
         return [Paragraph(f"No tuning: {error}", "warning")]
 
@@ -134,7 +257,7 @@ def _embedding(run: Material) -> tuple[np.ndarray, np.ndarray] | None:
     """Embedding at some frames, evenly spaced: (n, latents), (n,)."""
     if run.recording is None or not run.fit.weights:
         return None
-    from napari_xcebra.attribution.by_frame import embedding_by_frame
+    from napari_xcebra.attribution.over_time import embedding_by_frame
 
     frames = np.arange(0, run.recording.n_frames, -(-run.recording.n_frames // MOST_POINTS))
     return embedding_by_frame(run.fit, run.recording, frames), frames
@@ -156,6 +279,6 @@ def _cloud(
         picture(
             lambda: embedding_by_variable(latents[:, part.latents], frames, recording, part),
             f"Embedding of {len(frames)} frames in the latents of {factor}, by {by}",
-            f"Embedding: {len(frames):,} frames, evenly spaced, trained on or not.{told}",
+            f"Embedding of {len(frames):,} evenly spaced frames, from training and held out.{told}",
         )
     ]

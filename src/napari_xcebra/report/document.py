@@ -1,17 +1,30 @@
-"""What a report consists of: plain values that say nothing about how they are drawn."""
+"""Describes a report in plain values: sections, paragraphs, pictures and tables.
+
+How they are drawn is up to the template of the page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+import base64
+import gzip
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-Tone = Literal["plain", "good", "warning"]
+import numpy as np
+
+from napari_xcebra.learn.quality.verdict import NOTHING, Tone
+from napari_xcebra.spreadsheets import csv_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LARGEST_PLAIN = 2**20
+"""Bytes up to which a table is put into the page as it is; larger ones are compressed."""
 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A sentence or several."""
+    """One or more sentences."""
 
     kind: ClassVar[str] = "paragraph"
     text: str
@@ -96,13 +109,13 @@ class Table:
 
     @property
     def key(self) -> list[Column]:
-        """Columns that need a word."""
+        """Columns explained below the table."""
         return [column for column in self.columns if column.help and column.listed]
 
 
 @dataclass(frozen=True)
 class Command:
-    """What to type."""
+    """A command to type."""
 
     kind: ClassVar[str] = "command"
     text: str
@@ -147,16 +160,30 @@ class Document:
     subtitle: str
     summary: tuple[Block, ...]
     sections: tuple[Section, ...]
-    made: str = field(default="")
-
-    def texts(self) -> Iterator[str]:
-        """Text of all paragraphs, in their order."""
-        for block in (*self.summary, *_blocks_of(self.sections)):
-            if isinstance(block, Paragraph):
-                yield block.text
+    made: str = ""
 
 
-def _blocks_of(sections: Sequence[Section]) -> Iterator[Block]:
-    for section in sections:
-        yield from section.blocks
-        yield from _blocks_of(section.parts)
+def download(name: str, table: pd.DataFrame, text: str) -> Download:
+    """A table as CSV inside the page, for a click to save."""
+    content = csv_text(table).encode()
+    kind = "text/csv"
+    if len(content) > LARGEST_PLAIN:
+        name, kind = f"{name}.gz", "application/gzip"
+        content = gzip.compress(content, mtime=0)
+    return Download(name, data_address(content, kind), text)
+
+
+def data_address(content: bytes, kind: str) -> str:
+    """Content as an address, so that it can stand in the page."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def number(value: float, form: str = "#.3g") -> Entry:
+    """A number in a table; sorted by what it is rather than by its digits.
+
+    >>> number(-0.0421).text, number(1.0).text, number(float("nan")).text
+    ('−0.0421', '1.00', '–')
+    """
+    if not np.isfinite(value):
+        return Entry(NOTHING, float("nan"))
+    return Entry(f"{value:{form}}".rstrip(".").replace("-", "−"), float(value))

@@ -1,4 +1,4 @@
-"""What was found, and how far to believe it: summary, verdicts, λ and learning, controls."""
+"""Writes what was found and how far to believe it: summary, verdicts, decoding, controls."""
 
 from __future__ import annotations
 
@@ -6,19 +6,78 @@ import re
 
 import numpy as np
 
-from napari_xcebra.attribution.method_notes import title_of_method
-from napari_xcebra.figures import learning_curves
+from napari_xcebra.attribution.methods import title_of_method
+from napari_xcebra.errors import InputError
 from napari_xcebra.learn import Goodness
-from napari_xcebra.report.document import Block, Column, Entry, Paragraph, Section, Table
-from napari_xcebra.report.drawing import picture
-from napari_xcebra.report.evidence_figures import Q, goodness_beside_chance
+from napari_xcebra.learn.data.factors import TIME
+from napari_xcebra.learn.quality.verdict import (
+    NOTHING,
+    TONES,
+    decoded_of,
+    decoding_of,
+    nats_of,
+    share_of,
+)
+from napari_xcebra.report.document import (
+    Block,
+    Column,
+    Entry,
+    Paragraph,
+    Section,
+    Table,
+    number,
+)
+from napari_xcebra.report.figures.field import lambdas_differ, learning_curves
+from napari_xcebra.report.figures.run import Q, goodness_beside_chance, picture
 from napari_xcebra.report.material import Material
-from napari_xcebra.report.wording import NOTHING, counted, listed, number, two
-from napari_xcebra.verdicts import TONES, decoded_of, decoding_of, nats_of, share_of
+from napari_xcebra.text import counted, listed, two
+
+
+def decoding(run: Material) -> list[Section]:
+    """Error of decoders beside chance, if the recording and its variables are there."""
+    recording = run.recording
+    wanted = {name for part in run.fit.parts if part.name != TIME for name in part.variables}
+    if recording is None or not run.fit.weights or not wanted or wanted - set(recording.behavior):
+        return []
+    from napari_xcebra.learn.quality.embedding import Decoded, embedding_quality
+
+    title = "How well can it be decoded?"
+    try:
+        found = embedding_quality(run.fit, recording)
+    except InputError as error:
+        return [Section(title, (Paragraph(str(error), "warning"),))]
+
+    def row(each: Decoded) -> tuple[Entry, ...]:
+        share = each.unit == "share wrong"
+        form = ".0%" if share else "#.3g"
+        unit = f" {each.unit}" if each.unit and not share else ""
+        error, chance = (
+            Entry(f"{number(v, form).text}{unit}" if np.isfinite(v) else NOTHING, v)
+            for v in (each.error, each.chance)
+        )
+        decoder = f"{each.decoder}, k = {each.neighbours}" if each.neighbours else each.decoder
+        words = (Entry(each.factor), Entry(each.variable), Entry(decoder))
+        return (*words, error, chance, number(each.p, ".2g"), number(each.r2, ".2f"))
+
+    columns = (
+        Column("factor", numeric=False),
+        Column("variable", numeric=False),
+        Column("decoder", "From the factor's latents: k nearest neighbours, or a linear map.",
+               numeric=False),
+        Column("error", "Median absolute error on held-out blocks of time; the share of wrong "
+               "values of a discrete variable."),
+        Column("by chance", "The same with the variable shifted in time, the median over shifts."),
+        Column("p", "Share of the shifts, counting the variable itself, with an error as small. It "
+               "tests this decoder alone; the verdict also looks at the strongest cell."),
+        Column("R²", "Share of variance explained, frame by frame; the verdict's decoder also uses "
+               "neighbouring frames where that helps."),
+    )  # fmt: skip
+    rows = tuple(row(each) for each in found.decoded)
+    return [Section(title, (Table("Decoded on held-out blocks of time", columns, rows),))]
 
 
 def summary(run: Material) -> tuple[Block, ...]:
-    """What to know if nothing else is read: a sentence or two a factor, and what to beware of."""
+    """The main findings: a sentence or two for each factor, and warnings."""
     blocks: list[Block] = []
     for factor, goodness in run.fit.goodness.items():
         words = " ".join(filter(None, [goodness.verdict, cells_in_words(run, factor)]))
@@ -29,7 +88,7 @@ def summary(run: Material) -> tuple[Block, ...]:
 
 
 def cells_in_words(run: Material, factor: str) -> str:
-    """How many cells carry a factor; nothing where no map means anything."""
+    """How many cells carry a factor; empty where its map means nothing."""
     first = run.first
     if first is None or factor not in first.factors or first.at_chance(factor):
         return ""
@@ -42,16 +101,15 @@ def cells_in_words(run: Material, factor: str) -> str:
             carry = "carries" if found == 1 else "carry"
             return f"{found:,} of {counted(int(used.sum()), 'cell')} {carry} it at q ≤ {Q:g}."
         which = "single cells could not be tested"
-    above = int(first.selected(factor).sum())
+    above = int(first.above(factor).sum())
     return f"{above:,} of {counted(int(used.sum()), 'cell')} score above the mean; {which}."
 
 
 def warnings_of(run: Material) -> list[str]:
-    """What a reader should beware of, a sentence each."""
-    notes = list(run.fit.notes)
-    if not run.fit.complete and not any("Stopped" in note for note in notes):
-        notes.insert(0, f"Stopped after {run.fit.steps} of {run.fit.settings.steps} steps.")
-    return [*dict.fromkeys(notes), *run.missing]
+    """What a reader should beware of, in a sentence each."""
+    fit, steps = run.fit, run.fit.settings.steps + run.fit.repeated
+    stopped = () if fit.complete else (f"Stopped after {fit.steps} of {steps} steps.",)
+    return [*dict.fromkeys((*stopped, *fit.notes)), *run.missing]
 
 
 def verdicts(run: Material) -> Section:
@@ -66,12 +124,12 @@ def verdicts(run: Material) -> Section:
         Column("of possible", "Goodness as a share of what the variable itself, in place of the "
                "embedding, would reach."),
         Column("by chance", "Goodness that labels shifted in time reach, 5 to 95 %."),
-        Column("p", "Of two tests against labels shifted in time, how well they are decoded and "
-               "how closely the strongest cell follows them: twice the smaller p."),
+        Column("p", "Twice the smaller p of two tests against labels shifted in time: how well the "
+               "variable is decoded, and how closely the strongest cell follows it."),
         Column("decoded", "On held-out blocks of time by a ridge regression from the factor's "
-               "latents, around the frame where that helps: R², or the share of right values "
-               "(accuracy) of a discrete factor."),
-        Column("ridge", "The same from the cells themselves, without an encoder: the yardstick."),
+               "latents, with neighbouring frames where that helps: R², or the accuracy of a "
+               "discrete factor."),
+        Column("ridge", "The same from the cells themselves, without an encoder: the baseline."),
         Column("training", "Goodness on the frames trained on; far above means overfitting."),
         Column("samples", "Independent samples of the variable in the recording."),
     )  # fmt: skip
@@ -121,11 +179,10 @@ def _minus(text: str) -> str:
 
 
 def learning(run: Material) -> Section:
-    """λ and why it is what it is, and the curves."""
+    """λ, how it was chosen, and the learning curves."""
     fit = run.fit
     given = f"λ = {fit.settings.lambda_} was given." if fit.settings.lambda_ != "auto" else ""
-    several = len({part.lambda_ for part in fit.parts if not np.isnan(part.lambda_)}) > 1
-    largest = ", the largest of the parts" if several else ""
+    largest = ", the largest of the parts" if lambdas_differ(fit) else ""
     blocks: list[Block] = [Paragraph(given or fit.lambda_reason or "λ was found during training.")]
     if len(fit.history.get("step", ())) > 1:
         blocks.append(
@@ -136,11 +193,11 @@ def learning(run: Material) -> Section:
                 f"Below: the Jacobian penalty, and its weight λ{largest}.",
             )
         )
-    return Section("How learning went", tuple(blocks))
+    return Section("How training went", tuple(blocks))
 
 
 def controls(run: Material) -> Section:
-    """What was checked beyond the verdict, what came of it, and what was not."""
+    """Checks beyond the verdict, their outcome, and checks that were not made."""
     columns = (
         Column("control", numeric=False),
         Column("question", numeric=False),
@@ -160,15 +217,23 @@ def _shifted(run: Material) -> tuple[Entry, ...]:
     outcomes = [f"{name}: p = {one.p:.2g}" for name, one in tested.items()]
     outcomes += [f"{n}: too slow to be tested" for n, g in run.fit.goodness.items() if g.too_slow]
     outcome = "; ".join(outcomes)
-    return _row("shifted labels", "Could a variable that has nothing to do with the cells reach as "
-                "much?", outcome or "not tested", done=bool(tested))  # fmt: skip
+    return _row(
+        "shifted labels",
+        "Could a variable unrelated to the cells do as well?",
+        outcome or "not tested",
+        done=bool(tested),
+    )
 
 
 def _ridge(run: Material) -> tuple[Entry, ...]:
     told = {n: g.decoding for n, g in run.fit.goodness.items() if np.isfinite(g.ridge_r2)}
     outcome = "; ".join(f"{name}: {decoding}" for name, decoding in told.items())
-    return _row("ridge regression", "Does the simplest decoder, from the cells themselves, tell as "
-                "much?", _minus(outcome) or "not computed", done=bool(told))  # fmt: skip
+    return _row(
+        "ridge regression",
+        "Does the simplest decoder, on the cells themselves, do as well?",
+        _minus(outcome) or "not computed",
+        done=bool(told),
+    )
 
 
 def _significance(run: Material) -> tuple[Entry, ...]:
@@ -179,8 +244,8 @@ def _significance(run: Material) -> tuple[Entry, ...]:
         if np.isfinite(q).any():
             counts.append(f"{factor}: {int((q <= Q).sum()):,} of {int(np.isfinite(q).sum()):,}")
     outcome = f"cells with q ≤ {Q:g}: {'; '.join(counts)}" if counts else ""
-    return _row("significance of cells", "Which cells carry more than they would of other "
-                "labels, shifted in time or in another order?",
+    return _row("significance of cells", "Which cells carry more of a factor than of its labels "
+                "shifted in time or reordered?",
                 outcome or "not tested: Test in the Attribution dock, or --significance",
                 done=bool(counts))  # fmt: skip
 
@@ -192,7 +257,7 @@ def _stability(run: Material) -> tuple[Entry, ...]:
         if "stable" in rows and "score" in rows
     ]
     outcome = f"cells that all seeds agree on: {'; '.join(stable)}" if stable else ""
-    return _row("other seeds", "Which scores stay when training is repeated?",
+    return _row("other seeds", "Which scores hold when training is repeated?",
                 outcome or "trained once: press Repeat (Attribution), or run --seeds 3",
                 done=bool(stable))  # fmt: skip
 
@@ -217,7 +282,7 @@ def _single_cells(run: Material) -> tuple[Entry, ...]:
     found = run.statistics
     names = dict.fromkeys(n for f in found.factors for n in found.of(f)) if found else {}
     outcome = ", ".join(name.replace("_", " ") for name in names)
-    return _row("single-cell statistics", "Do the measures that labs use agree?",
+    return _row("single-cell statistics", "Do common single-cell measures agree?",
                 f"{outcome}: in the tables of cells" if outcome else
                 "not computed: press Statistics (Attribution), or compare",
                 done=bool(outcome))  # fmt: skip

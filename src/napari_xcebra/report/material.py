@@ -1,4 +1,4 @@
-"""What there is to report of a run, found in the folder it was written to."""
+"""Gathers what there is to report of a run from the folder it was written to."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ import pandas as pd
 
 from napari_xcebra.attribution import Attribution
 from napari_xcebra.attribution.comparison import Comparison, compare
-from napari_xcebra.attribution.method_notes import FIRST, METHODS
+from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.attribution.single_cell import STATISTICS, CellStatistics
 from napari_xcebra.errors import InputError
+from napari_xcebra.files import name_of
 from napari_xcebra.io import open_recording
+from napari_xcebra.io.opening import FILE as OPENING
+from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn import Factor, Fit
-from napari_xcebra.opening import FILE as OPENING
-from napari_xcebra.opening import Opening
 from napari_xcebra.recording import Recording
+from napari_xcebra.results import results_in, why_not_of
 from napari_xcebra.runs import Run
-from napari_xcebra.sessions import name_of
+from napari_xcebra.spreadsheets import read_csv
 
 Tables = Mapping[str, pd.DataFrame]
 """By factor, a row a cell."""
@@ -49,7 +51,7 @@ class Material:
     comparison : Comparison or None
         All methods that were computed, side by side.
     missing : tuple of str
-        What could not be found, a sentence each.
+        What could not be found, in a sentence each.
     """
 
     name: str
@@ -72,7 +74,7 @@ class Material:
         opening: Opening | None = None,
         statistics: CellStatistics | None = None,
     ) -> Material:
-        """What a run of the window has."""
+        """From a run of the window."""
         several = len(run.attributions) > 1 or (statistics is not None and run.attributions)
         return cls(
             run.name,
@@ -88,9 +90,8 @@ class Material:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Methods that were computed, the one to look at first before the others."""
-        order = [*FIRST, *(method for method in METHODS if method not in FIRST)]
-        return tuple(method for method in order if method in self.attributions)
+        """Methods that were computed, the first to look at first."""
+        return tuple(method for method in METHODS if method in self.attributions)
 
     @property
     def first(self) -> Attribution | None:
@@ -111,7 +112,7 @@ def material_in(folder: Path, recording: Recording | None = None) -> Material:
     ----------
     folder : Path
     recording : Recording, optional
-        Looked for where the run says that it was, if not given.
+        If not given, it is looked for where it was when the run was trained.
     """
     folder = folder.parent if folder.name == "fit" else folder
     found = _run_in(folder)
@@ -120,7 +121,7 @@ def material_in(folder: Path, recording: Recording | None = None) -> Material:
         recording, why = _recording_for(folder, found.fit)
         missing += [why] if why else []
     else:
-        found.fit.inputs.columns(recording)  # a sentence if it is another one
+        found.fit.inputs.columns(recording)  # raises if it is another one
     attributions = {
         method: replace(one, fit=found.fit, recording=recording)
         for method, one in found.attributions.items()
@@ -154,7 +155,11 @@ def _attributions(folder: Path, fit: Fit) -> tuple[dict[str, Attribution], tuple
     """All that are in the folder and belong to the fit."""
     found: dict[str, Attribution] = {}
     missing = []
+    files = results_in(folder)
     for path in sorted(folder.glob("*.npz")):
+        if why := why_not_of(fit, folder, path.name, files):
+            missing.append(why)
+            continue
         try:
             loaded = Attribution.load(path)
         except InputError:
@@ -162,7 +167,7 @@ def _attributions(folder: Path, fit: Fit) -> tuple[dict[str, Attribution], tuple
         if loaded.parts == fit.parts:
             found[loaded.method] = loaded
         else:
-            missing.append(f"{path.name} belongs to another training, and is left out.")
+            missing.append(f"{path.name} belongs to another training run and is left out.")
     return found, tuple(missing)
 
 
@@ -174,7 +179,7 @@ def _opening(folder: Path) -> Opening | None:
 
 
 def _recording_for(folder: Path, fit: Fit) -> tuple[Recording | None, str]:
-    """The recording, if it is where the run says; else why not."""
+    """The recording, if it is where the run says, or why it is not there."""
     tried = [name_of(fit.source)] if fit.source else []
     for place in (folder / OPENING, folder / "recording.npz", Path(fit.source or "-")):
         if not place.exists():
@@ -188,26 +193,30 @@ def _recording_for(folder: Path, fit: Fit) -> tuple[Recording | None, str]:
         return recording, ""
     which = f" ({tried[0]})" if tried else ""
     return None, (
-        f"The recording{which} was not found: the painted field, tuning and the embedding are left "
-        "out. To have them, name it: napari-xcebra report RUN RECORDING."
+        f"The recording{which} was not found, so the painted field, tuning and the embedding are "
+        "left out. To include them, name it: napari-xcebra report RUN RECORDING."
     )
 
 
 def _with_tables(found: Material, folder: Path, missing: list[str]) -> Material:
-    """With what `run --seeds` and `compare` wrote beside the fit."""
+    """Adds what `run --seeds` and `compare` wrote next to the fit."""
     cells = found.first.cell_ids if found.first is not None else None
     tables: dict[str, Tables] = {}
+    files = results_in(folder)
     for name in ("stability.csv", "statistics.csv", "methods.csv"):
         if (folder / name).exists() and cells is not None:
+            if why := why_not_of(found.fit, folder, name, files):
+                missing.append(why)
+                continue
             try:
-                table = pd.read_csv(folder / name)
+                table = read_csv(folder / name)
                 by_factor = {str(f): rows for f, rows in table.groupby("factor", sort=False)}
                 if all(np.array_equal(rows["cell"], cells) for rows in by_factor.values()):
                     tables[name] = by_factor
                     continue
             except (OSError, ValueError, KeyError):
                 pass
-            missing.append(f"{name} is not of these cells, or damaged, and is left out.")
+            missing.append(f"{name} belongs to other cells or is damaged, so it is left out.")
     statistics = _statistics(tables.get("statistics.csv"), cells)
     return replace(
         found,

@@ -1,9 +1,10 @@
-"""Where a run came from: recording, settings, versions, the command that makes it again."""
+"""Documents where a run came from: recording, settings, versions, the command to reproduce it."""
 
 from __future__ import annotations
 
 import platform
 import shlex
+from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,19 +12,19 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.files import named_by_suite2p
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.knobs import flag
-from napari_xcebra.learn.parts import TIME
+from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.privacy import without_folders
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording_facts import (
+from napari_xcebra.recording.summary import (
     VARIABLE_WORDS,
     duration_of,
     footprints_of,
+    further_notes,
     overlap_of,
     planes_of,
-    said_by_notes,
+    segments_and_events,
     variable_words,
 )
 from napari_xcebra.report.document import (
@@ -37,8 +38,9 @@ from napari_xcebra.report.document import (
     Table,
 )
 from napari_xcebra.report.material import Material
-
-FACTS = (Column("", numeric=False), Column("", numeric=False))
+from napari_xcebra.runs import now
+from napari_xcebra.settings import flag
+from napari_xcebra.support.privacy import without_folders
 
 CITATIONS = (
     Reference(
@@ -69,39 +71,38 @@ def recording_section(run: Material) -> Section:
     cells = len(run.fit.inputs.cell_ids)
     if recording is None:
         facts = [("source", run.source), ("cells trained on", f"{cells:,}")]
-        return Section("Recording", (_facts("The recording", facts),))
-    said = said_by_notes(recording)
-    times = np.asarray(recording.times)
+        return Section("Recording", (facts_table("The recording", facts),))
     accepted = int(np.asarray(recording.accepted).sum())
     facts = [
         ("source", run.source),
-        ("format", said["format"][0] if "format" in said else ""),
+        ("format", recording.origin.format),
         ("cells", f"{recording.n_cells:,}, of which {accepted:,} accepted"),
         ("cells trained on", f"{cells:,}"),
         ("frames", f"{recording.n_frames:,} at {recording.rate:g} per second"),
-        ("duration", duration_of(float(times[-1] - times[0]) + 1 / recording.rate)),
-        ("trials or sessions", f"{len(np.asarray(recording.starts)):,}"),
+        ("duration", duration_of(recording)),
+        *((name.lower(), value) for name, value in segments_and_events(recording)),
         ("excluded frames", f"{int(np.asarray(recording.excluded).sum()):,}"),
-        ("planes", planes_of(recording)),
+        ("planes", str(planes_of(recording) or "")),
         ("footprints", footprints_of(recording)),
-        ("traces", said["traces"][0] if "traces" in said else ""),
+        ("traces", recording.origin.traces),
         ("behaviour", overlap_of(recording)),
     ]
-    told = {note for _, note in said.values()}
-    notes = [without_folders(n, *_paths(run)) for n in recording.notes if n not in told]
+    notes = [without_folders(note, *_paths(run)) for note in further_notes(recording)]
     return Section(
         "Recording",
         (
-            _facts("The recording", [(name, value) for name, value in facts if value]),
+            facts_table("The recording", [(name, value) for name, value in facts if value]),
             *_variables(recording),
             *(Paragraph(note) for note in notes),
         ),
     )
 
 
-def _facts(caption: str, facts: list[tuple[str, str]]) -> Table:
+def facts_table(caption: str, facts: Iterable[tuple[str, str]]) -> Table:
+    """A table of names and values."""
     rows = tuple((Entry(name), Entry(value)) for name, value in facts)
-    return Table(caption, FACTS, rows, compact=True)
+    columns = (Column("", numeric=False), Column("", numeric=False))
+    return Table(caption, columns, rows, compact=True)
 
 
 def _variables(recording: Recording) -> list[Block]:
@@ -123,7 +124,7 @@ def _paths(run: Material) -> list[Path | str]:
 
 
 def settings_section(run: Material) -> Section:
-    """Every knob of the training; those that were changed come first."""
+    """All settings of the training, changed ones first."""
     changed = changed_knobs(run.fit.settings)
     rows = []
     for knob in sorted(fields(FitSettings), key=lambda knob: knob.name not in changed):
@@ -163,18 +164,17 @@ def _said(value: object) -> str:
 
 
 def reproduction_section(run: Material) -> Section:
-    """The command that makes the run again, and with what it was made."""
-    versions = dict(run.fit.versions)
-    facts = [(name, text) for name, text in versions.items()]
+    """The command that reproduces the run, and the versions it was made with."""
+    facts = list(run.fit.versions.items())
     facts += [("seed", str(run.fit.settings.seed)), ("device", run.fit.settings.device)]
     return Section(
-        "How to make it again",
+        "How to reproduce it",
         (
-            Paragraph("Run it in the folder that holds the recording. The same seed and versions "
+            Paragraph("Run this in the folder that holds the recording. The same seed and versions "
                       "give the same result on the same device."),
             Command(command_of(run)),
             *(Paragraph(note, "warning") for note in _not_said_by_command(run)),
-            _facts("Made with", facts),
+            facts_table("Made with", facts),
         ),
     )  # fmt: skip
 
@@ -213,21 +213,18 @@ def _flags(settings: FitSettings | OpenSettings) -> list[str]:
 
 
 def _place(path: Path | str) -> str:
-    """Path from the folder that tells which recording it is."""
+    """Path from the folder whose name identifies the recording."""
     parts = Path(path).parts if str(path) else ("RECORDING",)
-    known = ("suite2p", "combined")
-    tail = next(
-        (i for i in range(1, len(parts) + 1)
-         if parts[-i] not in known and not parts[-i].startswith("plane")), 1)  # fmt: skip
-    return str(Path(*parts[-tail:]))
+    telling = (i for i in range(1, len(parts) + 1) if not named_by_suite2p(parts[-i]))
+    return str(Path(*parts[-next(telling, 1) :]))
 
 
 def _not_said_by_command(run: Material) -> list[str]:
-    """What the command cannot say."""
+    """What the command leaves out, a sentence each."""
     notes = []
     if run.opening is None and not Path(run.fit.source or "-").suffix:
-        notes.append("It is not known how the recording was opened: put its path and those of the "
-                     "behaviour files in their places.")  # fmt: skip
+        notes.append("How the recording was opened is not known: fill in its path and those of the "
+                     "behaviour files.")  # fmt: skip
     for name, factor in run.factors.items():
         if factor.similarity is not None or factor.temperature is not None:
             notes.append(f"{name} has a similarity or temperature of its own, which only Python "
@@ -247,10 +244,13 @@ def citing_section() -> Section:
     return Section("How to cite", CITATIONS)
 
 
-def made_by() -> str:
-    """Program, its version and Python's."""
+def made_now() -> str:
+    """When and by which versions a page is made."""
     try:
         ours = version("napari-xcebra")
     except PackageNotFoundError as error:  # run from a folder that was never installed
         raise InputError("napari-xcebra is not installed.") from error
-    return f"napari-xcebra {ours}, Python {platform.python_version()}"
+    return (
+        f"Made on {now().replace('T', ' at ')} with napari-xcebra {ours}, Python "
+        f"{platform.python_version()}. This page needs no network."
+    )

@@ -1,28 +1,26 @@
-"""The report of one run."""
+"""Composes the report of one run."""
 
 from __future__ import annotations
 
-from napari_xcebra.attribution.method_notes import title_of_method
-from napari_xcebra.method_figure import methods_side_by_side
+from napari_xcebra.attribution.comparison import title_of
 from napari_xcebra.report.cells import cell_sections
-from napari_xcebra.report.decoding import decoding
 from napari_xcebra.report.document import Document, Paragraph, Section
-from napari_xcebra.report.drawing import picture
-from napari_xcebra.report.findings import controls, learning, summary, verdicts
+from napari_xcebra.report.figures.comparisons import methods_side_by_side
+from napari_xcebra.report.figures.run import picture
+from napari_xcebra.report.findings import controls, decoding, learning, summary, verdicts
 from napari_xcebra.report.material import Material
 from napari_xcebra.report.provenance import (
     citing_section,
-    made_by,
+    made_now,
     recording_section,
     reproduction_section,
     settings_section,
 )
-from napari_xcebra.report.wording import counted, listed
-from napari_xcebra.runs import now
+from napari_xcebra.text import counted, listed
 
 
 def run_report(run: Material) -> Document:
-    """All that is known of a run, in the order in which it has to be believed."""
+    """Report of a run: first whether to believe it, then which cells, then how it was made."""
     sections = [verdicts(run), *decoding(run), controls(run), cell_sections(run)]
     sections += _methods(run)
     sections += [learning(run), recording_section(run), settings_section(run)]
@@ -32,7 +30,7 @@ def run_report(run: Material) -> Document:
         _subtitle(run),
         summary(run),
         tuple(sections),
-        f"Made on {now().replace('T', ' at ')} with {made_by()}. This page needs no network.",
+        made_now(),
     )
 
 
@@ -51,7 +49,7 @@ def _methods(run: Material) -> list[Section]:
     if comparison is None or all(len(comparison.of(f)) < 2 for f in comparison.factors):
         return []
     names = dict.fromkeys(n for factor in comparison.factors for n in comparison.of(factor))
-    titles = listed(title_of_method(name).replace("_", " ") for name in names)
+    titles = listed(title_of(name) for name in names)
     shown = picture(
         lambda: methods_side_by_side(comparison),
         f"For every factor the rank correlations of {titles}, and the rank of every cell by each",
@@ -59,6 +57,6 @@ def _methods(run: Material) -> list[Section]:
         "highest mean rank to the lowest; a row that mixes bright and dark ranks them differently.",
         "webp",
     )
-    told = Paragraph("Where methods agree on a cell, it is easier to believe; where they do not, "
-                     "variables go together, or the recording is short.")  # fmt: skip
+    told = Paragraph("A cell that methods agree on is easier to believe. Where they disagree, "
+                     "variables are correlated or the recording is short.")  # fmt: skip
     return [Section("Methods side by side", (told, shown))]

@@ -1,4 +1,4 @@
-"""The report of a sweep: what came of every run, and what it depends on."""
+"""Composes the report of a sweep: the result of every run, and what it depends on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pandas as pd
 
 from napari_xcebra.attribution.stability import Stability
 from napari_xcebra.errors import InputError
-from napari_xcebra.privacy import without_folders
+from napari_xcebra.files import name_of
+from napari_xcebra.learn.quality.verdict import FOUND, NOTHING, TONES, Tone
 from napari_xcebra.report.document import (
     Block,
     Column,
@@ -22,18 +23,17 @@ from napari_xcebra.report.document import (
     Row,
     Section,
     Table,
+    download,
+    number,
 )
-from napari_xcebra.report.drawing import picture
-from napari_xcebra.report.page import download
-from napari_xcebra.report.provenance import citing_section, made_by
-from napari_xcebra.report.sweep_figures import against, agreement_of_seeds
-from napari_xcebra.report.wording import counted, number
-from napari_xcebra.runs import now
-from napari_xcebra.sessions import name_of
+from napari_xcebra.report.figures.comparisons import against, agreement_of_seeds
+from napari_xcebra.report.figures.run import picture
+from napari_xcebra.report.provenance import citing_section, facts_table, made_now
+from napari_xcebra.support.privacy import without_folders
 from napari_xcebra.sweeps import Member, SweepFolder
 from napari_xcebra.sweeps.plan import knob_name
 from napari_xcebra.sweeps.summary import decoding_in
-from napari_xcebra.verdicts import FOUND, TONES
+from napari_xcebra.text import counted, listed, two
 
 MOST_ROWS = 60
 """Runs in the table; the file below it has all."""
@@ -42,7 +42,7 @@ MOST_PICTURES = 9
 
 
 def sweep_report(folder: SweepFolder) -> Document:
-    """All that is known of a sweep."""
+    """Report of a sweep."""
     members, table = folder.members, folder.summary()
     varied = list(dict.fromkeys(name for member in members for name in member.varied))
     measured = [str(column) for column in table if str(column).startswith("goodness ")]
@@ -58,12 +58,12 @@ def sweep_report(folder: SweepFolder) -> Document:
         f"{counted(len(members), 'run')} ({status}) · {', '.join(about['recordings'])}",
         _summary(table, factors),
         tuple(section for section in sections if section.blocks or section.parts),
-        f"Made on {now().replace('T', ' at ')} with {made_by()}. This page needs no network.",
+        made_now(),
     )
 
 
 def _summary(table: pd.DataFrame, factors: Iterable[str]) -> tuple[Block, ...]:
-    """A sentence a factor, and what is missing."""
+    """A sentence for each factor, and what is missing."""
     blocks: list[Block] = []
     moved = table["shift_s"] != 0 if "shift_s" in table else pd.Series(False, index=table.index)
     for factor in factors:
@@ -72,9 +72,10 @@ def _summary(table: pd.DataFrame, factors: Iterable[str]) -> tuple[Block, ...]:
         if len(controls):
             words.append(f"With labels shifted in time: {_found(factor, controls)}")
         tones = {TONES[str(each)] for each in found[f"verdict {factor}"].dropna()}
-        tone = next((each for each in ("good", "plain") if each in tones), "warning")
-        blocks.append(Paragraph(" ".join(words), tone))  # type: ignore[arg-type]
-    for status, what in (("failed", "failed; why is told below"), ("waiting", "not run yet")):
+        best: tuple[Tone, ...] = ("good", "plain", "warning")
+        tone = next(each for each in best if each in (*tones, "warning"))
+        blocks.append(Paragraph(" ".join(words), tone))
+    for status, what in (("failed", "failed; see below"), ("waiting", "not run yet")):
         count = int((table["status"] == status).sum()) if len(table) else 0
         if count:
             blocks.append(Paragraph(f"{count} of {counted(len(table), 'run')} {what}.", "warning"))
@@ -85,9 +86,9 @@ def _found(factor: str, table: pd.DataFrame) -> str:
     verdicts = table[f"verdict {factor}"].dropna()
     goodness = table[f"goodness {factor}"].dropna()
     if not len(verdicts):
-        return f"{factor} was measured in no run."
+        return f"No run measured {factor}."
     above, untested = int(verdicts.isin(FOUND).sum()), int((verdicts == "not tested").sum())
-    span = f"{goodness.min():.2f} to {goodness.max():.2f}".replace("-", "−")
+    span = f"{two(goodness.min())} to {two(goodness.max())}"
     if untested == len(verdicts):
         return f"{factor} could not be tested in {counted(untested, 'run')} ({span} nats)."
     besides = f"; in {untested} it could not be tested" if untested else ""
@@ -111,10 +112,10 @@ def _every_run(table: pd.DataFrame, varied: list[str], factors: list[str]) -> Se
     shown = (
         "All runs" if len(table) <= MOST_ROWS else f"The first {MOST_ROWS} of {len(table):,} runs"
     )
-    told = Paragraph("Any of them has a page of its own: napari-xcebra report SWEEP/members/RUN.")
-    file = download("summary.csv", table.to_csv(index=False), "has every run and column.")
+    told = Paragraph("Each run can have a page of its own: napari-xcebra report SWEEP/members/RUN.")
+    file = download("summary.csv", table, "has every run and column.")
     return Section(
-        "What came of every run",
+        "Results of every run",
         (Table(shown, tuple(columns), rows, sortable=True, compact=True), file, told),
     )
 
@@ -127,7 +128,7 @@ def _run_row(row: pd.Series, varied: list[str], factors: list[str]) -> tuple[Ent
     for factor in factors:
         verdict = row.get(f"verdict {factor}")
         told = isinstance(verdict, str)
-        entries.append(Entry(str(verdict), tone=TONES[str(verdict)]) if told else Entry("–"))
+        entries.append(Entry(str(verdict), tone=TONES[str(verdict)]) if told else Entry(NOTHING))
         entries.append(number(_float(row.get(f"goodness {factor}")), ".2f"))
         _, own, ridge = decoding_in(row, factor)
         entries += [number(own, ".2f"), number(ridge, ".2f")]
@@ -150,7 +151,7 @@ def _float(value: Any) -> float:
 
 
 def _dependence(table: pd.DataFrame, varied: list[str], factors: list[str]) -> Section:
-    """A picture for everything that was varied."""
+    """A picture for each setting that was varied."""
     title = "What it depends on"
     finished = table[table["status"] == "finished"] if len(table) else table
     if not len(finished) or not factors:
@@ -158,7 +159,7 @@ def _dependence(table: pd.DataFrame, varied: list[str], factors: list[str]) -> S
     recorded = finished[finished["shift_s"] == 0]
     pictures = []
     for name in varied:
-        # runs with shifted labels are controls: they are no part of any other mean
+        # runs with shifted labels are controls: no other mean includes them
         mixed = name == "shift" or not len(recorded)
         runs = finished if mixed else recorded
         if runs[_in_summary(name)].nunique() > 1:
@@ -170,14 +171,15 @@ def _dependence(table: pd.DataFrame, varied: list[str], factors: list[str]) -> S
 def _picture_of(runs: pd.DataFrame, name: str, factors: list[str], of: str) -> Picture:
     return picture(
         lambda: against(runs, _in_summary(name), knob_name(name), factors),
-        f"Goodness and decoding of {', '.join(factors)} in {len(runs)} runs over {knob_name(name)}",
+        f"Goodness and decoding of {listed(factors)} in {counted(len(runs), 'run')} over "
+        f"{knob_name(name)}",
         f"By {knob_name(name)}: a dot a run{of}, and the mean at each value; dashed, a ridge "
         "regression on the cells.",
     )
 
 
 def _seeds(folder: SweepFolder, members: Iterable[Member]) -> list[Section]:
-    """How far runs that differ in their seed alone agree on the cells."""
+    """Agreement on the cells between runs that differ only in their seed."""
     groups: dict[str, list[Member]] = {}
     for member in members:
         if folder.status(member.id) == "finished":
@@ -191,7 +193,7 @@ def _seeds(folder: SweepFolder, members: Iterable[Member]) -> list[Section]:
         try:
             found = Stability.of([_scores(folder, member) for member in group])
         except InputError as error:
-            rows.append((Entry(title), Entry(str(error)), Entry("–"), Entry("–")))
+            rows.append((Entry(title), Entry(str(error)), Entry(NOTHING), Entry(NOTHING)))
             continue
         rows += [_agreement(title, found, factor) for factor in found.factors]
         seeds = [member.settings.seed for member in group]
@@ -206,7 +208,7 @@ def _seeds(folder: SweepFolder, members: Iterable[Member]) -> list[Section]:
         Column("stable cells", "On the same side of z = 0 by every seed, ranks within a quarter of "
                "all cells."),
     )  # fmt: skip
-    table = Table("Runs that differ in their seed alone", columns, tuple(rows), compact=True)
+    table = Table("Runs that differ only in their seed", columns, tuple(rows), compact=True)
     return [Section("Do seeds agree on the cells?", (table, Row(tuple(pictures[:MOST_PICTURES]))))]
 
 
@@ -240,20 +242,18 @@ def _failures(table: pd.DataFrame, varied: list[str]) -> list[Section]:
     for _, row in table[table["status"] == "failed"].iterrows():
         values = [_value(row.get(_in_summary(name))) for name in varied]
         rows.append((Entry(str(row["id"])), *values, Entry(without_folders(str(row["failure"])))))
-    shown = Table(
-        "Runs that failed; the same command tries them again", tuple(columns), tuple(rows)
-    )
+    shown = Table("Failed runs; the same command tries them again", tuple(columns), tuple(rows))
     return [Section("What failed", (shown,))]
 
 
 def _asked(about: dict[str, Any], varied: list[str]) -> Section:
-    """Recordings, factors and settings that were asked for."""
+    """Recordings, factors and settings of the sweep."""
     recordings = Table(
         "Recordings",
         (Column("name", numeric=False), Column("source", numeric=False), Column("cells"),
          Column("frames"), Column("frames per second")),
         tuple(
-            (Entry(str(name)), Entry(name_of(str(one["source"])) if one["source"] else "–"),
+            (Entry(str(name)), Entry(name_of(str(one["source"])) if one["source"] else NOTHING),
              number(one["cells"], ",.0f"), number(one["frames"], ",.0f"), number(one["rate"], "g"))
             for name, one in about["recordings"].items()
         ),
@@ -266,15 +266,11 @@ def _asked(about: dict[str, Any], varied: list[str]) -> Section:
     if about["shifts"] != [0.0]:
         facts.append(("shift of the labels (s)", ", ".join(f"{s:g}" for s in about["shifts"])))
     facts.append(("method", str(about["method"])))
-    columns = (Column("", numeric=False), Column("", numeric=False))
-    rows = tuple((Entry(name), Entry(value)) for name, value in facts)
-    return Section(
-        "What was asked for", (recordings, Table("Varied and fixed", columns, rows, compact=True))
-    )
+    return Section("What was requested", (recordings, facts_table("Varied and fixed", facts)))
 
 
 def _again(about: dict[str, Any]) -> Section:
     command = without_folders(str(about.get("command") or ""))
-    told = Paragraph("Started again in the same folder, it runs only what is not finished.")
+    told = Paragraph("Run again in the same folder, it computes only what is not finished.")
     python = Paragraph("It was started from Python: run_sweep(sweep, folder, executor).")
-    return Section("How to make it again", (Command(command), told) if command else (python,))
+    return Section("How to reproduce it", (Command(command), told) if command else (python,))

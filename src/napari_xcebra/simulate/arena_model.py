@@ -1,4 +1,4 @@
-"""A navigating animal and its place, grid, head direction and speed cells (App. B.2).
+"""Simulates a navigating animal: its place, grid, head direction and speed cells (App. B.2).
 
 Beside the paper's clean case, what makes real recordings hard can be added step by step: variables
 that go together, an unobserved state, mixed selectivity, cells that carry nothing, noise.
@@ -13,19 +13,16 @@ import numpy as np
 from scipy.special import ndtr
 
 from napari_xcebra.recording import Recording, Variable
-from napari_xcebra.simulate.population import (
-    Population,
-    check_cells,
-    joined,
-    lookalikes,
-    template_counts,
-)
 from napari_xcebra.simulate.simulation import (
+    Population,
     Simulation,
+    check_cells,
     check_count,
     check_number,
     check_positive,
     check_strength,
+    joined,
+    template_counts,
 )
 from napari_xcebra.simulate.trajectory import Trajectory, forage
 from napari_xcebra.simulate.tuning import direction_rates, grid_rates, place_rates, speed_rates
@@ -199,11 +196,9 @@ def untuned_cells(
 ) -> Population:
     """Cells that look like tuned ones, one by one, but follow a random process of their own."""
     counts = template_counts(("place", "grid", "direction", "speed"), cells)
-    rates = lookalikes(rng, tuned_cells(rng, trajectory, counts).rates, cells)
-    mean = rates.mean(axis=0)
-    rates = mean + np.float32(strength) * (rates - mean)
-    truth = {factor: np.zeros(cells, bool) for factor in FACTORS}
-    return Population(rates, np.full(cells, "untuned"), truth)
+    found = tuned_cells(rng, trajectory, counts).lookalikes(rng, cells)
+    mean = found.rates.mean(axis=0)
+    return replace(found, rates=mean + np.float32(strength) * (found.rates - mean))
 
 
 def aroused(
@@ -251,12 +246,4 @@ def _simulation(
         source=f"simulated arena, {source}",
         notes=(description,),
     )
-    return Simulation(
-        recording=recording,
-        truth=population.truth,
-        factors=FACTORS,
-        hidden={"arousal": trajectory.arousal},
-        rates=population.rates,
-        cell_kinds=population.kinds,
-        description=description,
-    )
+    return population.simulation(recording, FACTORS, {"arousal": trajectory.arousal})

@@ -1,24 +1,100 @@
-"""The paper's synthetic data (App. B.1): two sets of latents in a box, mixed into cells.
+"""Simulates the paper's synthetic data (App. B.1): two sets of latents in a box, mixed into cells.
+
+Each layer is a full-rank matrix followed by a strictly increasing smooth function, so g can be
+inverted on its image. As is usual in work on nonlinear ICA (Hyvärinen and Morioka 2016;
+Zimmermann et al. 2021), matrices are drawn several times and the best-conditioned one is kept.
 
 z1 reaches every cell; z2 reaches only the cells of x2 = g2(z1, z2).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy.special import expit
 
-from napari_xcebra.recording import InputError, Recording, Variable
-from napari_xcebra.simulate.mixing import Mixing, draw_mixing
+from napari_xcebra.errors import InputError
+from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate.simulation import (
     Simulation,
     check_count,
     check_number,
     check_positive,
 )
+
+LEAK = 0.2
+"""Slope of the smooth leaky ReLU far below zero; it is 1 far above."""
+SHARPNESS = 4.0
+"""How quickly the slope changes around zero: latents in [-1, 1] should meet both sides of it."""
+DRAWS = 100
+"""Candidates for each weight matrix."""
+HIDDEN_LAYERS = 2
+"""Square layers before the one that lifts to the cells."""
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """Injective map g from latents to cells.
+
+    Parameters
+    ----------
+    weights : tuple of (inputs, outputs) float
+        Square ones first; the last lifts to the cells.
+    biases : tuple of (outputs,) float
+    """
+
+    weights: tuple[np.ndarray, ...]
+    biases: tuple[np.ndarray, ...]
+
+    def __call__(self, latents: np.ndarray) -> np.ndarray:
+        """Activity of the cells, (frames, cells), for (frames, d) latents."""
+        activity = latents
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            activity = smooth_leaky_relu(activity @ weight + bias)
+        return activity
+
+    def jacobian(self, latents: np.ndarray) -> np.ndarray:
+        """J_g at each of (frames, d) latents, (frames, cells, d), by the chain rule."""
+        activity = latents
+        jacobian = np.tile(np.eye(latents.shape[1]), (len(latents), 1, 1))
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            drive = activity @ weight + bias
+            jacobian = smooth_leaky_relu_slope(drive)[:, :, None] * (weight.T @ jacobian)
+            activity = smooth_leaky_relu(drive)
+        return jacobian
+
+
+def draw_mixing(rng: np.random.Generator, d: int, cells: int, draws: int = DRAWS) -> Mixing:
+    """Random `Mixing` of `d` latents into at least as many cells, with output of order 1.
+
+    Each weight matrix is the best-conditioned of that many draws.
+    """
+    sizes = [d] * (HIDDEN_LAYERS + 1) + [cells]
+    weights = tuple(_weights(rng, *shape, draws) for shape in itertools.pairwise(sizes))
+    biases = tuple(rng.uniform(-0.3, 0.3, size) for size in sizes[1:])
+    return Mixing(weights, biases)
+
+
+def _weights(rng: np.random.Generator, inputs: int, outputs: int, draws: int) -> np.ndarray:
+    """Best-conditioned of several random matrices, each cell's weights of norm √2."""
+    candidates = rng.standard_normal((draws, inputs, outputs))
+    candidates *= np.sqrt(2) / np.linalg.norm(candidates, axis=1, keepdims=True)
+    return candidates[np.argmin(np.linalg.cond(candidates))]
+
+
+def smooth_leaky_relu(x: np.ndarray) -> np.ndarray:
+    """Strictly increasing and smooth: slope `LEAK` far below zero, 1 far above."""
+    return LEAK * x + (1 - LEAK) * np.logaddexp(0, SHARPNESS * x) / SHARPNESS
+
+
+def smooth_leaky_relu_slope(x: np.ndarray) -> np.ndarray:
+    """Slope of `smooth_leaky_relu`."""
+    return LEAK + (1 - LEAK) * expit(SHARPNESS * x)
+
 
 MAX_CONDITION = 40.0
 """Largest condition number of J_g that is accepted anywhere in the box."""
@@ -46,11 +122,14 @@ class BoxMixing:
     worst: float = np.nan
 
     def __call__(self, z1: np.ndarray, z2: np.ndarray) -> np.ndarray:
-        """Activity of all cells, (frames, cells)."""
+        """Activity x_i = g_i([z_j], j ∈ P_i) of all cells, (frames, cells) (Eq. 3)."""
         return np.hstack([self.g1(z1), self.g2(np.hstack([z1, z2]))])
 
     def jacobian(self, z1: np.ndarray, z2: np.ndarray) -> np.ndarray:
-        """J_g, (frames, cells, d1 + d2); its upper right block, of x1 by z2, is zero."""
+        """J_g, (frames, cells, d1 + d2), whose zeros are those of the true map A_g (Eq. 7).
+
+        Its upper right block, of x1 by z2, is zero.
+        """
         j1, j2 = self.g1.jacobian(z1), self.g2.jacobian(np.hstack([z1, z2]))
         return np.concatenate([np.pad(j1, ((0, 0), (0, 0), (0, z2.shape[1]))), j2], axis=1)
 
@@ -145,9 +224,11 @@ def _streams(seed: int) -> list[np.random.Generator]:
 
 
 def box_walk(rng: np.random.Generator, frames: int, d: int, sigma: float) -> np.ndarray:
-    """Brownian motion in the box with truncated normal steps, z_t ~ N_[-1,1](z_{t-1}, σ²I).
+    """Brownian motion in the box, z_t ~ N_[-1,1](z_{t-1}, σ²I).
 
-    Steps that would leave the box are drawn again, which is what truncation means.
+    Latents move independently, p(z_t | z_{t-1}) = Π_i p(z_{i,t} | z_{i,t-1}) (Eq. 1), each with
+    p ∝ exp(−δ), δ = (z_{i,t} − z_{i,t-1})² / 2σ² (Eq. 2). Steps that would leave the box are drawn
+    again, which is what truncation means.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Another day under the microscope: cells brighter or darker, and some not found again."""
+"""Simulates another day of a field: cells brighter or darker, and some not found again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An imaged field of view: any simulation, seen through a microscope and an extractor.
+"""Images a simulation: a field of view, seen through a microscope and an extractor.
 
 The movie is never rendered; everything happens at the level of ROIs, which is what a lab hands on.
 """
@@ -9,13 +9,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from napari_xcebra.recording import Footprints, InputError
+from napari_xcebra.errors import InputError
+from napari_xcebra.recording import Footprints
 from napari_xcebra.simulate.arena_model import arena
-from napari_xcebra.simulate.background import draw_vessels, mean_and_max
-from napari_xcebra.simulate.calcium import draw_spikes, indicator_response
-from napari_xcebra.simulate.clock import measure_behavior
-from napari_xcebra.simulate.fluorescence import Optics, delta_f, imaged, neuropil
-from napari_xcebra.simulate.footprints import REACH, draw_somata, place_somata, shared_light
+from napari_xcebra.simulate.drawing import (
+    REACH,
+    draw_somata,
+    draw_vessels,
+    mean_and_max,
+    place_somata,
+    shared_light,
+)
+from napari_xcebra.simulate.fluorescence import (
+    Optics,
+    delta_f,
+    draw_spikes,
+    imaged,
+    indicator_response,
+    neuropil,
+)
 from napari_xcebra.simulate.simulation import (
     Simulation,
     check_count,
@@ -24,7 +36,7 @@ from napari_xcebra.simulate.simulation import (
 )
 
 CELLS, FRAMES, RATE = 200, 20_000, 10.0
-"""The recording that is made if no simulation is given."""
+"""Recording that is simulated if none is given."""
 
 
 def field(
@@ -34,7 +46,6 @@ def field(
     frames: int | None = None,
     rate: float | None = None,
     shape: tuple[int, int] = (256, 256),
-    behavior_rate: float | None = None,
     mean_rate: float = 2.0,
     snr: float = 12.0,
     neuropil_level: float = 0.6,
@@ -56,16 +67,12 @@ def field(
         Its frames per second, 10; a given simulation brings its own.
     shape : (height, width)
         Field of view, in pixels; a soma is about 12 across.
-    behavior_rate : float, optional
-        Samples per second of the clock that behaviour is recorded on. It is brought to the frames
-        in the recording; the original is in `raw_times` and `raw_behavior`. Without it, behaviour
-        is known exactly at the frames.
     mean_rate : float
-        Spikes per second of a usual cell.
+        Spikes per second of a typical cell.
     snr : float
-        Peak of a burst of five spikes, in standard deviations of the noise of a usual cell.
+        Peak of a burst of five spikes, in standard deviations of the noise of a typical cell.
     neuropil_level : float
-        Brightness of neuropil, in resting brightness of a usual cell.
+        Brightness of neuropil, in resting brightness of a typical cell.
     overlap : float
         0 to 1, share of the cells that share pixels with a neighbour.
     drift : float
@@ -89,22 +96,17 @@ def field(
     check_count("junk", junk)
     check_strength("overlap", overlap)
     shape = _checked_shape(shape)
-    if behavior_rate is not None:
-        check_positive("behavior_rate", behavior_rate)
     simulation = _population(simulation, cells, frames, rate, check_count("seed", seed))
     # A stream apart from the one that made the population with the same seed.
-    for_tissue, for_light, for_clock = np.random.default_rng([seed, 1]).spawn(3)
+    for_tissue, for_light = np.random.default_rng([seed, 1]).spawn(2)
     tissue = draw_tissue(for_tissue, simulation.recording.n_cells, junk, shape, overlap)
     traces, images = image(for_light, simulation, tissue, optics)
-    simulation = _imaged_simulation(simulation, traces, images, tissue, seed, f"{optics}, {tissue}")
-    if behavior_rate is None:
-        return _with_clock_of_frames(simulation)
-    return _with_own_clock(for_clock, simulation, behavior_rate)
+    return _imaged_simulation(simulation, traces, images, tissue, seed, f"{optics}, {tissue}")
 
 
 @dataclass(frozen=True)
 class Tissue:
-    """What lies in the field of view.
+    """Cells, other ROIs and vessels in the field of view.
 
     Parameters
     ----------
@@ -112,7 +114,7 @@ class Tissue:
         Rows and columns; cells first, then ROIs that are no cells.
     footprints : Footprints
     brightness : (rois,) float32
-        Resting fluorescence; 1 is usual.
+        Resting fluorescence, typically 1.
     vessels : (height, width) float
         Darkness of blood vessels, 0 to 1.
     junk : int
@@ -208,35 +210,6 @@ def _imaged_simulation(
 def _with_silent(activity: np.ndarray, rois: int) -> np.ndarray:
     """Activity, (frames, cells), with silent ROIs added."""
     return np.pad(activity, ((0, 0), (0, rois)))
-
-
-def _with_clock_of_frames(simulation: Simulation) -> Simulation:
-    recording = simulation.recording
-    return replace(
-        simulation,
-        raw_times=np.arange(recording.n_frames) / recording.rate,
-        raw_behavior={name: v.values for name, v in recording.behavior.items()},
-    )
-
-
-def _with_own_clock(
-    rng: np.random.Generator, simulation: Simulation, behavior_rate: float
-) -> Simulation:
-    recording = simulation.recording
-    times, measured, on_frames = measure_behavior(
-        rng, recording.behavior, recording.rate, behavior_rate
-    )
-    note = (
-        f"Behaviour was recorded on its own clock, {behavior_rate:g} samples per second, "
-        "and interpolated to the frames."
-    )
-    return replace(
-        simulation,
-        recording=replace(recording, behavior=on_frames, notes=(*recording.notes, note)),
-        raw_times=times,
-        raw_behavior=measured,
-        description=f"{simulation.description} {note}",
-    )
 
 
 def _population(

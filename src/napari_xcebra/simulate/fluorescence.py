@@ -1,4 +1,4 @@
-"""What a microscope and an extractor make of the indicator: neuropil, drift, noise, ΔF/F."""
+"""Turns rates into ΔF/F: spikes, indicator, neuropil, drift and noise, then extraction."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import numpy as np
 import scipy  # whose parts are imported when they are first used
 from scipy import sparse
 
-from napari_xcebra.simulate.calcium import saturated
 from napari_xcebra.simulate.processes import ornstein_uhlenbeck, smoothed
 from napari_xcebra.simulate.simulation import check_number, check_positive
 
+RISE, DECAY = 0.07, 0.6
+"""Time constants of the indicator, in s; those of GCaMP6f in a soma."""
+BRIGHTEST, HALF, COOPERATIVITY = 4.0, 10.0, 1.4
+"""ΔF/F of a saturated cell; calcium of how many spikes reaches half of it; Hill exponent."""
 SUBTRACTED = 0.7
 """Share of the surrounding neuropil that extractors subtract from an ROI."""
 CONTAMINATION = (0.55, 0.9)
-"""Range of what there really is to subtract; the difference is left in the traces."""
+"""Range of the true contamination; the difference is left in the traces."""
 NEUROPIL_SWING = 0.06
 """Standard deviation of neuropil, in its mean."""
 LEAK = 0.5
@@ -28,18 +31,12 @@ BASELINE_WINDOW, BASELINE_PERCENTILE = 60.0, 8
 
 @dataclass(frozen=True)
 class Optics:
-    """How well the cells are seen.
+    """Quality of the imaging.
 
     Parameters
     ----------
-    mean_rate : float
-        Spikes per second of a usual cell.
-    snr : float
-        Peak of a burst of five spikes, in standard deviations of the noise of a usual cell.
-    neuropil_level : float
-        Brightness of neuropil, in resting brightness of a usual cell.
-    drift : float
-        Share of the light that is lost by bleaching until the end, up to 0.9.
+    mean_rate, snr, neuropil_level, drift : float
+        As `field` takes them.
     """
 
     mean_rate: float = 2.0
@@ -62,9 +59,57 @@ class Optics:
 
     @property
     def photons(self) -> float:
-        """Photons per frame at brightness 1, which give a usual cell its signal-to-noise."""
+        """Photons per frame at brightness 1, which give a typical cell its signal-to-noise."""
         resting = 1 + SUBTRACTED * self.neuropil_level
         return (self.snr / burst_response()) ** 2 * resting
+
+
+def draw_spikes(
+    rng: np.random.Generator, rates: np.ndarray, frame_rate: float, mean_rate: float
+) -> np.ndarray:
+    """Poisson spikes of cells that differ in how much they fire: (frames, cells) float32 counts.
+
+    Parameters
+    ----------
+    rates : (frames, cells) float
+        In any unit; a cell with negative ones is shifted so that its lowest is 0.
+    frame_rate, mean_rate : float
+        Frames per second, and spikes per second of a typical cell.
+    """
+    positive = rates - np.minimum(rates.min(axis=0), 0)
+    mean = positive.mean(axis=0)
+    wanted = mean_rate * rng.lognormal(-0.06, 0.35, rates.shape[1])
+    scale = np.divide(wanted / frame_rate, mean, out=np.zeros_like(wanted), where=mean > 0)
+    return rng.poisson(positive * scale).astype(np.float32)
+
+
+def indicator_response(
+    rng: np.random.Generator, spikes: np.ndarray, frame_rate: float
+) -> np.ndarray:
+    """ΔF/F of the indicator: double-exponential kernel, then saturation.
+
+    Spikes and ΔF/F are (frames, cells); time constants differ between cells by about 15 %.
+    """
+    response = np.empty(spikes.shape, np.float32)
+    decay = DECAY * rng.uniform(0.8, 1.25, (spikes.shape[1],))
+    for cell in range(spikes.shape[1]):
+        response[:, cell] = calcium(spikes[:, cell], RISE, decay[cell], frame_rate)
+    return saturated(response)
+
+
+def calcium(spikes: np.ndarray, rise: float, decay: float, frame_rate: float) -> np.ndarray:
+    """Calcium of a spike train, 1 at the peak of a lone spike."""
+    slow, fast = np.exp(-1 / (decay * frame_rate)), np.exp(-1 / (rise * frame_rate))
+    time = np.arange(1, 2 + int(np.ceil(5 * rise * frame_rate)) + int(decay * frame_rate))
+    peak = (slow**time - fast**time).max()
+    # The difference of two exponentials, as one recursion.
+    return scipy.signal.lfilter([(slow - fast) / peak], [1, -slow - fast, slow * fast], spikes)
+
+
+def saturated(calcium: np.ndarray) -> np.ndarray:
+    """Hill curve: ΔF/F of calcium given in units of a lone spike."""
+    bound = np.maximum(calcium, 0) ** COOPERATIVITY
+    return (BRIGHTEST * bound / (bound + HALF**COOPERATIVITY)).astype(np.float32)
 
 
 def neuropil(
@@ -80,13 +125,10 @@ def neuropil(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     response : (frames, cells) float
         ΔF/F of the cells.
     centres : (rois, 2) float
         Rows and columns of the ROIs.
-    shape : (height, width)
-    frame_rate : float
 
     Returns
     -------
@@ -111,25 +153,18 @@ def imaged(
     frame_rate: float,
     optics: Optics,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Raw fluorescence of the ROIs and of the neuropil around them.
+    """Raw fluorescence of the ROIs and of the neuropil around them: two (frames, rois) float32.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     response : (frames, rois) float32
         ΔF/F of what lies in the ROI.
     around : (frames, rois) float32
         Neuropil, in its mean.
     brightness : (rois,) float
-        Resting fluorescence; 1 is usual.
+        Resting fluorescence, typically 1.
     shared : (rois, rois) sparse
-        See `footprints.shared_light`.
-    frame_rate : float
-    optics : Optics
-
-    Returns
-    -------
-    two (frames, rois) float32
+        See `drawing.shared_light`.
     """
     frames, rois = response.shape
     leaking = LEAK * shared + (1 - LEAK) * sparse.eye_array(rois)
@@ -165,20 +200,14 @@ def _fading(
 
 
 def delta_f(raw: np.ndarray, ring: np.ndarray, frame_rate: float) -> np.ndarray:
-    """ΔF/F after subtraction of neuropil, over a running baseline.
+    """ΔF/F after subtraction of neuropil, over a running baseline: (frames, rois) float32.
 
-    The usual level of the neuropil is added back so that dim cells are not divided by almost
-    nothing.
+    The median of the neuropil is added back, so that dim cells are not divided by almost nothing.
 
     Parameters
     ----------
     raw, ring : (frames, rois) float
         Fluorescence of the ROIs, and around them.
-    frame_rate : float
-
-    Returns
-    -------
-    (frames, rois) float32
     """
     corrected = raw - SUBTRACTED * (ring - np.median(ring, axis=0))
     baseline = running_baseline(corrected, max(2, round(BASELINE_WINDOW * frame_rate)))

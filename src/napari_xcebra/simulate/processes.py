@@ -1,4 +1,4 @@
-"""Random processes that behaviour, cells and drifts are driven by."""
+"""Random processes that drive behaviour, cells and drifts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,14 @@ import scipy  # whose parts are imported when they are first used
 def ornstein_uhlenbeck(
     rng: np.random.Generator, frames: int, timescale: float, columns: int | None = None
 ) -> np.ndarray:
-    """Stationary Ornstein-Uhlenbeck processes of mean 0 and variance 1.
+    """Stationary Ornstein-Uhlenbeck processes of mean 0 and variance 1: (frames[, columns]).
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    frames : int
     timescale : float
         Frames after which the autocorrelation is 1/e; exact for any size of step.
     columns : int, optional
         Number of independent processes.
-
-    Returns
-    -------
-    (frames,) float64, or (frames, columns)
     """
     kept = np.exp(-1 / timescale)
     kicks = rng.standard_normal(frames if columns is None else (frames, columns))
@@ -31,16 +25,7 @@ def ornstein_uhlenbeck(
 
 
 def correlation_time(activity: np.ndarray) -> np.ndarray:
-    """Frames until the autocorrelation of each column falls below 1/e, at least 1.
-
-    Parameters
-    ----------
-    activity : (frames, columns) float
-
-    Returns
-    -------
-    (columns,) float64
-    """
+    """Frames until the autocorrelation of each column falls below 1/e, at least 1: (columns,)."""
     frames = len(activity)
     centred = activity - activity.mean(axis=0)
     spectrum = np.fft.rfft(centred, 2 * frames, axis=0)
@@ -57,18 +42,9 @@ def smoothed(values: np.ndarray, timescale: float) -> np.ndarray:
 
 
 def on_and_off(rng: np.random.Generator, frames: int, off: float, on: float) -> np.ndarray:
-    """Switch that stays off, then on, for random times without memory.
+    """Switch that stays off, then on, for random times without memory: (frames,) bool.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    frames : int
-    off, on : float
-        Mean frames that it stays off, and on.
-
-    Returns
-    -------
-    (frames,) bool
+    `off` and `on` are the mean frames it stays so.
     """
     start, switches = bool(rng.random() < on / (off + on)), 1 - np.exp(-1 / np.array([off, on]))
     chances = (rng.random(frames)[:, None] < switches).tolist()

@@ -1,15 +1,21 @@
-"""What a simulation hands over: a recording, and the truth about it."""
+"""Holds a simulated recording with its ground truth, and the population of cells it images."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.errors import InputError
+from napari_xcebra.recording import Recording
+from napari_xcebra.simulate.processes import correlation_time, ornstein_uhlenbeck
+
+TEMPLATES = 60
+"""Tuned cells whose distribution of rates and time scale the untuned cells take over."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +36,6 @@ class Simulation:
         Activity before any noise.
     cell_kinds : (cells,) str or None
         What each cell was made to be, such as "place" or "untuned".
-    raw_behavior : mapping of str to (samples, k) float
-        Behaviour as it came from its own clock, before it was brought to the frames.
-    raw_times : (samples,) float or None
-        That clock, in seconds from the first frame.
     description : str
         What was simulated, in words.
     """
@@ -44,8 +46,6 @@ class Simulation:
     hidden: Mapping[str, np.ndarray] = field(default_factory=dict)
     rates: np.ndarray | None = None
     cell_kinds: np.ndarray | None = None
-    raw_behavior: Mapping[str, np.ndarray] = field(default_factory=dict)
-    raw_times: np.ndarray | None = None
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -61,13 +61,109 @@ class Simulation:
         for variables in self.factors.values():
             for name in variables:
                 self.recording.variable(name)
-        for name in ("truth", "factors", "hidden", "raw_behavior"):
+        for name in ("truth", "factors", "hidden"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
 
 def _check_shape(name: str, values: np.ndarray, shape: tuple[int, ...]) -> None:
     if np.shape(values) != shape:
         raise InputError(f"{name} has shape {np.shape(values)}: {shape} is needed.")
+
+
+@dataclass(frozen=True)
+class Population:
+    """Cells of some kinds: their rates and what they carry.
+
+    Parameters
+    ----------
+    rates : (frames, cells) float32
+    kinds : (cells,) str
+    truth : mapping of str to (cells,) bool
+    """
+
+    rates: np.ndarray
+    kinds: np.ndarray
+    truth: Mapping[str, np.ndarray]
+
+    def __str__(self) -> str:
+        """Phrase for the notes of a recording."""
+        return ", ".join(f"{n} {kind}" for kind, n in Counter(self.kinds.tolist()).items())
+
+    def simulation(
+        self,
+        recording: Recording,
+        factors: Mapping[str, tuple[str, ...]],
+        hidden: Mapping[str, np.ndarray],
+    ) -> Simulation:
+        """Recording of these cells with their truth; that of hidden states only if a cell has it.
+
+        Parameters
+        ----------
+        recording : Recording
+            Its first note describes it.
+        factors, hidden
+            As `Simulation` has them.
+        """
+        truth = {f: cells for f, cells in self.truth.items() if f in factors or cells.any()}
+        description = recording.notes[0]
+        return Simulation(
+            recording, truth, factors, hidden, self.rates, self.kinds, description=description
+        )
+
+    def lookalikes(self, rng: np.random.Generator, cells: int) -> Population:
+        """Untuned cells that look like these, one by one, but follow a process of their own.
+
+        Each has the distribution of rates and the time scale of one of them, so that neither
+        gives it away.
+        """
+        frames, own = self.rates.shape
+        timescales = correlation_time(self.rates)
+        rates = np.empty((frames, cells), np.float32)
+        for cell, template in enumerate(np.resize(rng.permutation(own), cells)):
+            process = ornstein_uhlenbeck(rng, frames, timescales[template])
+            rates[np.argsort(process), cell] = np.sort(self.rates[:, template])
+        truth = {factor: np.zeros(cells, bool) for factor in self.truth}
+        return Population(rates, np.full(cells, "untuned"), truth)
+
+
+def joined(*populations: Population) -> Population:
+    """Cells of all of them, in that order."""
+    return Population(
+        rates=np.hstack([p.rates for p in populations]),
+        kinds=np.concatenate([p.kinds for p in populations]),
+        truth={
+            factor: np.concatenate([p.truth[factor] for p in populations])
+            for factor in populations[0].truth
+        },
+    )
+
+
+def population_of(
+    rates: Mapping[str, np.ndarray], carried: Mapping[str, Collection[str]]
+) -> Population:
+    """Cells by kind.
+
+    Parameters
+    ----------
+    rates : mapping of str to (frames, cells) float
+        Rates of the cells of each kind.
+    carried : mapping of str to collection of str
+        For each factor, the kinds that carry it.
+    """
+    kinds = np.repeat(list(rates), [r.shape[1] for r in rates.values()])
+    truth = {factor: np.isin(kinds, list(by)) for factor, by in carried.items()}
+    return Population(np.hstack(list(rates.values())).astype(np.float32), kinds, truth)
+
+
+def template_counts(kinds: Collection[str], cells: int) -> dict[str, int]:
+    """Number of templates of each kind for that many untuned cells."""
+    return dict.fromkeys(kinds, -(-min(cells, TEMPLATES) // len(kinds)))
+
+
+def check_cells(counts: Mapping[str, int]) -> None:
+    """Number of cells of each kind, not all 0, or one sentence about it."""
+    if sum(check_count(name, count) for name, count in counts.items()) == 0:
+        raise InputError(f"{', '.join(counts)} are all 0: at least one cell is needed.")
 
 
 def check_count(name: str, value: Any, least: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""An animal that forages in a square box: where it is, where it heads, how fast it runs.
+"""Simulates an animal that forages in a square box: position, heading and speed.
 
 The constants are those of RatInABox (George et al. 2024), which were fitted to rats in an open
 field: speed and turning are Ornstein-Uhlenbeck processes, and walls push the animal back.
@@ -58,11 +58,6 @@ class Trajectory:
     speed: np.ndarray
     arousal: np.ndarray
 
-    @property
-    def wall_distance(self) -> np.ndarray:
-        """(frames,) distance from the nearest wall, in m."""
-        return np.minimum(self.position, SIDE - self.position).min(axis=1)
-
 
 def forage(
     rng: np.random.Generator,
@@ -72,14 +67,10 @@ def forage(
     confound: float = 0.0,
     arousal: float = 0.0,
 ) -> Trajectory:
-    """Random foraging in the box.
+    """Random foraging in the box, with frames `dt` seconds apart.
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    frames : int
-    dt : float
-        Seconds between frames.
     confound : float
         0 to 1, how much faster the animal is away from the walls.
     arousal : float

@@ -1,4 +1,4 @@
-"""Tuning of cells to position, head direction and speed: behaviour → rates.
+"""Tunes cells to position, head direction and speed: from behaviour to rates.
 
 Every function returns (frames, cells) float32 rates between 0 and about 1. In the arena, shapes
 are those of RatInABox (George et al. 2024) with the parameters of the paper's App. B.2.

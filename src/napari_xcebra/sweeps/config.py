@@ -1,9 +1,9 @@
-"""A sweep as a file that a person writes: TOML.
+"""Reads a sweep from a TOML file.
 
 method = "conditional-encoding"           # may be left out
 shifts = [0, 60, 120]                     # seconds; [0] if left out
 
-[[recordings]]                            # one such part for each recording
+[[recordings]]                            # one such part per recording
 name = "day 1"                            # its path, if left out
 path = "day1/suite2p/plane0"              # from the folder of this file
 behavior = "day1/behaviour.csv"           # or several: ["a.csv", "b.csv"]
@@ -15,7 +15,7 @@ rate = 30                                 # and any other flag of `napari-xcebra
 place = ["x_cm", "y_cm"]
 speed = { variables = ["speed"], latents = [1, 2] }
 
-[settings]                                # of training: a value, or a list to go through
+[settings]                                # of training: a value, or a list of values to try
 seed = [0, 1, 2]
 time_latents = [1, 2, 3]
 lambda = ["auto", 0.1]
@@ -32,29 +32,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from napari_xcebra.attribution.method_notes import METHODS
+from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.errors import InputError
+from napari_xcebra.files import read_text
+from napari_xcebra.io.opening import ROLES, Opening
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.knobs import worded
-from napari_xcebra.learn.parts import Factor
+from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.opening import Opening
 from napari_xcebra.recording import KINDS, Recording
+from napari_xcebra.settings import worded
+from napari_xcebra.spreadsheets import read_csv
 from napari_xcebra.sweeps.plan import Sweep
 
 _TOP = ("method", "shifts", "recordings", "factors", "settings")
-_OPENING = ("name", "path", "behavior", "footprints", "kinds", "truth")
+_OPENING = ("name", "path", *ROLES, "footprints", "kinds", "truth")
 _FACTOR = ("variables", "latents", "similarity", "temperature")
 _KEYS = {about.name: f"settings.{about.name.rstrip('_')}" for about in fields(FitSettings)} | {
     about.name: about.name for about in fields(OpenSettings)
 }
-"""What the file calls what a sentence of the library names."""
+"""Names in the file of what the library's sentences name."""
 
 
 def read_sweep(path: str | os.PathLike[str]) -> Sweep:
-    """The sweep that a file asks for, its recordings opened."""
+    """The sweep described by a file, with its recordings open."""
     path = Path(path)
     asked = _parsed(path)
     try:
@@ -78,23 +79,22 @@ def read_sweep(path: str | os.PathLike[str]) -> Sweep:
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is not valid TOML: {error}.") from error
+    except RecursionError as error:
+        raise InputError(f"{path} is not valid TOML: it is nested too deeply.") from error
 
 
 def _settings(asked: Any) -> tuple[FitSettings, dict[str, list[Any]]]:
-    """What all runs have in common, and what is gone through."""
+    """Settings that all runs share, and lists of those that vary."""
     asked = {_knob(name): value for name, value in _table(asked, "settings").items()}
     known = [about.name for about in fields(FitSettings)]
     _check_keys(asked, known, "settings.")
     grid = {name: value for name, value in asked.items() if isinstance(value, list)}
     for name, values in grid.items():
         if not values:
-            raise InputError(f"settings.{_key(name)} is an empty list: give one value at least.")
+            raise InputError(f"settings.{_key(name)} is an empty list: give at least one value.")
     single = {name: value for name, value in asked.items() if name not in grid}
     return FitSettings(**single), grid
 
@@ -130,7 +130,7 @@ def _recordings(
             raise InputError(f"{where} has no path.")
         name = _text(about.get("name", about["path"]), f"{where}: name")
         if name in found:
-            raise InputError(f"{where} is called {name!r}, as another one is: give it a name.")
+            raise InputError(f"{where} is called {name!r}, like another one: give it its own name.")
         found[name] = _opening(about, choices, folder, where).open()
         if "truth" in about:
             truth[name] = _truth(folder / _text(about["truth"], f"{where}: truth"), found[name])
@@ -146,21 +146,26 @@ def _opening(about: Mapping[str, Any], choices: Sequence[str], folder: Path, whe
     footprints = about.get("footprints")
     return Opening(
         folder / _text(about["path"], f"{where}: path"),
-        tuple(folder / each for each in _texts(about.get("behavior", []), f"{where}: behavior")),
-        None if footprints is None else folder / _text(footprints, f"{where}: footprints"),
-        kinds,
-        OpenSettings(**{name: about[name] for name in choices if name in about}),
+        footprints=None
+        if footprints is None
+        else folder / _text(footprints, f"{where}: footprints"),
+        kinds=kinds,
+        settings=OpenSettings(**{name: about[name] for name in choices if name in about}),
+        **{
+            role: tuple(folder / p for p in _texts(about.get(role, []), f"{where}: {role}"))
+            for role in ROLES
+        },
     )
 
 
 def _truth(path: Path, recording: Recording) -> dict[str, np.ndarray]:
-    """Cells that are known to carry each factor, from a table."""
+    """Cells known to carry each factor, from a table."""
     try:
-        table = pd.read_csv(path)
+        table = read_csv(path)
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as a table: {error}.") from error
     if "cell" not in table:
-        raise InputError(f"{path} has no column `cell`: the ids of the cells are needed there.")
+        raise InputError(f"{path} has no column `cell` with the ids of the cells.")
     ids = np.asarray(recording.cell_ids)
     missing = ~np.isin(ids, table["cell"])
     if missing.any():
@@ -189,7 +194,7 @@ def _key(knob: str) -> str:
 
 def _table(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InputError(f"{where} is {value!r}: a part of its own, [{where}], is needed.")
+        raise InputError(f"{where} is {value!r}: a table, [{where}], is needed.")
     return value
 
 
@@ -209,5 +214,5 @@ def _numbers(value: Any, where: str) -> list[Any]:
         if isinstance(each, bool) or not isinstance(each, int | float):
             raise InputError(f"{where} has {each!r}: numbers are needed.")
     if not values:
-        raise InputError(f"{where} is an empty list: give one value at least.")
+        raise InputError(f"{where} is an empty list: give at least one value.")
     return values

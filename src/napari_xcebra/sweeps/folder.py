@@ -1,28 +1,30 @@
-"""A sweep on disk.
+"""Keeps a sweep on disk.
 
 sweep.json              what was asked for, and its members
-summary.csv             a row a member: what was varied, and what came of it
-members/<id>/           one that is finished is a run, as `Run.save` writes it, with
+summary.csv             one row per member: what was varied, and the result
+members/<id>/           a finished member: a run, as `Run.save` writes it, with
     member.json         status, settings, goodness, verdicts, seconds; written last
     attribution.csv     score, z and selection of every cell for every factor
-members/<id>/failed.json    one that failed: why, in a sentence, and the details
+members/<id>/failed.json    a failed member: why, in a sentence, and the details
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from napari_xcebra.curation.lock import lock
+from napari_xcebra.checksums import differences, entry_of, listed_by, listed_in
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import read_description, whole
-from napari_xcebra.runs import Run, now
+from napari_xcebra.files import read_description, whole, write_description
+from napari_xcebra.locks import locked
+from napari_xcebra.runs import Run, missing_in, now
+from napari_xcebra.spreadsheets import write_csv
 from napari_xcebra.sweeps.plan import Member, Sweep, plain
 
 if TYPE_CHECKING:
@@ -32,11 +34,15 @@ if TYPE_CHECKING:
     from napari_xcebra.sweeps.member import MemberResult
 
 FORMAT = 1
+MEMBER, FAILED = "member.json", "failed.json"
+AGAIN = "run again, because its files were not whole"
+_NEEDED = ("goodness", "strength", "auroc", "seconds", "steps")
+_IN_USE = "{holder} is running the sweep in {folder}: wait for it, or choose another folder."
 Status = Literal["finished", "failed", "waiting"]
 
 
 class SweepFolder:
-    """Where a sweep keeps what came of it.
+    """Folder with the results of a sweep.
 
     Parameters
     ----------
@@ -46,24 +52,12 @@ class SweepFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes from working on the same folder meanwhile."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("wb") as file:
-            try:
-                ours = lock(file.fileno())
-            except OSError:  # the drive knows no locks
-                ours = True
-            if not ours:
-                raise InputError(
-                    f"Another program is running the sweep in {self.path}: wait for it, or give "
-                    "another folder."
-                )
-            yield
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep other processes from using the folder meanwhile."""
+        return locked(self.path, patience=0, told=_IN_USE)
 
     def plan(self, sweep: Sweep, command: str = "") -> None:
-        """Write what is asked for; what came of earlier runs stays.
+        """Write what is asked for; earlier results stay.
 
         Parameters
         ----------
@@ -71,7 +65,8 @@ class SweepFolder:
             What to type to run it again, if it was typed.
         """
         about = {"kind": "napari-xcebra sweep", "format": FORMAT, "created": now()}
-        _write(self.path / "sweep.json", about | {"command": command} | sweep.as_dict())
+        about |= {"command": command, **sweep.as_dict()}
+        write_description(self.path / "sweep.json", about, plain)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -81,9 +76,10 @@ class SweepFolder:
     @property
     def members(self) -> tuple[Member, ...]:
         """Runs that were asked for, done or not."""
+        about = self.about
         try:
-            return tuple(Member.from_dict(each) for each in self.about["members"])
-        except (KeyError, TypeError, ValueError) as error:
+            return tuple(Member.from_dict(each) for each in about["members"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{self.path / 'sweep.json'} is damaged ({error}).") from error
 
     def home(self, member: str) -> Path:
@@ -91,22 +87,57 @@ class SweepFolder:
         return self.path / "members" / Path(member).name
 
     def status(self, member: str) -> Status:
-        """How a member stands, by its id."""
-        if (self.home(member) / "member.json").exists():
-            return "finished"
-        return "failed" if (self.home(member) / "failed.json").exists() else "waiting"
+        """Status of a member, by its id; one whose files are not all there is not finished."""
+        return self._state(member)[0]
+
+    def read(self, member: str) -> dict[str, Any]:
+        """Description of a finished or failed member, by its id; else at most a `note`.
+
+        A note says that it is, or was, run again because its files were not whole.
+        """
+        return self._state(member)[1]
+
+    def _state(self, member: str) -> tuple[Status, dict[str, Any]]:
+        home, about = self.home(member), {}
+        if (home / MEMBER).exists():
+            try:
+                known = member_in(home)
+                return "finished", {**known, "status": "finished"}
+            except InputError as error:
+                about = {"note": f"{AGAIN}: {error}"}
+        if (home / FAILED).exists():
+            with contextlib.suppress(InputError):
+                known = read_description(home / FAILED, "failed member", FORMAT)
+                return "failed", {**known, **about, "status": "failed"}
+        return "waiting", about
 
     def keep(
-        self, member: Member, result: MemberResult, truth: Mapping[str, np.ndarray] | None = None
+        self,
+        member: Member,
+        result: MemberResult,
+        truth: Mapping[str, np.ndarray] | None = None,
+        note: str = "",
     ) -> None:
-        """Write what came of a member; ``member.json`` comes last, so that it is whole."""
+        """Write the result of a member; ``member.json`` comes last, and marks it as whole.
+
+        Parameters
+        ----------
+        member : Member
+        result : MemberResult
+        truth : mapping of str to (cells,) bool, optional
+            By factor: cells known to carry it.
+        note : str
+            Why it was run again, if it was.
+        """
         folder = self.home(member.id)
         run = Run(member.title, now(), member.factors, result.fit)
         run.with_attribution(result.attribution).save(folder)
         result.attribution.to_csv(folder / "attribution.csv")
         goodness = result.fit.goodness
-        _write(
-            folder / "member.json",
+        names = ["run.json", "attribution.csv"]
+        files = {name: entry_of(folder / name) for name in names}
+        write_description(
+            folder / MEMBER,
             {
                 "kind": "napari-xcebra member",
                 "format": FORMAT,
@@ -120,13 +151,16 @@ class SweepFolder:
                 "strength": {name: each.strength for name, each in goodness.items()},
                 "verdicts": {name: each.verdict for name, each in goodness.items()},
                 "auroc": _aurocs(result, truth or {}),
+                "note": note,
                 **member.as_dict(),
+                "files": {**listed_by(folder / "run.json"), **files},
             },
+            plain,
         )
-        (folder / "failed.json").unlink(missing_ok=True)
+        (folder / FAILED).unlink(missing_ok=True)
 
     def keep_failure(self, member: Member, sentence: str, details: str = "") -> None:
-        """Write why a member came to nothing; it is run again at the next start."""
+        """Write why a member failed; it is run again at the next start."""
         about = {
             "kind": "napari-xcebra failed member",
             "format": FORMAT,
@@ -135,17 +169,7 @@ class SweepFolder:
             "sentence": sentence,
             "details": details,
         }
-        _write(self.home(member.id) / "failed.json", about | member.as_dict())
-
-    def read(self, member: str) -> dict[str, Any]:
-        """What is known of a member, by its id: of a finished or a failed one; else nothing."""
-        status = self.status(member)
-        if status == "waiting":
-            return {}
-        name, what = (
-            ("member.json", "member") if status == "finished" else ("failed.json", "failed member")
-        )
-        return read_description(self.home(member) / name, what, FORMAT)
+        write_description(self.home(member.id) / FAILED, about | member.as_dict(), plain)
 
     def run(self, member: str, recording: Recording | None = None) -> Run:
         """A finished member as a run, by its id."""
@@ -154,7 +178,7 @@ class SweepFolder:
         return Run.load(self.home(member), recording)
 
     def summary(self) -> pd.DataFrame:
-        """A row a member: what was varied, and what came of it."""
+        """One row per member: what was varied, and the result."""
         from napari_xcebra.sweeps.summary import summary_of
 
         return summary_of(self)
@@ -163,12 +187,29 @@ class SweepFolder:
         """Write the summary to ``summary.csv``."""
         table = self.summary()
         with whole(self.path / "summary.csv") as file:
-            table.to_csv(file, index=False)
+            write_csv(table, file)
         return self.path / "summary.csv"
 
 
+def member_in(home: Path) -> dict[str, Any]:
+    """Description of a finished member, or a sentence if it or a file of it is not whole.
+
+    Contents of larger files are not read; `napari-xcebra verify` does.
+    """
+    about = read_description(home / MEMBER, "member", FORMAT)
+    files = listed_in(about, home / MEMBER)
+    wrong = missing_in(home) if files is None else differences(home, files, contents=False)
+    if files is not None:
+        wrong += differences(home, {"run.json": files["run.json"]}) if "run.json" in files else []
+    if wrong:
+        raise InputError(f"{home}: {wrong[0]}.")
+    if missing := [name for name in _NEEDED if name not in about]:
+        raise InputError(f"{home / MEMBER} is damaged: it lacks {', '.join(missing)}.")
+    return about
+
+
 def _aurocs(result: MemberResult, truth: Mapping[str, np.ndarray]) -> dict[str, float]:
-    from napari_xcebra.attribution.evaluation import auroc
+    from napari_xcebra.attribution.ranks import auroc
 
     found = {}
     for factor, carries in truth.items():
@@ -180,8 +221,3 @@ def _aurocs(result: MemberResult, truth: Mapping[str, np.ndarray]) -> dict[str, 
 def _known(value: float) -> float | None:
     """JSON has no NaN."""
     return None if np.isnan(value) else value
-
-
-def _write(path: Path, about: Mapping[str, Any]) -> None:
-    with whole(path) as file:
-        file.write_text(json.dumps(about, indent=1, default=plain), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""One member of a sweep, run wherever there is room for it.
+"""Runs one member of a sweep, in any process.
 
-It writes nothing: what comes of it travels back to the one process that keeps the folder, so that
-workers need not share a disk with it, and can be killed at any time.
+It writes nothing: its result travels back to the one process that keeps the folder, so workers need
+not share a disk with it, and can be killed at any time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from napari_xcebra.jobs.calls import CallStopped, current_report
 from napari_xcebra.jobs.tasks import FitTask
-from napari_xcebra.recording import Recording, Variable
+from napari_xcebra.recording import Recording
 from napari_xcebra.sweeps.plan import Member
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _ALONE = threading.Lock()
 
 @dataclass(frozen=True, eq=False)
 class MemberResult:
-    """What comes of a member.
+    """Result of a member.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class MemberResult:
     attribution : Attribution
         Without its recording, which need not travel back.
     seconds : float
-        What it took.
+        Time it took.
     host : str
         Computer that it ran on.
     """
@@ -64,34 +64,33 @@ def run_member(recording: Recording, member: Member) -> MemberResult:
         recording = shifted(recording, member.shift)
         fit = FitTask(recording, member.factors, member.settings).run(report)
         if fit.steps < member.settings.steps and report.stop():
-            raise CallStopped("It was stopped while it was trained.")
+            raise CallStopped("It was stopped during training.")
         try:
             # the other cores have members of their own
             scored = attribute(fit, recording, member.method, workers=1, stop=report.stop)
         except AttributionStopped as stopped:
-            raise CallStopped("It was stopped while its cells were scored.") from stopped
+            raise CallStopped("It was stopped while cells were scored.") from stopped
         seconds = time.perf_counter() - began
     scored = replace(scored, fit=None, recording=None)
     return MemberResult(fit, scored, seconds, platform.node())
 
 
 def lean(recording: Recording) -> Recording:
-    """The recording without what a run has no use for: pictures and footprints."""
+    """The recording without what a run does not use: pictures and footprints."""
     return replace(recording, footprints=None, images={}, cells={})
 
 
 def shifted(recording: Recording, seconds: float) -> Recording:
-    """The recording with its labels moved by so many seconds, the last ones to the beginning.
+    """The recording with its labels moved by some seconds, the last ones to the beginning.
 
-    What the labels keep is their own course; what they lose is what ties them to the cells. Where
-    the labels of one trial now meet those of another, a boundary keeps pairs apart.
+    The labels keep their own time course but lose what ties them to the cells. Where the labels of
+    one trial now meet those of another, a boundary keeps pairs apart.
     """
     frames = round(seconds * recording.rate) % recording.n_frames
     if frames == 0:
         return recording
     moved = [
-        Variable(v.name, np.roll(v.values, frames, axis=0), v.kind, v.unit, v.period)
-        for v in recording.behavior.values()
+        replace(v, values=np.roll(v.values, frames, axis=0)) for v in recording.behavior.values()
     ]
     starts = np.asarray(recording.starts)
     met = (starts + frames) % recording.n_frames

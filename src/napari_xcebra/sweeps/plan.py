@@ -1,4 +1,4 @@
-"""What to run: a sweep as one value, and its members, each known by what it is made of."""
+"""Defines a sweep and its members, each identified by all that its result depends on."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.attribution.method_notes import METHODS
+from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.errors import InputError
-from napari_xcebra.fingerprint import content_fingerprint
-from napari_xcebra.learn.parts import Factor, Factors, as_factors
+from napari_xcebra.learn.data.factors import Factor, Factors, as_factors
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import content_fingerprint
 
 RESULTS = 1
-"""Raised when the same member comes to other results than before, so that it is run again."""
+"""Increased when the same member gives other results than before, so that it is run again."""
 _ELSEWHERE = ("device", "threads")
-"""Knobs that say where to compute, not what: they are no part of a member's id."""
+"""Knobs that say where to compute, not what: not part of a member's id."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Member:
     method : str
         Of the attribution.
     varied : mapping of str to value
-        What tells it from the other members: "recording", "shift", "place latents" or a knob.
+        What distinguishes it from the others: "recording", "shift", "place latents" or a knob.
     """
 
     id: str
@@ -56,7 +56,7 @@ class Member:
 
     @property
     def title(self) -> str:
-        """What tells it from the others, in words: "seed 1, λ auto"."""
+        """What distinguishes it from the others, in words: "seed 1, λ auto"."""
         words = [f"{knob_name(name)} {value}" for name, value in self.varied.items()]
         return ", ".join(words) or "the only run"
 
@@ -93,15 +93,15 @@ class Sweep:
     Parameters
     ----------
     recordings : mapping of str to Recording
-        Under the names that the tables are to have.
+        By the names used in the tables.
     factors : mapping of str to list of str, or to Factor
         As `fit` takes them.
     settings : FitSettings
-        What all runs have in common.
+        Settings that all runs share.
     grid : mapping of str to sequence
         Knobs of `FitSettings` and the values each takes: ``{"seed": [0, 1], "lambda_": [0.1, 1]}``.
     latents : mapping of str to sequence of int
-        Numbers of latents that a factor takes; those of time are the knob `time_latents`.
+        Numbers of latents to try for a factor; those of time are the knob `time_latents`.
     shifts : sequence of float
         Seconds by which the labels are moved against the traces; 0 is as recorded.
     method : str
@@ -137,7 +137,7 @@ class Sweep:
         for name in self.latents:
             if name not in factors:
                 raise InputError(
-                    f"Latents are asked for factor {name!r}, which is not among: "
+                    f"Latents are given for factor {name!r}, but the factors are: "
                     f"{', '.join(factors) or 'none'}."
                 )
         knobs = [about.name for about in fields(FitSettings)]
@@ -145,12 +145,12 @@ class Sweep:
             if name not in knobs:
                 raise InputError(f"There is no setting `{name}`; there are: {', '.join(knobs)}.")
             if len(values) == 0:
-                raise InputError(f"`{name}` has no values: give one at least.")
+                raise InputError(f"`{name}` has no values: give at least one.")
         _ = self.members  # a mistake in any of them is found now rather than after an hour
 
     @cached_property
     def members(self) -> tuple[Member, ...]:
-        """Every combination, each once."""
+        """Every combination, once."""
         shared = as_factors(self.factors, self.settings)
         made = []
         for name, recording in self.recordings.items():
@@ -213,7 +213,7 @@ class Sweep:
         return varied | {name: value for name, value in knobs.items() if len(self.grid[name]) > 1}
 
     def as_dict(self) -> dict[str, Any]:
-        """What was asked for in plain values, without the recordings' content."""
+        """Plain values for a file, without the content of the recordings."""
         factors = as_factors(self.factors, self.settings)
         return {
             "recordings": {
@@ -236,7 +236,7 @@ class Sweep:
 
 
 def knob_name(name: str) -> str:
-    """What a table calls what is varied.
+    """Name in a table of what is varied.
 
     >>> knob_name("lambda_"), knob_name("time_latents")
     ('λ', 'time latents')
@@ -245,7 +245,7 @@ def knob_name(name: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold in place of numbers and sequences of numpy."""
+    """Plain numbers and lists, for JSON, of numpy's."""
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else list(value)
 
 

@@ -1,12 +1,15 @@
-"""Running a sweep: what is on disk is not run again, what fails is reported, the rest is kept."""
+"""Runs a sweep, and estimates the time it takes.
+
+Members on disk are not run again, those that fail are reported, the others are kept.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from napari_xcebra.jobs import failures
@@ -21,23 +24,25 @@ SUMMARY_EVERY = 5.0
 """Seconds between two writings of the summary while the sweep runs."""
 FAREWELL = 5.0
 """Seconds that members under way have to end when the sweep is stopped."""
+TRIED = 10, 30
+"""Steps of the two short runs whose difference is the cost of a step."""
 NAN = float("nan")
 
 
 @dataclass(frozen=True)
 class SweepProgress:
-    """Where a sweep stands.
+    """Progress of a sweep.
 
     Parameters
     ----------
     total : int
-        Members in all.
+        All members.
     finished, failed : int
         Those found on disk included.
     share : float
         Of the training steps of all members, from 0 to 1; failed ones count as done.
     seconds_left : float
-        At the pace so far; NaN while that is not known.
+        At the pace so far; NaN while unknown.
     last : Member or None
         The one that ended last.
     """
@@ -51,7 +56,7 @@ class SweepProgress:
 
     @property
     def waiting(self) -> int:
-        """Members that have not ended yet."""
+        """Members that have not ended."""
         return self.total - self.finished - self.failed
 
 
@@ -70,8 +75,8 @@ def run_sweep(
     ----------
     sweep : Sweep
     folder : path
-        See `sweeps.folder` for what is in it afterwards. It may hold an earlier start of this
-        sweep, or another sweep: members of both are run once.
+        See `sweeps.folder` for its content. It may hold an earlier start of this sweep, or another
+        sweep: members of both are run once.
     executor : Executor
         `jobs.pool.ProcessPool`, `jobs.cluster.Cluster`, or any other.
     on_progress : callable, optional
@@ -112,6 +117,8 @@ class _Sweeping:
         self._finished, self._failed = len(there), 0
         self._total = sum(each.settings.steps for each in sweep.members)
         self._ended = self._before = sum(each.settings.steps for each in there)
+        notes = {each.id: kept.read(each.id).get("note", "") for each in sweep.members}
+        self._again = {member: note for member, note in notes.items() if note}
         self._began = time.monotonic()
         self._written = self._began
         self._last: Member | None = None
@@ -148,7 +155,7 @@ class _Sweeping:
         self._tell({})
 
     def _settle(self, future: Future[Any], member: Member) -> None:
-        """Keep what came of a member."""
+        """Keep the result of a member."""
         try:
             result = future.result(timeout=0)
         except (CancelledError, CallStopped):
@@ -162,7 +169,8 @@ class _Sweeping:
             self._kept.keep_failure(member, why.sentence, why.details)
             self._failed += 1
         else:
-            self._kept.keep(member, result, self._sweep.truth.get(member.recording))
+            truth = self._sweep.truth.get(member.recording)
+            self._kept.keep(member, result, truth, self._again.get(member.id, ""))
             self._finished += 1
         self._last = member
         self._ended += member.settings.steps
@@ -185,3 +193,37 @@ class _Sweeping:
         self._tell_progress(
             SweepProgress(members, self._finished, self._failed, share, left, self._last)
         )
+
+
+def seconds_for(sweep: Sweep, waiting: Sequence[Member], folder: SweepFolder) -> float:
+    """Seconds of computing that these members take on one core of this computer.
+
+    Estimated from finished members of the same recording; without any, from two short runs, which
+    give the cost of a step and of all the rest.
+    """
+    total = 0.0
+    for name in dict.fromkeys(member.recording for member in waiting):
+        those = [member for member in waiting if member.recording == name]
+        taken = [
+            folder.read(member.id)["seconds"]
+            for member in sweep.members
+            if member.recording == name and folder.status(member.id) == "finished"
+        ]
+        if taken:
+            total += sum(taken) / len(taken) * len(those)
+            continue
+        step, rest = _tried(sweep, those[0])
+        total += sum(rest + step * member.settings.steps for member in those)
+    return total
+
+
+def _tried(sweep: Sweep, member: Member) -> tuple[float, float]:
+    """Seconds per step, and for all the rest, of processor time."""
+    recording, taken = sweep.recordings[member.recording], []
+    for steps in (2, *TRIED):  # the first imports torch, and does not count
+        began = time.process_time()
+        run_member(recording, replace(member, settings=replace(member.settings, steps=steps)))
+        taken.append(time.process_time() - began)
+    _, fewer, more = taken
+    step = max(0.0, (more - fewer) / (TRIED[1] - TRIED[0]))
+    return step, max(0.0, more - TRIED[1] * step)

@@ -1,4 +1,4 @@
-"""The table of a sweep: a row a member."""
+"""Tabulates a sweep: one row per member."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ if TYPE_CHECKING:
     from napari_xcebra.sweeps.folder import SweepFolder
 
 DECODING = ("r2", "ridge_r2", "accuracy", "ridge_accuracy")
-MEASURES = ("goodness", "p", *DECODING, "verdict", "auroc")
-"""Columns of every factor: ``goodness place`` and so on. auROC only where the truth is known."""
 
 
 def summary_of(folder: SweepFolder) -> pd.DataFrame:
-    """One row a member, in the order of the sweep.
+    """One row per member, in the order of the sweep.
 
     Columns: id, recording, shift_s, what was varied, status, and for each factor its goodness in
     nats, p, held-out R² and that of a ridge regression (the accuracy as well if it is discrete),
     verdict in a word and auROC; then λ as given or found (the largest of the factors'), steps,
-    seconds, and why it failed.
+    seconds, why it failed, and why it is or was run again.
     """
     import pandas as pd  # which a window that only shows a table does without
 
@@ -78,4 +76,5 @@ def _row(folder: SweepFolder, member: Member) -> dict[str, Any]:
     row["steps"] = known.get("steps")
     row["seconds"] = known.get("seconds")
     row["failure"] = known.get("sentence")
+    row["note"] = known.get("note") or None
     return row

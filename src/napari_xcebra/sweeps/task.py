@@ -1,4 +1,4 @@
-"""A sweep as a task for the background process of a window."""
+"""Runs a sweep as a task of the window's background process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from napari_xcebra.sweeps.plan import Sweep
 from napari_xcebra.sweeps.running import SweepProgress, run_sweep
 
 PARTS = 1000
-"""Into which the work is cut for a progress bar."""
+"""Steps of the progress bar."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Place:
     Parameters
     ----------
     processes : int
-        On this computer; 0 takes as many as cores and memory allow.
+        On this computer; 0 for as many as cores and memory allow.
     address : str
         Of a Dask scheduler; empty for this computer.
     """
@@ -32,13 +32,12 @@ class Place:
     address: str = ""
 
     def executor(self, sweep: Sweep) -> Executor:
-        """What runs the members there."""
+        """Executor that runs the members there."""
         if self.address:
             from napari_xcebra.jobs.cluster import Cluster
 
             return Cluster(self.address)
-        from napari_xcebra.jobs.capacity import room_for
-        from napari_xcebra.jobs.pool import ProcessPool
+        from napari_xcebra.jobs.pool import ProcessPool, room_for
 
         settings = sweep.settings
         processes = self.processes or room_for(
@@ -51,8 +50,8 @@ class Place:
 class SweepTask:
     """Run a sweep, as `run_sweep` does; the result is its folder.
 
-    The process that runs it has children of its own, or talks to a cluster: what they suffer does
-    not reach the window.
+    The process that runs it has children of its own, or talks to a cluster: if they fail, the
+    window is not affected.
     """
 
     doing: ClassVar[str] = "The sweep"
@@ -63,7 +62,7 @@ class SweepTask:
     place: Place = Place()
 
     def run(self, report: Report) -> Path:
-        """Run it; what is finished when it is stopped is kept."""
+        """Run it; if stopped, finished members are kept."""
 
         def tell(at: SweepProgress) -> None:
             failed = f", {at.failed} failed" if at.failed else ""

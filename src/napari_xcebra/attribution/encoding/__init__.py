@@ -1,1 +1,1 @@
-"""Encoding models: every cell predicted from all variables at once, on frames not fitted."""
+"""Predicts every cell from all variables at once, on held-out frames."""

@@ -1,9 +1,9 @@
-"""Columns in which any smooth tuning to a factor's variables is a weighted sum.
+"""Expands a factor's variables into columns whose weighted sums are smooth tunings.
 
-A continuous variable becomes splines, an angle harmonics, a discrete variable a column a value;
-two variables that belong together, such as x and y, become products. Columns are uncorrelated,
-have variance 1 and are ordered by how fast they wiggle; they are then divided by that order. So
-one penalty on their weights asks for smooth tuning, and gives way where a sharp field is there.
+A continuous variable becomes splines, an angle harmonics, a discrete variable a column a value; two
+variables that belong together, such as x and y, become products. Columns are uncorrelated, have
+variance 1 and are ordered by how fast they wiggle; they are then divided by that order. So one
+penalty on their weights favours smooth tuning, and still allows a sharp field.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from functools import cached_property
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 
-from napari_xcebra.learn.labels import Labels
+from napari_xcebra.learn.data.labels import Labels
 
 SPLINES, SPLINES_OF_TWO, SPLINES_OF_MANY = 20, 10, 5
-"""Splines of a variable that stands alone, of each of two together, and of each of many."""
-HARMONICS, HARMONICS_OF_TWO = 6, 4
+"""Splines of a single variable, of each of two, and of each of many."""
+HARMONICS, HARMONICS_OF_TWO, HARMONICS_OF_FEW = 6, 4, 2
 MANY = 6
-"""Variables from which on each gets few splines."""
+"""Number of variables from which each gets few splines."""
 STEP = 0.25
-"""Half the width of the differences that stand for slopes, in standard deviations.
+"""Half the width of the differences taken as slopes, in standard deviations.
 
-Steeper ones than that are mostly noise of the fit."""
+Shorter differences are mostly noise of the fit."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Coordinate:
             phase = at[:, None] * turns
             return np.sqrt(2) * np.hstack([np.cos(phase), np.sin(phase)])
 
-        # half a wave of a harmonic is what a whole column of splines has from end to end
+        # half a wave of a harmonic corresponds to a spline column from end to end
         order = np.r_[turns, turns] * 2.0
         return cls(expand, np.zeros(2 * harmonics), np.eye(2 * harmonics), order, 1.0)
 
@@ -104,7 +104,7 @@ class Coordinate:
 
 
 def _uncorrelated(raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean, and what makes columns uncorrelated with variance 1."""
+    """Mean, and the transform to uncorrelated columns with variance 1."""
     mean = raw.mean(0)
     values, vectors = np.linalg.eigh((raw - mean).T @ (raw - mean) / len(raw))
     kept = values > 1e-6 * max(values.max(), 1e-12)
@@ -119,28 +119,43 @@ class Basis:
     ----------
     labels : Labels
     coordinates : tuple of Coordinate
-        Of each continuous column, each angle, and the discrete columns together.
+        One for each continuous column and each angle, and one for all discrete columns.
     latest : (frames,) int64
-        Last frame at which the label was known, the first such frame before that.
+        Last frame up to this one at which the label was known, or the first such frame.
+    known : (frames,) bool
+        Where it says something: where the label is known, or was a moment ago.
     """
 
     labels: Labels
     coordinates: tuple[Coordinate, ...]
     latest: np.ndarray
+    known: np.ndarray
 
     @classmethod
-    def of(cls, labels: Labels) -> Basis:
-        """Basis by the number of columns that the labels have."""
+    def of(cls, labels: Labels, *, few: bool = False, hold: int = 0) -> Basis:
+        """Basis by the number of columns that the labels have.
+
+        Parameters
+        ----------
+        few : bool
+            Whether each of them becomes few columns.
+        hold : int
+            Frames for which a value holds where the label is lost: trackers lose animals.
+        """
         known = np.flatnonzero(labels.known)
         number = labels.linear.shape[1] + labels.angles.shape[1]
         splines = (SPLINES, SPLINES_OF_TWO)[number > 1] if number < MANY else SPLINES_OF_MANY
         harmonics = HARMONICS if number == 1 else HARMONICS_OF_TWO
+        if few:
+            splines, harmonics = SPLINES_OF_MANY, HARMONICS_OF_FEW
         coordinates = [Coordinate.continuous(v[known], splines) for v in labels.linear.T]
         coordinates += [Coordinate.angle(harmonics) for _ in labels.angles.T]
         if labels.n_codes > 1:
             coordinates.append(Coordinate.discrete(labels.code[known], labels.n_codes))
-        position = np.searchsorted(known, np.arange(len(labels.known)), side="right") - 1
-        return cls(labels, tuple(coordinates), known[np.maximum(position, 0)])
+        frames = np.arange(len(labels.known))
+        latest = known[np.maximum(np.searchsorted(known, frames, side="right") - 1, 0)]
+        held = (frames >= latest) & (frames <= latest + hold)
+        return cls(labels, tuple(coordinates), latest, held)
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -182,15 +197,19 @@ class Basis:
         return self.labels.linear.shape[1] == 1 or self.labels.n_codes == 2
 
     def rows(self, frames: np.ndarray) -> np.ndarray:
-        """Columns at these frames, each divided by its order: (frames, columns) float64."""
-        return self._combined([c(v) for c, v in self._values(frames)])
+        """Columns at these frames, each divided by its order: (frames, columns) float64.
+
+        0, which is their mean, where the label is not known.
+        """
+        rows = self._combined([c(v) for c, v in self._values(frames)])
+        rows[~self.known[frames]] = 0
+        return rows
 
     def slopes(self, frames: np.ndarray) -> np.ndarray:
         """Change of the columns along each dimension of the label: (dimensions, frames, columns).
 
-        By the standard deviation of a continuous variable, by the radian of an angle, which has
-        two dimensions as the circle it runs around; along discrete values, which have no slope,
-        the columns themselves.
+        Per standard deviation of a continuous variable; per radian of an angle, which has the two
+        dimensions of its circle; for discrete values, which have no slope, the columns themselves.
         """
         values = self._values(frames)
         columns = [c(v) for c, v in values]
@@ -213,7 +232,9 @@ class Basis:
                 slopes.append(slope)
             else:
                 slopes += [-np.sin(at)[:, None] * slope, np.cos(at)[:, None] * slope]
-        return np.stack(slopes)
+        found = np.stack(slopes)
+        found[:, ~self.known[frames]] = 0
+        return found
 
     def _values(self, frames: np.ndarray) -> list[tuple[Coordinate, np.ndarray]]:
         at, labels = self.latest[frames], self.labels

@@ -1,8 +1,8 @@
-"""Cells in which one variable scales the tuning to another.
+"""Finds cells in which one variable scales the tuning to another.
 
-A cell that fires at a place, and there the more the faster the animal runs, follows neither
-variable alone as closely as both together. What is left of a trace by the sum of its tunings is
-compared with its own tuning to one factor times the leading columns of another.
+A cell that fires at a place, and more there when the animal runs faster, follows both variables
+together more closely than either alone. What the sum of its tunings leaves of a trace is compared
+with its own tuning to one factor times the leading columns of another.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from napari_xcebra.attribution.watching import Watch
 RIDGES = (1e-2, 1e-1, 1.0)
 """Penalties to choose from, in mean variances of a column."""
 PRODUCT_VALUES = 4_000_000
-"""Products of tunings and columns that are made at a time."""
+"""Products of tunings and columns computed at a time."""
 STRETCHED = 4.0
-"""Standard deviations at which a leading column is cut: products have long tails."""
+"""Standard deviations at which a leading column is clipped: products have long tails."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def interactions(
 ) -> dict[str, np.ndarray]:
     """What each factor carries by scaling the tuning to others: (blocks, cells in use) each.
 
-    0 for a cell unless it predicts blocks not seen by more than its standard error.
+    0 for a cell unless held-out blocks are predicted by more than the standard error.
 
     Parameters
     ----------

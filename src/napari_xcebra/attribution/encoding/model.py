@@ -1,7 +1,7 @@
-"""One model of every cell: all observed variables, slow drift and the unobserved state together.
+"""Models every cell by all observed variables, slow drift and the unobserved state together.
 
-A cell is predicted from the columns of all factors at once, each cell at its own lag, in blocks of
-time that its weights were not fitted to.
+A cell is predicted from the columns of all factors at once, at its own lag, in held-out blocks of
+time.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from napari_xcebra.attribution.encoding.state import (
 from napari_xcebra.attribution.encoding.traces import Traces
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
-from napari_xcebra.learn.parts import TIME
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
+from napari_xcebra.learn.data.factors import TIME
+from napari_xcebra.learn.data.split import TRIALS_A_BLOCK
+from napari_xcebra.recording import Trials
 
 BLOCKS = 10
 """Stretches of time, each predicted from the others."""
@@ -36,15 +38,15 @@ DECAYS = (0.0, 0.25, 0.5, 1.0, 2.0)
 DECAY_FRAMES, DECAY_CELLS, DECAY_LAGS = 10_000, 100, (-0.3, 0.0, 0.3)
 """Frames, cells, and lags in seconds, with which the decay is chosen."""
 LAG_STEP, LAG_REACH, LAG_FRAMES, LAG_VALUES = 0.125, 0.75, 20_000, 100_000_000
-"""Seconds between two lags that are tried, the longest, and frames and values at most for it."""
+"""Seconds between tried lags, the longest lag, and the most frames and values used."""
 SURE = 2.0
 """Standard errors by which another lag must be better than none."""
 GUARD = 1.0
-"""Seconds between blocks that are used for nothing."""
+"""Seconds between blocks that are left unused."""
 CHUNK_FRAMES, READ_BYTES = 4096, 32 * 2**20
-"""Frames, and bytes of traces, that are read at a time."""
+"""Frames, and bytes of traces, read at a time."""
 PASS = 0.2
-"""Share of the work of one pass: for the decay, lags, latents, sums and interactions."""
+"""Share of the work in each pass: decay, lags, latents, sums and interactions."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,9 @@ class Effort:
     groups : int
         Groups of cells, each explained by latents of the other cells.
     lags : bool
-        Whether each cell's own lag is looked for.
+        Whether to find each cell's own lag.
     predictors : Predictors, optional
-        Those of an encoding of the same factors, whose decay need not be found again.
+        From an encoding of the same factors, so that the decay is not searched again.
     """
 
     blocks: int = BLOCKS
@@ -79,7 +81,7 @@ class Cohort:
     Parameters
     ----------
     group : int
-        Whose latents they are explained by.
+        By whose latents they are explained.
     lag : int
         In frames.
     cells : (n,) int64
@@ -105,7 +107,7 @@ class Encoding:
     Parameters
     ----------
     stream : Stream
-        At all its frames the labels are known.
+        The labels of some factor are known at all its frames.
     traces : Traces
     predictors : Predictors
     blocks : tuple of (frames in block,) int64
@@ -131,7 +133,7 @@ class Encoding:
 
     @cached_property
     def columns(self) -> dict[str, np.ndarray]:
-        """Numbers of the columns, by what they stand for: "drift", each factor, "time"."""
+        """Numbers of the columns of "drift", each factor, and "time"."""
         width = state_columns(self.latents[0, :1]).shape[1]
         state = np.arange(self.predictors.width, self.predictors.width + width)
         return {**self.predictors.columns, TIME: state}
@@ -185,7 +187,7 @@ class Encoding:
             observed = held_out(sums.of(self.observed))
             has_state = len(self.columns[TIME]) > 0
             found.append(Models(observed, held_out(sums) if has_state else observed))
-            watch.advance(0)  # it may be asked to stop
+            watch.advance(0)  # may stop here
         return found
 
     def sums(self, watch: Watch) -> list[BlockSums]:
@@ -210,7 +212,7 @@ def make_encoding(stream: Stream, watch: Watch, effort: Effort = THOROUGH) -> En
         stream,
         Traces.of(stream),
         predictors,
-        cut(stream.frames, GUARD * recording.rate, effort.blocks),
+        cut(stream.frames, GUARD * recording.rate, effort.blocks, recording.trials),
         groups,
         np.empty((len(groups), len(stream.frames), 0), np.float32),
         np.zeros(cells, np.int64),
@@ -243,7 +245,7 @@ def with_best_decay(encoding: Encoding) -> Predictors:
         for by_lag, candidate in zip(sums, tried, strict=True):
             for own, lag in zip(by_lag, lags, strict=True):
                 own.add(block, candidate.rows(frames, int(lag)), traces[:, some])
-    # a cell that follows late is not to be taken for one that decays slowly
+    # a cell that follows late must not look like one that decays slowly
     missed = np.stack([_missed([held_out(own) for own in by_lag]) for by_lag in sums])
     best = int(missed.sum(1).argmin())
     saved = missed[0] - missed[best]
@@ -251,12 +253,12 @@ def with_best_decay(encoding: Encoding) -> Predictors:
 
 
 def _missed(by_lag: Sequence[HeldOut]) -> np.ndarray:
-    """Share of the variance that is missed in each block, by the best lag of each cell."""
+    """Share of the variance missed in each block, at the best lag of each cell."""
     errors = np.stack([model.errors for model in by_lag])
     variance = by_lag[0].variance.sum(0)
     best = errors.sum(1).argmin(0)
     least = np.take_along_axis(errors, best[None, None], 0)[0]
-    # a cell that follows nothing is missed altogether, and no more than that
+    # a cell that follows nothing is missed completely, and not more
     scale = np.maximum(np.maximum(least.sum(0), variance), 1e-12)
     missed: np.ndarray = (least / scale).sum(1)
     return missed
@@ -289,8 +291,10 @@ def with_lags(encoding: Encoding) -> Encoding:
     return replace(encoding, lags=np.where(better, lags[found], 0), lag_errors=spread)
 
 
-def cut(frames: np.ndarray, guard: float, count: int = BLOCKS) -> tuple[np.ndarray, ...]:
-    """Positions of ascending frames in stretches of equal number, with gaps between them.
+def cut(
+    frames: np.ndarray, guard: float, count: int = BLOCKS, trials: Trials | None = None
+) -> tuple[np.ndarray, ...]:
+    """Positions of ascending frames in stretches of about equal number, with gaps between them.
 
     Parameters
     ----------
@@ -298,16 +302,25 @@ def cut(frames: np.ndarray, guard: float, count: int = BLOCKS) -> tuple[np.ndarr
         Frames between two stretches, at most a tenth of one.
     count : int
         Stretches.
+    trials : Trials, optional
+        A stretch ends where a trial does, if these are not too few.
     """
     stretches = np.array_split(np.arange(len(frames)), count)
+    if trials is not None and len(trials) >= TRIALS_A_BLOCK * count:
+        first = np.array([frames[own[0]] for own in stretches[1:]])
+        number = np.maximum(np.searchsorted(trials.first, first, side="right") - 1, 0)
+        begins = np.where(first < trials.stop[number], trials.first[number], first)
+        edges = np.searchsorted(frames, np.minimum(begins, first))
+        if (np.diff(np.r_[0, edges, len(frames)]) > 0).all():
+            stretches = np.split(np.arange(len(frames)), edges)
     guard = min(guard, (frames[-1] - frames[0]) / (10 * count))
     kept = []
-    for number, own in enumerate(stretches):
+    for i, own in enumerate(stretches):
         inside = np.ones(len(own), bool)
-        if number > 0:
-            inside &= frames[own] - frames[stretches[number - 1][-1]] > guard / 2
-        if number < count - 1:
-            inside &= frames[stretches[number + 1][0]] - frames[own] > guard / 2
+        if i > 0:
+            inside &= frames[own] - frames[stretches[i - 1][-1]] > guard / 2
+        if i < count - 1:
+            inside &= frames[stretches[i + 1][0]] - frames[own] > guard / 2
         kept.append(own[inside])
     return tuple(kept)
 
@@ -316,8 +329,8 @@ def _with_labels(frames: np.ndarray, predictors: Predictors) -> np.ndarray:
     kept = frames[predictors.known[frames]]
     if len(kept) < FEWEST_FRAMES:
         raise InputError(
-            f"{len(kept)} of the {len(frames)} frames can be used, those at which the variables of "
-            f"all factors are known: an encoding model needs at least {FEWEST_FRAMES}, to "
-            "predict some of them from the others."
+            f"Variables of the factors are known at {len(kept)} of the {len(frames)} frames: "
+            f"an encoding model needs at least {FEWEST_FRAMES}, to predict some of them from the "
+            "others."
         )
     return kept

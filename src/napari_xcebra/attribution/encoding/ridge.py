@@ -1,6 +1,6 @@
-"""Ridge regression of many cells at once, judged on blocks of time that it has not seen.
+"""Fits ridge regressions of many cells at once, and judges them on held-out blocks of time.
 
-Nothing but sums of products is kept of each block; leaving a block out is a subtraction.
+Only sums of products are kept of each block; leaving a block out is a subtraction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BlockSums:
 
     @classmethod
     def empty(cls, blocks: int, columns: int, cells: int) -> BlockSums:
-        """Nothing summed yet; `columns` without the one of 1."""
+        """Sums of nothing; `columns` excludes the one of 1."""
         return cls(
             np.zeros((blocks, columns + 1, columns + 1)),
             np.zeros((blocks, columns + 1, cells)),
@@ -108,15 +108,15 @@ class HeldOut:
 
     @property
     def r2(self) -> np.ndarray:
-        """Share of each cell's variance that is predicted in blocks not seen: (cells,)."""
+        """Share of each cell's variance that is predicted in held-out blocks: (cells,)."""
         variance = self.variance.sum(0)
         return 1 - self.errors.sum(0) / np.where(variance > 0, variance, 1)
 
     def carried(self, own: np.ndarray) -> np.ndarray:
-        """What some columns carry: (blocks, cells), to be compared with `variance`.
+        """What some columns carry: (blocks, cells), to compare with `variance`.
 
         The product of their part of the prediction with what all other columns leave of the
-        trace. A part that is but noise is 0 on average, in blocks that it was not fitted to.
+        trace. Pure noise gives 0 on average, in held-out blocks.
         """
         found = np.empty_like(self.errors)
         for block, (at, weights) in enumerate(zip(self.blocks, self.weights, strict=True)):
@@ -134,7 +134,7 @@ class HeldOut:
 
 
 def held_out(sums: BlockSums) -> HeldOut:
-    """Fit all blocks but one, for each block; the penalty is the best one in the others."""
+    """Fit all blocks but one, for each block, with the penalty that is best in the others."""
     both = [sums.moments(block) for block in range(len(sums.xx))]
     width, cells = sums.xy.shape[1] - 1, sums.xy.shape[2]
     weights = np.empty((len(RIDGES), len(both), width, cells), np.float32)

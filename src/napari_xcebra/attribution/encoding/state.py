@@ -1,7 +1,6 @@
-"""The unobserved state of the animal, as the other cells tell it through the time latents.
+"""Estimates the unobserved state of the animal from the time latents of the other cells.
 
-A cell is itself among the inputs of the latents: so it is explained by latents that were computed
-without it.
+A cell is among the inputs of the latents, so it is explained by latents computed without it.
 """
 
 from __future__ import annotations
@@ -12,13 +11,14 @@ import numpy as np
 import torch
 
 from napari_xcebra.attribution.stream import Stream
-from napari_xcebra.learn.device import limited_threads
-from napari_xcebra.learn.parts import TIME
+from napari_xcebra.learn.data.factors import TIME
+from napari_xcebra.learn.training.device import limited_threads
+from napari_xcebra.standardise import mean_and_spread
 
 GROUPS = 8
 """Groups of cells, each explained by latents of the other cells."""
 WIDEST = 4.0
-"""Standard deviations beyond which a latent is cut, before it is squared."""
+"""Standard deviations beyond which a latent is clipped before it is squared."""
 
 
 def time_latents(stream: Stream) -> slice:
@@ -28,7 +28,7 @@ def time_latents(stream: Stream) -> slice:
 
 
 def cell_groups(cells: int, latents: int, most: int = GROUPS) -> tuple[np.ndarray, ...]:
-    """Groups of cells, interleaved; one group if there are no latents to compute without them."""
+    """Interleaved groups of cells; one group if there are no latents."""
     count = min(most, cells) if latents else 1
     return tuple(np.arange(first, cells, count) for first in range(count))
 
@@ -51,13 +51,12 @@ def latents_without(stream: Stream, latents: slice, groups: Sequence[np.ndarray]
                 held[:, torch.as_tensor(cells)] = 0
                 rows[done : done + len(x)] = stream.encoder(held)[:, latents].cpu().numpy()
             done += len(x)
-    found -= found.mean(1, keepdims=True)
-    spread = found.std(1, keepdims=True)
-    return found / np.where(spread > 0, spread, 1)
+    found -= found.mean(1, keepdims=True)  # in place: copies of all frames may be large
+    return found / mean_and_spread(found, axis=1)[1]
 
 
 def state_columns(latents: np.ndarray) -> np.ndarray:
-    """Each latent, and its square for cells that prefer its middle: (frames, 2 latents)."""
+    """Each latent, and its square for cells that prefer mid-range: (frames, 2 latents)."""
     cut = np.clip(latents, -WIDEST, WIDEST)
     return np.hstack([cut, (np.square(cut) - 1) / 2]).astype(np.float32)
 

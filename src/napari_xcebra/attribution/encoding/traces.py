@@ -1,4 +1,4 @@
-"""Reads traces as an encoding predicts them: smoothed as they were learned, and standardised."""
+"""Reads traces as an encoding predicts them: smoothed as in training, and standardised."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from napari_xcebra.attribution.stream import Stream, stretch_of
-from napari_xcebra.learn.inputs import CLIP
-from napari_xcebra.learn.smoothing import gaussian_kernel, radius_of, smoothed
+from napari_xcebra.learn.data.inputs import CLIP
+from napari_xcebra.learn.data.smoothing import gaussian_kernel, radius_of, smoothed
+from napari_xcebra.standardise import changes, mean_and_spread
 
 MOMENT_FRAMES = 8192
-"""Frames from which mean, spread and noise of a cell are taken."""
+"""Frames from which mean, spread and noise of a cell are estimated."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Traces:
     mean, spread : (cells,) float32
         Of the smoothed traces.
     explainable : (cells,) float64
-        Share of their variance that is not noise from frame to frame.
+        Share of their variance that is not frame-to-frame noise.
     """
 
     stream: Stream
@@ -41,18 +42,19 @@ class Traces:
         chosen = [pieces[i] for i in np.unique(np.linspace(0, len(pieces) - 1, few).astype(int))]
         shown = np.concatenate([_read(stream, piece, kernel) for piece in chosen])
         raw = [_read(stream, piece, gaussian_kernel(0.0)) for piece in chosen]
-        spread = shown.std(0)
-        spread = np.where(spread > 0, spread, 1)
+        mean, spread = (each[0] for each in mean_and_spread(shown))
+        # constant traces become exactly 0, which rounding by some processors would not give
+        spread = np.where(changes(mean, spread), spread, np.float32(np.inf))
         centre = np.concatenate(raw).mean(0)
 
         def product(lag: int) -> np.ndarray:
             total = sum(((p - centre)[lag:] * (p - centre)[: len(p) - lag]).sum(0) for p in raw)
             return np.asarray(total) / sum(max(len(p) - lag, 1) for p in raw)
 
-        # noise is what of the variance does not lie on the line through that of later frames
+        # noise is the variance above the line through the autocovariance at lags 1 and 2
         noise = np.maximum(product(0) - np.maximum(2 * product(1) - product(2), 0), 0)
         share = noise * np.square(kernel).sum() / np.square(spread)
-        return cls(stream, shown.mean(0), spread, np.clip(1 - share, 0.01, 1.0))
+        return cls(stream, mean, spread, np.clip(1 - share, 0.01, 1.0))
 
     def at(self, frames: np.ndarray) -> np.ndarray:
         """Smoothed and standardised: (frames, cells) float32."""

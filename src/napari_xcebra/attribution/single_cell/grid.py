@@ -1,4 +1,4 @@
-"""Six-fold symmetry of a map: the grid score (Sargolini et al. 2006; App. B.2)."""
+"""Computes the grid score, the six-fold symmetry of a map (Sargolini et al. 2006; App. B.2)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 
-from napari_xcebra.tuning import Column, binned, tuning_map
+from napari_xcebra.attribution.single_cell.tuning import Column, binned, tuning_map
 
 BINS = 30
 """Along the longer side of the arena."""
 FEWEST_BINS = 10
-"""Along the shorter side; a track is too narrow to see a grid in."""
+"""Along the shorter side; a track is too narrow to show a grid."""
 SMOOTH = 1.0
 """Standard deviation of the smoothing of the map, in bins."""
 FEWEST_OVERLAP = 20
@@ -22,7 +22,7 @@ IN_PHASE, OUT_OF_PHASE = (60, 120), (30, 90, 150)
 
 
 def grid_score(activity: np.ndarray, columns: Sequence[Column], used: np.ndarray) -> np.ndarray:
-    """How much a map looks the same after a turn of 60° but not of 30°.
+    """How much a map looks the same after a rotation by 60° but not by 30°.
 
     The map (30 bins of equal sides, smoothed by 1 bin) is correlated with itself at every shift.
     Of this autocorrelogram a ring is taken: from where the central peak ends outwards. The score is
@@ -80,7 +80,7 @@ def autocorrelogram(maps: np.ndarray) -> np.ndarray:
         _overlaps(np.square(values), there),
         _overlaps(values, values),
     )
-    # what one map has under the other is what the other has, seen from the opposite shift
+    # the sums of the other map are those of this one at the opposite shift
     other, other_squares = total[::-1, ::-1], squares[::-1, ::-1]
     with np.errstate(invalid="ignore", divide="ignore"):
         covariance = products - total * other / number

@@ -1,4 +1,4 @@
-"""How much the activity of a cell tells about a variable, in bits."""
+"""Computes how much the activity of a cell tells about a variable, in bits."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from napari_xcebra.recording import InputError
-from napari_xcebra.tuning import Column, TuningMap, binned, known_frames, tuning_to
+from napari_xcebra.attribution.single_cell.tuning import (
+    Column,
+    TuningMap,
+    binned,
+    known_frames,
+    tuning_to,
+)
+from napari_xcebra.errors import InputError
 
 FLOOR = 25.0
-"""Percentile of a trace that counts as no activity: rates are not negative, traces are."""
+"""Percentile of a trace that counts as no activity: traces, unlike rates, can be negative."""
 LEVELS = 8
-"""Of activity, visited equally often."""
+"""Levels of activity, equally frequent."""
 MUTUAL_BINS = {1: 16, 2: 8}
 """Bins of each column, by the number of columns."""
 SHIFTS = 20
@@ -27,20 +33,19 @@ def spatial_information(
     r_i is the mean activity in bin i of the tuning curve (24 bins) or, of two columns, of the map
     (20 × 20 bins, smoothed by 1 bin); p_i is the share of time spent there, and r = Σ p_i r_i.
 
-    The formula is one of spikes. Calcium traces have a baseline and go below zero: the lowest
-    quarter of a trace counts as no activity, and what is above as the number of events.
-    Deconvolved events, which are zero most of the time, stay as they are. On traces the bits are
-    good for comparing cells, not for comparing with spikes.
+    The formula is for spikes. Calcium traces have a baseline and go below zero: the lowest quarter
+    of a trace counts as no activity, and what is above as the number of events. Deconvolved
+    events, which are mostly zero, stay as they are. On traces, the bits are good for comparing
+    cells, not for comparing with spikes.
 
     Parameters
     ----------
     activity : (frames, cells) float
     columns : sequence of Column
-        Of more than two, the one that a cell tells most about counts.
+        Of more than two, the one with most information counts.
     used : (frames,) bool
     floor : float, optional
-        Percentile of each trace that counts as no activity; None for activity that is a rate
-        already.
+        Percentile of each trace that counts as no activity; None if activity is already a rate.
 
     Returns
     -------
@@ -55,8 +60,8 @@ def information_rate(
 ) -> np.ndarray:
     """Bits in a second (Skaggs et al. 1993):  Σ_i p_i r_i log₂(r_i / r).
 
-    In bits per second where traces are events per second; else in bits × the unit of the traces,
-    so that brighter cells have more. Parameters as of `spatial_information`.
+    In bits per second if traces are events per second; else in bits × the unit of the traces, so
+    brighter cells have more. Parameters as of `spatial_information`.
     """
     above = _above(activity, columns, used, floor)
     return _strongest(_skaggs_rate, above, columns, used)
@@ -68,23 +73,22 @@ def mutual_information(
     """Bits that activity and variable share at a frame:  Σ p(a, v) log₂ p(a, v) / (p(a) p(v)).
 
     Activity is cut into 8 levels and the variable into 16 bins (two columns: 8 × 8), each visited
-    equally often. Few frames make information out of nothing, and slow traces more of it; what
-    the same traces share with the variable shifted in time, on average, is therefore taken off.
+    equally often. Few frames, and slow traces, give spurious information; the mean information
+    with the variable shifted in time is therefore subtracted.
 
     Parameters
     ----------
     activity : (frames, cells) float
     columns : sequence of Column
-        Of more than two, the one that a cell tells most about counts.
+        Of more than two, the one with most information counts.
     used : (frames,) bool
     shifts : int
-        0 takes nothing off.
+        0 subtracts nothing.
 
     Returns
     -------
     (cells,) float64
-        About 0, or a little below, where they have nothing to do with each other; NaN for cells
-        that are constant.
+        About 0, or a little below, if they are unrelated; NaN for constant cells.
     """
 
     def shared(activity: np.ndarray, columns: Sequence[Column], used: np.ndarray) -> np.ndarray:
@@ -108,7 +112,6 @@ def _strongest(
 def _above(
     activity: np.ndarray, columns: Sequence[Column], used: np.ndarray, floor: float | None
 ) -> np.ndarray:
-    """Activity above the floor of each cell."""
     frames = known_frames(columns, used)
     if floor is None:
         return activity
@@ -141,7 +144,7 @@ def _rate_map(
     visited = (frames > 0) & ~np.isnan(mean).all(axis=1)
     if not visited.any():
         names = " and ".join(column.name for column in columns)
-        raise InputError(f"{names}: no value was visited often enough to say anything about it.")
+        raise InputError(f"{names}: no value was visited often enough to compute information.")
     return frames[visited] / frames[visited].sum(), mean[visited]
 
 
@@ -172,7 +175,7 @@ def _joint_index(columns: Sequence[Column], used: np.ndarray) -> tuple[np.ndarra
 def _levels(activity: np.ndarray) -> np.ndarray:
     """Level of activity, 0 to LEVELS − 1: (cells, frames) int64.
 
-    Frames of the same activity are never told apart: a trace of zeros and events has fewer levels.
+    Equal activity gets the same level: a trace of zeros and events has fewer levels.
     """
     by_cell = np.ascontiguousarray(activity.T)
     levels = np.zeros(by_cell.shape, np.int64)
@@ -194,7 +197,7 @@ def _mutual_bits(index: np.ndarray, n_bins: int, levels: np.ndarray) -> np.ndarr
 
 
 def _lags(frames: int, shifts: int) -> np.ndarray:
-    """Shifts of at least a tenth of the recording, drawn once for all: (shifts,) int64."""
+    """Shifts of at least a tenth of the recording, always the same: (shifts,) int64."""
     rng = np.random.default_rng(0)
     least = max(1, frames // 10)
     return rng.integers(least, max(least + 1, frames - least + 1), shifts)

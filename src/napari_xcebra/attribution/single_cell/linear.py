@@ -1,4 +1,4 @@
-"""How far activity follows a variable in a straight line: correlation, and a linear decoder."""
+"""Correlates activity with a variable, and weighs cells in a linear decoder."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 
-from napari_xcebra.recording import InputError
-from napari_xcebra.tuning import MOST_VALUES, Column, known_frames
+from napari_xcebra.attribution.single_cell.tuning import MOST_VALUES, Column, binned, known_frames
+from napari_xcebra.errors import InputError
 
 RIDGES = tuple(10.0 ** np.arange(-4, 4))
 """Ridges to choose from, in units of the variance of the traces."""
 BLOCKS = 10
 """Contiguous blocks of time, every other one of which is held out to choose the ridge."""
 DECODED_FRAMES = 20_000
-"""Of longer recordings, evenly spaced frames: the decoder would take minutes."""
+"""Most frames, evenly spaced: with more, the decoder would take minutes."""
+EVENT_BINS = 8
+"""Bins of time around an event."""
 
 
 def correlation(
@@ -23,9 +25,9 @@ def correlation(
 ) -> np.ndarray:
     """Correlation of activity with the variable.
 
-    With one continuous column Pearson's r. Else the multiple correlation R ≥ 0 with all columns
-    together: of a circular one with its cosine and sine (circular-linear correlation), of a
-    discrete one with its values (η: R² is the share of variance between values).
+    With one continuous column, Pearson's r. Else the multiple correlation R ≥ 0 with all columns
+    together: a circular one as cosine and sine (circular-linear correlation), a discrete one as
+    its values (η: R² is the share of variance between values).
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def correlation(
     Returns
     -------
     (cells,) float64
-        −1 to 1; NaN for cells that are constant, and where the variable is.
+        −1 to 1; NaN if the cell or the variable is constant.
     """
     design, frames = regressors(columns, used, ranks=ranks)
     y = activity[frames]
@@ -69,10 +71,9 @@ def decoder_weight(activity: np.ndarray, columns: Sequence[Column], used: np.nda
     """Weight of each cell in a linear decoder of the variable from all cells together.
 
     Ridge regression of the standardised variable (a circular one as cosine and sine, a discrete
-    one as its values) on standardised traces, the ridge being the one that decodes blocks of time
-    best that were held out. A weight is large where a cell helps *beside all others*: of two cells
-    that say the same, each has half of it, and a cell may have one because it tells the noise of
-    another (Haufe et al. 2014).
+    one as its values) on standardised traces, with the ridge that decodes held-out blocks of time
+    best. A weight is large where a cell helps *beside all others*: two cells that say the same
+    share it, and a cell may have one because it cancels the noise of another (Haufe et al. 2014).
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def decoder_weight(activity: np.ndarray, columns: Sequence[Column], used: np.nda
     Returns
     -------
     (cells,) float64
-        Length of the weights of a cell over what is decoded, ≥ 0; NaN for cells that are constant.
+        Norm of the weights of a cell over what is decoded, ≥ 0; NaN for constant cells.
     """
     design, frames = regressors(columns, used)
     every = -(-len(frames) // DECODED_FRAMES)
@@ -102,7 +103,7 @@ def regressors(
     """What activity is regressed on, or decoded: (frames in use, regressors), centred; the frames.
 
     A continuous column is itself, or its rank; a circular one its cosine and sine; a discrete one
-    an indicator of each of its values.
+    an indicator of each of its values; time from an event an indicator of each of 8 bins.
     """
     frames = known_frames(columns, used)
     parts = []
@@ -113,6 +114,8 @@ def regressors(
             parts += [np.cos(angle), np.sin(angle)]
         elif column.kind == "discrete":
             parts += _indicators(column, values)
+        elif column.kind == "event":
+            parts += list(np.eye(EVENT_BINS)[binned(column, used, EVENT_BINS).index[frames]].T)
         else:
             parts.append(scipy.stats.rankdata(values) if ranks else values)
     design = np.stack(parts, axis=1)
@@ -138,7 +141,10 @@ def _orthonormal(design: np.ndarray) -> np.ndarray:
 
 
 def _standardised(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean 0 and variance 1, and which columns vary."""
+    """Mean 0 and variance 1, and which columns vary.
+
+    Unlike `standardise.standardised`, a column that changes by rounding alone counts as constant.
+    """
     centred = values - values.mean(axis=0)
     spread = centred.std(axis=0)
     varies = spread > 1e-9 * np.abs(values).max(axis=0, initial=0.0)

@@ -1,1 +1,1 @@
-"""Arrays of traces by their names and either way round."""
+"""Arrays of traces, recognised by name and in either orientation."""

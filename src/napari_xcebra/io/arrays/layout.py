@@ -1,4 +1,4 @@
-"""Which way round an array of traces lies, when nobody says."""
+"""Decides which axis of an array of traces is cells."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.recording.traces import read_block
 
 _CELLS, _FRAMES = (
     "(?:cells?|neurons?|rois?|units?|components?)",
@@ -31,7 +32,7 @@ class Layout:
     guessed: bool = False
 
     def note(self, name: str, shape: tuple[int, int]) -> str:
-        """Sentence that says how the array was read, and how to change it if guessed."""
+        """How the array was read, and how to change that if it was guessed."""
         first, second = ("cells", "frames") if self.cells_first else ("frames", "cells")
         text = f"{name} was read as {shape[0]} {first} × {shape[1]} {second}: {self.why}"
         other = "frames-cells" if self.cells_first else "cells-frames"
@@ -55,13 +56,13 @@ def layout_of(
     Parameters
     ----------
     array : (a, b) array
-        In memory or mapped; only a block in its middle is read.
+        In memory or on disk; only a block in its middle is read.
     settings : OpenSettings
         Its `layout` stands above everything.
     name : str
         Of the file and the array: ``cells_x_time`` says it.
     per_frame : collection of int
-        Lengths of arrays that are likely to have one entry a frame.
+        Lengths of arrays that are likely to have one entry per frame.
     fits : callable
         Gives the name of what has just that many cells, such as a label image, or None.
     """
@@ -74,28 +75,28 @@ def layout_of(
         return Layout(fitting[rows] is not None, f"{fitting[n_cells]} has {n_cells} cells")
     if (rows in per_frame) != (columns in per_frame):
         frames = rows if rows in per_frame else columns
-        return Layout(columns in per_frame, f"other arrays of the file have {frames} entries")
+        return Layout(columns in per_frame, f"other arrays in the file have {frames} entries")
     for pattern, cells_first in ((_CELLS_FIRST, True), (_FRAMES_FIRST, False)):
         if pattern.search(name):
-            return Layout(cells_first, "so its name says")
+            return Layout(cells_first, "as its name says")
     smooth = _smoother_axis(array)
     if smooth is not None:
-        return Layout(
-            smooth == 1, "values that follow each other along the frames are alike", guessed=True
-        )
+        return Layout(smooth == 1, "successive values along the frames are similar", guessed=True)
     return Layout(columns > rows, "recordings usually have more frames than cells", guessed=True)
 
 
 def _smoother_axis(array: Any) -> int | None:
-    """Axis along which neighbours are alike, if one stands out: that is time.
+    """Axis along which neighbours are clearly more alike: that is time.
 
-    Calcium decays over frames, while cells are in no order. Means of rows and of columns are
-    taken away first: cells differ in brightness, and may be sorted by it.
+    Calcium decays over frames, while cells have no order. Means of rows and of columns are
+    subtracted first: cells differ in brightness, and may be sorted by it.
     """
-    part = tuple(slice(max(0, (n - _BLOCK) // 2), (n + _BLOCK) // 2) for n in array.shape)
-    block = np.array(array[part], np.float64)
+    rows, columns = (
+        slice(max(0, (n - _BLOCK) // 2), min(n, (n + _BLOCK) // 2)) for n in array.shape
+    )
+    block = read_block(array, rows, columns).astype(np.float64)
     block[~np.isfinite(block)] = 0
-    with np.errstate(all="ignore"):  # of absurd numbers nothing can be said
+    with np.errstate(all="ignore"):  # extreme numbers tell nothing
         block -= block.mean(axis=0)
         block -= block.mean(axis=1, keepdims=True)
         (first, error), (second, other) = _neighbours_alike(block.T), _neighbours_alike(block)

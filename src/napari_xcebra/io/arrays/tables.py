@@ -1,4 +1,4 @@
-"""Traces in a table: a column a cell, or a row a cell."""
+"""Reads traces from a table: one column per cell, or one row per cell."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.layout import Layout, layout_of
-from napari_xcebra.io.clocks.timestamps import scale_of
+from napari_xcebra.io.clocks.timestamps import ascends, scale_of
 from napari_xcebra.io.extraction import Series
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import read_table
-from napari_xcebra.recording import InputError
 
 _CELL = re.compile(r"(cells?|rois?|neurons?|units?|components?|mean|c|n)[ _-]*\d+", re.IGNORECASE)
 _COUNTED = 10
-"""Rows from which on a column of even steps is taken as a clock or a count of frames."""
+"""Rows from which on a column of even steps counts as a clock or a frame count."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,15 @@ def read_trace_table(
         return _cells_in_rows(path, table, row_names)
     words = list(table.select_dtypes(exclude=["number", "bool"]).columns)
     if words:
-        raise InputError(f"Column {words[0]} of {path} has entries that are no numbers.")
+        raise InputError(f"Column {words[0]} of {path} has entries that are not numbers.")
     clock, notes = _clock(path, table)
     times = None if clock is None else table.pop(clock[0]).to_numpy(np.float64) * clock[1]
     others = _no_cells(table)
     behavior = [Series(name, table.pop(name).to_numpy()) for name in others]
     if others:
-        notes.append(f"Columns {', '.join(others)} of {path.name} are taken as behaviour.")
+        notes.append(f"Columns {', '.join(others)} of {path.name} are read as behaviour.")
     if table.shape[1] == 0:
-        raise InputError(f"{path} has no column of traces: one a cell is needed.")
+        raise InputError(f"{path} has no column of traces: one per cell is needed.")
     names = list(table.columns)
     traces = _as_float32(table)
     sure = times is not None or bool(others) or not all(_is_number(name) for name in names)
@@ -107,7 +107,7 @@ def say_more_than_ids(names: Sequence[str]) -> bool:
 
 
 def _row_names(table: pd.DataFrame) -> list[str] | None:
-    """Words of the first column where all else are numbers: rows are cells then."""
+    """Words of the first column if all others are numbers: rows are then cells."""
     first, *others = table.columns
     numeric = table[others].select_dtypes(include=["number", "bool"]).shape[1] == len(others)
     if len(others) < 2 or not numeric or pd.api.types.is_numeric_dtype(table[first]):
@@ -120,9 +120,9 @@ def _row_names(table: pd.DataFrame) -> list[str] | None:
 def _cells_in_rows(path: Path, table: pd.DataFrame, names: list[str]) -> TraceTable:
     header = pd.to_numeric(pd.Series(table.columns[1:]), errors="coerce").to_numpy(np.float64)
     counted = np.array_equal(header, np.arange(len(header)) + header[0])
-    times = header if not counted and _ascends(header) else None
+    times = header if not counted and ascends(header) else None
     traces = _as_float32(table.iloc[:, 1:]).T
-    why = f"{path.name} was read as a row a cell, since its first column has names."
+    why = f"{path.name} was read with one row per cell: its first column has names."
     return TraceTable(traces, names, times, notes=(why,))
 
 
@@ -132,10 +132,10 @@ def _clock(path: Path, table: pd.DataFrame) -> tuple[tuple[str, float] | None, l
         scale = scale_of(name)
         if scale is None:
             continue
-        if not _ascends(table[name].to_numpy(np.float64)):
+        if not ascends(table[name].to_numpy(np.float64)):
             raise InputError(
-                f"Column {name} of {path} does not ascend: a later time for each frame is needed "
-                "(or remove the column and give `rate`)."
+                f"Column {name} of {path} does not increase: each frame needs a later time (or "
+                "remove the column and set `rate`)."
             )
         return (name, scale), []
     first = table.columns[0]
@@ -145,7 +145,7 @@ def _clock(path: Path, table: pd.DataFrame) -> tuple[tuple[str, float] | None, l
     if np.array_equal(np.diff(counts), np.ones(len(counts) - 1)):
         table.pop(first)
         return None, [f"The first column of {path.name} counts the frames and was left out."]
-    return (first, 1.0), [f"The first column of {path.name} was taken as the times of the frames."]
+    return (first, 1.0), [f"The first column of {path.name} was read as the frame times."]
 
 
 def _as_float32(table: pd.DataFrame) -> np.ndarray:
@@ -154,18 +154,14 @@ def _as_float32(table: pd.DataFrame) -> np.ndarray:
 
 
 def _no_cells(table: pd.DataFrame) -> list[str]:
-    """Columns beside those that are named as cells are, if several are."""
+    """Columns not named like cells, if several others are."""
     cells = [name for name in table.columns if _CELL.fullmatch(name.strip())]
     return [name for name in table.columns if name not in cells] if len(cells) > 1 else []
 
 
-def _ascends(times: np.ndarray) -> bool:
-    return bool(np.isfinite(times).all() and (np.diff(times) > 0).all())
-
-
 def _even(values: np.ndarray) -> bool:
-    """Whether a column goes up in even steps, as no trace does."""
-    if len(values) < _COUNTED or not _ascends(values):
+    """Whether a column increases in even steps, which no trace does."""
+    if len(values) < _COUNTED or not ascends(values):
         return False
     steps = np.diff(values)
     return bool(np.abs(steps - np.median(steps)).max() <= 0.05 * np.median(steps))

@@ -1,4 +1,4 @@
-"""Formats of behaviour: one module each, see `napari_xcebra.io.discovery`.
+"""Behaviour formats, one module each; see `napari_xcebra.io.discovery`.
 
 `load(path, settings)` gives a `Behavior`.
 """

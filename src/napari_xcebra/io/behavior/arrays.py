@@ -1,4 +1,4 @@
-"""Behaviour as arrays (.npy, .npz, .mat): each is a variable of its name.
+"""Reads behaviour from arrays (.npy, .npz, .mat): each array is a variable of its name.
 
 An array `time`, `t` or `timestamps` is the clock of those that are as long; ``position_time`` is
 that of ``position`` alone. A single number `rate` or `fs` is the samples per second. Samples may
@@ -13,13 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
+from napari_xcebra.errors import InputError
+from napari_xcebra.files import first_bytes
+from napari_xcebra.io.arrays.npy import read_npy, read_npz
 from napari_xcebra.io.behavior.columns import intervals_of, series_of
 from napari_xcebra.io.clocks.timestamps import Found, find_clock, runs_forward, scale_of, seconds_of
 from napari_xcebra.io.extraction import Behavior
-from napari_xcebra.io.matlab.reading import is_mat, read_mat
-from napari_xcebra.io.npy import read_npy, read_npz
+from napari_xcebra.io.matlab.numbers import is_mat, read_mat
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import InputError
 
 NAME = "arrays (.npy, .npz, .mat)"
 GENERIC = True
@@ -31,7 +32,11 @@ def sniff(path: Path) -> bool:
     """Whether the first bytes are those of a file of arrays, or the name says so."""
     if not path.is_file():
         return False
-    return path.suffix.lower() in (".npy", ".npz", ".mat") or _starts(path, _NPY) or is_mat(path)
+    return (
+        path.suffix.lower() in (".npy", ".npz", ".mat")
+        or first_bytes(path).startswith(_NPY)
+        or is_mat(path)
+    )
 
 
 def load(path: Path, settings: OpenSettings) -> Behavior:
@@ -60,29 +65,23 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
         series += [found] if found is not None else []
         notes += [note] if note else []
     if left_out:
-        notes.append(f"{path.name} also has {', '.join(left_out)}, as long as no clock: left out.")
+        notes.append(
+            f"{path.name} also has {', '.join(left_out)}, whose length fits no clock: left out."
+        )
     if not series and trials is None:
-        raise InputError(f"Behaviour file {path} has no variable.")
+        raise InputError(f"Behaviour file {path} has no variables.")
     intervals = () if trials is None else (trials,)
     return Behavior(tuple(series), intervals, tuple(notes), path.name)
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
-    if _starts(path, _NPY):
+    if first_bytes(path).startswith(_NPY):
         return {path.stem: read_npy(path)}
     if is_mat(path) or path.suffix.lower() == ".mat":
         return _short_names(read_mat(path))
-    if path.suffix.lower() == ".npy" and not _starts(path, _ZIP):
+    if path.suffix.lower() == ".npy" and not first_bytes(path).startswith(_ZIP):
         return {path.stem: read_npy(path)}
     return read_npz(path)
-
-
-def _starts(path: Path, signature: bytes) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(signature)) == signature
-    except OSError:
-        return False
 
 
 def _short_names(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -110,7 +109,7 @@ def _named(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _clocks(columns: Mapping[str, np.ndarray]) -> tuple[dict[int, Found], list[str]]:
-    """The clock of the arrays of each length, and notes on arrays that are none."""
+    """The clock of the arrays of each length, and notes on arrays that are not clocks."""
     clocks: dict[int, Found] = {}
     notes: list[str] = []
     for length in {len(column) for column in columns.values() if column.ndim == 1}:
@@ -150,7 +149,7 @@ def _usual_length(columns: Mapping[str, np.ndarray]) -> int | None:
 def _steady_clocks(
     arrays: Mapping[str, np.ndarray], columns: Mapping[str, np.ndarray]
 ) -> dict[int, np.ndarray]:
-    """Times of samples at the rate that the file says, for every length there is."""
+    """Times of samples at the rate given in the file, for every length of array."""
     for name, array in arrays.items():
         if array.ndim == 0 and name.lower() in _RATES and array.dtype.kind in "iuf" and array > 0:
             lengths = {n for column in columns.values() for n in column.shape}

@@ -1,29 +1,33 @@
-"""Named columns of any file as behaviour: numbers, words, or when trials start and stop."""
+"""Turns named columns into behaviour: numbers, words, or the start and stop of trials."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from napari_xcebra.io.clocks.timestamps import SECONDS, unit_scale, words_of
-from napari_xcebra.io.extraction import Intervals, Series
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.clocks.timestamps import SECONDS, find_clock, unit_scale, words_of
+from napari_xcebra.io.extraction import Events, Intervals, Series
 from napari_xcebra.io.kinds import FEW
-from napari_xcebra.recording import InputError
 
 _START = {"start", "starts", "onset", "onsets", "begin", "begins", "beginning"}
 _STOP = {"stop", "stops", "offset", "offsets", "end", "ends", "finish"}
 _LENGTH = {"duration", "durations", "dur"}
 _BESIDE = {"time", "times", "t", "timestamp", "trial", "trials", "epoch", "epochs", "interval"}
 _FRAME = {"frame", "frames", "idx", "index", "imaging"}
+_EVENT = {"event", "events"}
+MOST_EVENTS = 50
+"""Different events that a column may name."""
 
 
 def series_of(
     name: str, column: Any, times: np.ndarray | None, where: str
 ) -> tuple[Series | None, str | None]:
-    """Series of a column, words as the numbers of their categories; and a note, if needed.
+    """Series of a column, with words numbered by category; and a note, if needed.
 
     Parameters
     ----------
@@ -88,8 +92,8 @@ def intervals_of(columns: Mapping[str, Any], stem: str, where: str) -> Intervals
     other = stop or length or start
     if len(columns[other]) != len(first):
         raise InputError(
-            f"{where} has {len(first)} rows of {start} but {len(columns[other])} of {other}: one "
-            "each is needed."
+            f"{where} has {len(first)} rows of {start} but {len(columns[other])} of {other}: as "
+            "many of each are needed."
         )
     if stop is not None:
         last, stop_in_frames = _edge(stop, columns[stop])
@@ -111,8 +115,80 @@ def intervals_of(columns: Mapping[str, Any], stem: str, where: str) -> Intervals
     return Intervals("trials" if about_trials else stem, first, last, kept, in_frames)
 
 
+def events_of(
+    columns: Mapping[str, Any], stem: str, where: str, *, told: bool = False
+) -> tuple[Events, ...]:
+    """Events, if a column says when each row happened and the rows are no samples.
+
+    Parameters
+    ----------
+    columns : mapping of str to (rows,) array or pandas Series
+    stem : str
+        Name of the file, which names events that no column names.
+    where : str
+        The file, for sentences.
+    told : bool
+        Whether the user says that the rows are events: then any column of times, or the first
+        column of numbers, and any column of words will do.
+    """
+    onset = _named(columns, _START) or (
+        _named(columns, _EVENT | {"time", "times"}) if told else None
+    )
+    names = [n for n, c in columns.items() if _names_events(n, c, told)]
+    clock = find_clock(columns)[0] if names or told else None
+    if onset is not None:
+        at, in_frames = _edge(onset, columns[onset])
+    elif clock is not None:
+        at, in_frames = clock.seconds, False
+    elif told:
+        numbers = [n for n, c in columns.items() if _is_plain_number(c)]
+        if not numbers:
+            raise InputError(f"{where} has no column of numbers: the times of events are needed.")
+        at, in_frames = _edge(numbers[0], columns[numbers[0]])
+    else:
+        return ()
+    rows = np.arange(1, len(at) + 1)
+    if not names:
+        return (Events(stem, at, rows, in_frames),)
+    codes, words = pd.factorize(pd.Series(columns[names[0]]).astype("string"), sort=True)
+    return tuple(
+        Events(str(word), at[codes == i], rows[codes == i], in_frames)
+        for i, word in enumerate(words)
+    )
+
+
+def _names_events(name: str, column: Any, told: bool) -> bool:
+    """Whether a column holds words that name what happened."""
+    if np.ndim(column) != 1 or column.dtype.kind in "biufcmMV":
+        return False
+    if not told and not _EVENT & set(words_of(name)):
+        return False
+    return pd.Series(column).astype("string").nunique() <= MOST_EVENTS
+
+
+def trials_of(columns: Mapping[str, Any], where: str) -> Intervals:
+    """Trials of a table that the user says is one; without a stop, a trial lasts to the next."""
+    columns = dict(columns)
+    found = intervals_of(columns, "trials", where)
+    if found is None:
+        start = _named(columns, _START) or _named(columns, {"time", "times", "t"})
+        if start is None:
+            known = ", ".join(map(str, columns)) or "none"
+            raise InputError(
+                f"{where} does not tell when trials start: a column start (and stop, or duration) "
+                f"in seconds is needed, or start_frame; its columns are: {known}."
+            )
+        first, in_frames = _edge(start, columns.pop(start))
+        later = np.r_[
+            first[1:], first[-1] + np.median(np.diff(first)) if len(first) > 1 else np.inf
+        ]
+        kept = {n: _words_or_numbers(c) for n, c in columns.items() if _is_alike(c, first)}
+        found = Intervals("trials", first, later, kept, in_frames)
+    return replace(found, name="trials")
+
+
 def _named(columns: Mapping[str, Any], meaning: set[str]) -> str | None:
-    """The column of numbers that is named so, with no other word that would change its sense."""
+    """The column of numbers with such a name, and no other word that changes its meaning."""
     for name, column in columns.items():
         words = words_of(name)
         known = meaning | _BESIDE | _FRAME | set(SECONDS)

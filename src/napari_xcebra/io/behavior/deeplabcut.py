@@ -1,4 +1,4 @@
-"""DeepLabCut: poses as .csv with three or four rows of headers, or as .h5 written by pandas.
+"""Reads DeepLabCut poses: .csv with three or four header rows, or .h5 written by pandas.
 
 The names in the columns are scorer, (individuals,) bodyparts, coords. In the .h5 they are pickled,
 and read without running anything; pandas and PyTables would run what they find.
@@ -15,8 +15,10 @@ import h5py
 import numpy as np
 import pandas as pd
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.behavior.poses import AXES, behavior_of, track_of
 from napari_xcebra.io.extraction import Behavior
+from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.hdf5.reading import (
     attribute,
     dataset_at,
@@ -27,13 +29,12 @@ from napari_xcebra.io.hdf5.reading import (
 )
 from napari_xcebra.io.pickles import loads
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import SUFFIXES, sentence_on_failure, text_form
-from napari_xcebra.recording import InputError
+from napari_xcebra.io.tables import SUFFIXES, TABLE, text_form
 
 NAME = "poses from DeepLabCut (.csv, .h5)"
 _COORDS = {*AXES, "likelihood"}
 _ALONE = "single"
-"""Animal that DeepLabCut makes up for parts that no animal has."""
+"""Animal that DeepLabCut adds for parts that no animal has."""
 
 MOST_LOOKED_AT = 1000
 """Objects of a file among which poses are looked for; pandas puts them at its top."""
@@ -70,7 +71,7 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
         if not {"x", "y"} <= set(columns):
             raise InputError(f"{path} has {part} without x and y.")
     tracks = [track_of(animal, part, columns) for (animal, part), columns in parts.items()]
-    return behavior_of(tracks, settings, path.name)
+    return behavior_of(tracks, settings, path)
 
 
 def _coords_row(rows: Sequence[Sequence[str]]) -> int | None:
@@ -82,7 +83,7 @@ def _coords_row(rows: Sequence[Sequence[str]]) -> int | None:
 
 
 def _from_csv(path: Path) -> tuple[Names, np.ndarray]:
-    with sentence_on_failure(path):
+    with sentence_on_failure(path, TABLE):
         form = text_form(path)
         last = _coords_row(form.rows)
         if last is None:
@@ -94,6 +95,7 @@ def _from_csv(path: Path) -> tuple[Names, np.ndarray]:
             skiprows=form.skipped + last + 1,
             header=None,
             low_memory=False,
+            compression=None,  # pandas would unpack by the name alone
         )
         names = list(zip(*(row[1:] for row in form.rows[: last + 1]), strict=True))
         if table.shape[1] != len(names) + 1:
@@ -111,8 +113,8 @@ def _from_hdf5(path: Path) -> tuple[Names, np.ndarray]:
         names, values = _table(frame, path) if _is_table(frame) else _fixed(frame)
     if values.ndim != 2 or values.shape[1] != len(names) or values.dtype.kind not in "biuf":
         raise InputError(
-            f"{path} has {len(names)} names for an array of shape {values.shape}: one a column is "
-            "needed."
+            f"{path} has {len(names)} names for an array of shape {values.shape}: one per column "
+            "is needed."
         )
     return names, values.astype(np.float64)
 

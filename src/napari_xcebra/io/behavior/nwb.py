@@ -1,15 +1,15 @@
-"""Behaviour in a Neurodata Without Borders file of its own (.nwb)."""
+"""Reads behaviour from a separate Neurodata Without Borders file (.nwb)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import Behavior
 from napari_xcebra.io.hdf5.reading import open_hdf5
 from napari_xcebra.io.nwb.behavior import behavior_in
 from napari_xcebra.io.nwb.walk import check_version, is_nwb, typed_objects
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import InputError
 
 NAME = "Neurodata Without Borders (.nwb)"
 

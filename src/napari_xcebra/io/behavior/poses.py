@@ -1,15 +1,17 @@
-"""Poses of tracked animals, whoever tracked them: a variable (x, y) for each body part."""
+"""Turns tracked poses of any source into variables: (x, y) for each body part."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import InputError
+from napari_xcebra.text import percent
 
 AXES = ("x", "y", "z")
 
@@ -42,20 +44,20 @@ def track_of(animal: str, part: str, columns: Mapping[str, np.ndarray]) -> Track
 
 
 def behavior_of(
-    tracks: Sequence[Track], settings: OpenSettings, name: str, *, sparse: bool = False
+    tracks: Sequence[Track], settings: OpenSettings, path: Path, *, sparse: bool = False
 ) -> Behavior:
-    """Behaviour of tracks: points less likely than `settings.likelihood` are not known.
+    """Behaviour of tracks: points less likely than `settings.likelihood` are unknown.
 
     Parameters
     ----------
     tracks : sequence of Track
     settings : OpenSettings
-    name : str
-        Name of the file, for sentences.
+    path : Path
+        Of the file, for sentences.
     sparse : bool
         Whether the source may leave out frames at the end.
     """
-    animals = {track.animal for track in tracks}
+    name, animals = path.name, {track.animal for track in tracks}
     series, notes, unsure, found = [], [], 0, 0
     for track in tracks:
         points = np.array(track.points, np.float64)
@@ -67,18 +69,18 @@ def behavior_of(
         unsure, found = unsure + int(low.sum()), found + int(present.sum())
         label = f"{track.animal}_{track.part}" if track.animal and len(animals) > 1 else track.part
         if np.isnan(points).all():
-            notes.append(f"{label} of {name} is nowhere as likely as `likelihood` asks: left out.")
+            notes.append(f"{label} of {name} is below `likelihood` in every frame: left out.")
             continue
         series.append(Series(label, points, unit="px", kind="continuous", sparse=sparse))
     if not series:
         raise InputError(
-            f"{name} has no body part that is anywhere as likely as {settings.likelihood:g}: set "
-            "`likelihood` lower."
+            f"{path} has no body part with a likelihood of {settings.likelihood:g} or more in any "
+            "frame: lower `likelihood`."
         )
     if unsure:
         notes.insert(
             0,
-            f"{100 * unsure / found:.2g} % of the points in {name} are less likely than "
-            f"{settings.likelihood:g} and taken as not known (`likelihood`).",
+            f"{percent(unsure / found)} of the points in {name} are less likely than "
+            f"{settings.likelihood:g} and treated as unknown (`likelihood`).",
         )
     return Behavior(tuple(series), notes=tuple(notes), name=name)

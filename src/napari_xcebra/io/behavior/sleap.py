@@ -1,4 +1,4 @@
-"""SLEAP: poses as analysis .h5, or as .csv with a row for each animal and frame."""
+"""Reads SLEAP poses: analysis .h5, or .csv with one row per animal and frame."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import h5py
 import numpy as np
 import pandas as pd
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.behavior.poses import Track, behavior_of, track_of
 from napari_xcebra.io.extraction import Behavior
 from napari_xcebra.io.hdf5.reading import attribute, dataset_at, has_signature, open_hdf5, read
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import SUFFIXES, read_table, text_form
-from napari_xcebra.recording import InputError
 
 NAME = "poses from SLEAP (analysis .h5, .csv)"
 FRAME = "frame_idx"
@@ -43,8 +43,8 @@ def sniff(path: Path) -> bool:
 def load(path: Path, settings: OpenSettings) -> Behavior:
     """Points of every node of every animal."""
     if has_signature(path):
-        return behavior_of(_from_hdf5(path), settings, path.name)
-    return behavior_of(_from_csv(path), settings, path.name, sparse=True)
+        return behavior_of(_from_hdf5(path), settings, path)
+    return behavior_of(_from_csv(path), settings, path, sparse=True)
 
 
 def _from_hdf5(path: Path) -> list[Track]:
@@ -106,7 +106,7 @@ def _from_csv(path: Path) -> list[Track]:
     if n_frames * len(names) * len(nodes) > MOST_POINTS:
         raise InputError(
             f"{path} has {len(nodes)} nodes of {len(names)} tracks in {n_frames:,} frames: that is "
-            "more than can be used; join the tracks of each animal first."
+            "too much; join the tracks of each animal first."
         )
     tracks = []
     for name in names:

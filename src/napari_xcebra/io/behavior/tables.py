@@ -1,19 +1,20 @@
-"""Behaviour as a table (.csv, .tsv, .parquet): a column is a variable of its name.
+"""Reads behaviour from a table (.csv, .tsv, .parquet): each column is a variable of its name.
 
-A column of times puts the rows on a clock; without it there is one row a frame. A table that says
-when each row starts and stops is one of trials or epochs.
+A column of times puts the rows on a clock; without it there is one row per frame. A table that says
+when each row starts and stops is one of trials or epochs; one that says when each event began, or
+has a time and the name of an event in each row, is one of events.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from napari_xcebra.io.behavior.columns import intervals_of, series_of
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.behavior.columns import events_of, intervals_of, series_of
 from napari_xcebra.io.clocks.timestamps import find_clock
 from napari_xcebra.io.extraction import Behavior
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import PARQUET, SUFFIXES, is_parquet, read_table, text_form
-from napari_xcebra.recording import InputError
 
 NAME = "a table (.csv, .tsv, .parquet)"
 GENERIC = True
@@ -41,6 +42,9 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
         intervals = intervals_of(columns, path.stem, str(path))
         if intervals is not None:
             return Behavior(intervals=(intervals,), name=path.name)
+    events = events_of(columns, path.stem, str(path))
+    if events:
+        return Behavior(events=events, name=path.name)
     times = None if clock is None else clock.seconds
     used = () if clock is None else (clock.name, *clock.spare)
     series, notes = [], [*(clock.notes if clock else ()), *about_clocks]
@@ -51,5 +55,5 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
         series += [found] if found is not None else []
         notes += [note] if note else []
     if not series:
-        raise InputError(f"Behaviour file {path} has no variable.")
+        raise InputError(f"Behaviour file {path} has no variables.")
     return Behavior(tuple(series), notes=tuple(notes), name=path.name)

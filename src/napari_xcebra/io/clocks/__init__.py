@@ -1,1 +1,1 @@
-"""Behaviour brought to the clock of the imaging: by times, triggers and trials."""
+"""Brings behaviour to the imaging clock, by times, triggers and trials."""

@@ -1,4 +1,4 @@
-"""Behaviour brought to the clock of the imaging."""
+"""Brings behaviour to the imaging clock."""
 
 from __future__ import annotations
 
@@ -7,15 +7,99 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from napari_xcebra.io.clocks.labels import Labelled, check_labels, left_out
-from napari_xcebra.io.clocks.overlap import coverage, lost_values, misplaced
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.clocks.events import PER_SECOND, place_events
+from napari_xcebra.io.clocks.labelled import Labelled, check_labels, left_out
 from napari_xcebra.io.clocks.resample import Clock, at_frames, clock_of
-from napari_xcebra.io.clocks.trials import PlacedIntervals, place_intervals
+from napari_xcebra.io.clocks.trials import PlacedIntervals, place_intervals, trials_numbered
 from napari_xcebra.io.clocks.triggers import check_trigger, marked_frames, sample_times
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.io.kinds import variable_of
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import InputError, Variable
+from napari_xcebra.recording import Trials, Variable
+from napari_xcebra.text import percent
+
+_YEAR_2000 = 946_684_800.0
+"""Seconds since 1970: later times are dates rather than seconds since a recording began."""
+
+
+def coverage(who: str, clock: Clock, n_frames: int) -> list[str]:
+    """Notes on the frames that samples cover, and on the gaps between them."""
+    seen = clock.frames[clock.known]
+    notes = [f"{who} covers {percent(len(seen) / n_frames)} of the frames ({span(seen)})."]
+    gaps = clock.gaps
+    if len(gaps):
+        many = f"{len(gaps)} gaps, the longest of" if len(gaps) > 1 else "a gap of"
+        notes.append(f"{who} has {many} {gaps.max():.3g} s: frames there have no value.")
+    return notes
+
+
+def misplaced(who: str, clock: Clock) -> str | None:
+    """Why samples cannot be on the clock of the frames; None if they can."""
+    apart = _in_another_unit(who, clock)
+    if apart is not None:
+        return apart
+    if clock.known.any():
+        return None
+    times, frames = clock.times, clock.frames
+    sentence = (
+        f"{who} runs from {span(times)}, the frames from {span(frames)}: they do not overlap."
+    )
+    if times[0] > _YEAR_2000 > frames[-1]:
+        sentence += " It seems to count from 1970 (Unix time), the imaging from its first frame."
+    return (
+        f"{sentence} Set `offset` to the seconds between the two ({frames[0] - times[0]:.10g} if "
+        "both began together), or name the unit in the header, such as time_ms."
+    )
+
+
+def _in_another_unit(who: str, clock: Clock) -> str | None:
+    """Sentence for samples that span a thousand times as long as the frames."""
+    if len(clock.frames) < 2:
+        return None
+    ratio = np.ptp(clock.times) / np.ptp(clock.frames)
+    for unit, factor in PER_SECOND.items():
+        if 0.8 < ratio / factor < 1.25:
+            return (
+                f"{who} lasts {np.ptp(clock.times):.6g} s but the frames {np.ptp(clock.frames):.6g}"
+                f" s: its times look like {unit}. Name the unit in the header, such as time_{unit},"
+                " or give seconds."
+            )
+    return None
+
+
+def lost_values(name: str, samples: np.ndarray, placed: np.ndarray, clock: Clock) -> str | None:
+    """Note on discrete values that mostly vanish because they are shorter than a frame."""
+    inside = clock.owner >= 0
+    before, after = _shares(samples[inside]), _shares(placed)
+    lost = [v for v, share in before.items() if after.get(v, 0.0) < share / 2]
+    if not lost:
+        return None
+    worst = max(lost, key=lambda value: before[value])
+    return (
+        f"{name} is {worst:g} in {100 * before[worst]:.2g} % of the samples but in "
+        f"{100 * after.get(worst, 0.0):.2g} % of the frames, because it rarely lasts for most of a "
+        f"frame: set the kind of {name} to continuous to use its mean over each frame instead."
+    )
+
+
+def _shares(values: np.ndarray) -> dict[float, float]:
+    """Share of the known values that each different one has."""
+    import pandas as pd
+
+    codes, different = pd.factorize(values[~np.isnan(values)])
+    counts = np.bincount(codes, minlength=len(different)) / max(len(codes), 1)
+    return dict(zip(np.asarray(different).tolist(), counts.tolist(), strict=True))
+
+
+def span(times: np.ndarray) -> str:
+    """First and last time, such as "3.2 s to 403.9 s"."""
+    return f"{_brief(times[0])} s to {_brief(times[-1])} s" if len(times) else "no time"
+
+
+def _brief(seconds: float) -> str:
+    text = f"{seconds:.2f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 @dataclass(frozen=True)
@@ -30,12 +114,14 @@ class Placed:
     excluded : (frames,) bool
         Frames to leave out.
     notes : tuple of str
+    trials : Trials or None
     """
 
     variables: Sequence[Variable]
     starts: np.ndarray
     excluded: np.ndarray
     notes: tuple[str, ...]
+    trials: Trials | None = None
 
 
 @dataclass(frozen=True)
@@ -47,7 +133,7 @@ class _Found:
 
 
 def check_names(behaviors: Sequence[Behavior], settings: OpenSettings) -> None:
-    """Raise if the settings name a trigger or a label that none of the behaviours has."""
+    """Raise if the settings name a trigger or a label that no behaviour has."""
     check_trigger(behaviors, settings)
     check_labels(behaviors, settings)
 
@@ -57,8 +143,8 @@ def check_names(behaviors: Sequence[Behavior], settings: OpenSettings) -> None:
 def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> Placed:
     """Place every series and interval on the frames.
 
-    Where the behaviour has the trigger that `settings` names, the frames are where it marks them
-    on the clock of this behaviour, and neither `times` nor `settings.offset` matters.
+    If the behaviour has the trigger that `settings` names, this marks the frames on the clock of
+    the behaviour, and neither `times` nor `settings.offset` matters.
 
     Parameters
     ----------
@@ -73,7 +159,7 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
         If nothing of the behaviour falls on a frame.
     """
     times = np.asarray(times, np.float64)
-    if not behavior.series and not behavior.intervals:
+    if not behavior.series and not behavior.intervals and not behavior.events:
         return Placed((), np.zeros(0, np.int64), np.zeros(len(times), bool), behavior.notes)
     marked = marked_frames(behavior, len(times), settings)
     offset, notes = settings.offset, _unused_trigger(behavior, settings)
@@ -82,34 +168,73 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
     series = [_finite(s) for s in behavior.series if s.name != settings.trigger]
     timed = [s for s in series if _has_times(s, settings, marked is not None)]
     plain = [s for s in series if not _has_times(s, settings, marked is not None)]
-    one_a_frame = _one_a_frame(plain, len(times))
+    one_a_frame = _one_a_frame(plain, times)
     by_time = _by_time(timed, times, offset, settings, behavior.name)
     pairs = [*one_a_frame.pairs, *by_time.pairs]
-    intervals, misses = _intervals(behavior, times, offset, needed=not pairs)
-    columns = [column for each in intervals for column in each.columns]
-    notes = (*behavior.notes, *notes, *one_a_frame.notes, *by_time.notes)
-    notes = (*notes, *(note for each in intervals for note in each.notes), *misses)
+    events, about_events = _events(behavior, times, offset, needed=not pairs)
+    series_variables = [variable for _, variable in pairs]
+    taken = [variable.name for variable in (*series_variables, *events)]
+    intervals, misses = _intervals(behavior, times, offset, taken, needed=not taken)
+    trials, about_trials = trials_numbered(series_variables, behavior.name or "Behaviour")
+    trials = next((each.trials for each in intervals if each.trials is not None), trials)
+    notes = (*behavior.notes, *notes, *one_a_frame.notes, *by_time.notes, *about_trials)
+    notes = (*notes, *about_events, *(n for each in intervals for n in each.notes), *misses)
+    of_intervals = [c.variable for each in intervals for c in each.columns]
+    events += [event for each in intervals for event in each.events]
     return Placed(
-        variables=[*(variable for _, variable in pairs), *(c.variable for c in columns)],
+        variables=_distinct([*series_variables, *of_intervals, *events]),
         starts=np.unique(np.concatenate([np.zeros(0, np.int64), *(i.starts for i in intervals)])),
         excluded=left_out(_labelled(pairs, intervals), len(times), settings),
         notes=notes,
+        trials=trials,
     )
 
 
+def _distinct(variables: Sequence[Variable]) -> list[Variable]:
+    """Variables under names of their own: an event that shares one gets a second word."""
+    named: dict[str, Variable] = {}
+    for variable in variables:
+        name = variable.name
+        while name in named:
+            name += "_event" if variable.kind == "event" else "_2"
+        named[name] = replace(variable, name=name)
+    return list(named.values())
+
+
+def _events(
+    behavior: Behavior, times: np.ndarray, offset: float, *, needed: bool
+) -> tuple[list[Variable], list[str]]:
+    """Events on the frames; and notes, also on those left out, unless there is nothing else."""
+    placed: list[Variable] = []
+    notes: list[str] = []
+    misses: list[InputError] = []
+    for each in behavior.events:
+        try:
+            variable, said = place_events(each, times, offset, behavior.name or "Behaviour")
+        except InputError as error:
+            misses.append(error)
+            continue
+        placed.append(variable)
+        notes += said
+    if misses and needed and not placed and not behavior.intervals:
+        raise misses[0]
+    return placed, [*notes, *(f"Left out: {miss}" for miss in misses)]
+
+
 def _has_times(series: Series, settings: OpenSettings, is_marked: bool) -> bool:
-    """Whether samples have times; without, they can only be one a frame."""
+    """Whether samples have times; without, they can only be one per frame."""
     return series.times is not None or settings.behavior_rate > 0 or is_marked
 
 
 def _intervals(
-    behavior: Behavior, times: np.ndarray, offset: float, *, needed: bool
+    behavior: Behavior, times: np.ndarray, offset: float, taken: list[str], *, needed: bool
 ) -> tuple[list[PlacedIntervals], list[str]]:
     """Intervals on the frames; and notes on those left out, unless there is nothing else."""
     placed, misses = [], []
     for each in behavior.intervals:
         try:
-            placed.append(place_intervals(each, times, offset))
+            placed.append(place_intervals(each, times, offset, taken))
+            taken = [*taken, *(column.variable.name for column in placed[-1].columns)]
         except InputError as error:
             misses.append(error)
     if misses and needed and not placed:
@@ -118,7 +243,7 @@ def _intervals(
 
 
 def _finite(series: Series) -> Series:
-    """Series with NaN for what is infinite."""
+    """Series with NaN in place of infinite values."""
     values = np.asarray(series.values)
     if values.dtype.kind == "f" and np.isinf(values).any():
         values = np.where(np.isinf(values), np.nan, values)
@@ -131,22 +256,31 @@ def _unused_trigger(behavior: Behavior, settings: OpenSettings) -> tuple[str, ..
     return (f"{behavior.name} has no column {settings.trigger}: its own times are used.",)
 
 
-def _one_a_frame(series: Sequence[Series], n_frames: int) -> _Found:
+def _one_a_frame(series: Sequence[Series], times: np.ndarray) -> _Found:
     """Series that have a sample for every frame; others are left out if some do."""
+    n_frames, rate = len(times), _rate(times)
     fits = [s for s in series if len(s.values) == n_frames or _is_short(s, n_frames)]
     if series and not fits:
         raise InputError(_wrong_length(series[0], n_frames))
     others = [s for s in series if not any(s is fit for fit in fits)]
-    notes = [f"{s.name} has {len(s.values)} rows, not one a frame: it is left out." for s in others]
-    return _Found(tuple((s, _filled_up(s, n_frames)) for s in fits), tuple(notes))
+    notes = [
+        f"{s.name} has {len(s.values)} rows, not one per frame: it is left out." for s in others
+    ]
+    return _Found(tuple((s, _filled_up(s, n_frames, rate)) for s in fits), tuple(notes))
+
+
+def _rate(times: np.ndarray) -> float:
+    """Frames per second; 1 for a single frame."""
+    steps = np.diff(times[np.isfinite(times)])
+    return 1 / float(np.median(steps)) if len(steps) else 1.0
 
 
 def _is_short(series: Series, n_frames: int) -> bool:
     return series.sparse and 0 < len(series.values) <= n_frames
 
 
-def _filled_up(series: Series, n_frames: int) -> Variable:
-    variable = variable_of(series)
+def _filled_up(series: Series, n_frames: int, rate: float) -> Variable:
+    variable = variable_of(series, rate)
     missing = n_frames - len(variable.values)
     if not missing:
         return variable
@@ -157,8 +291,8 @@ def _filled_up(series: Series, n_frames: int) -> Variable:
 def _wrong_length(series: Series, n_frames: int) -> str:
     rows = len(series.values)
     sentence = (
-        f"{series.name} has {rows} rows but the traces have {n_frames} frames: one row a frame is "
-        "needed, or a column of times, or the samples per second as `behavior_rate`."
+        f"{series.name} has {rows} rows but the traces have {n_frames} frames: one row per frame "
+        "is needed, or a column of times, or the samples per second as `behavior_rate`."
     )
     if rows > 2 * n_frames:
         sentence += " If the traces are transposed, set `layout`."
@@ -207,7 +341,7 @@ def _clock(
     if times.shape != (len(series.values),):
         raise InputError(
             f"{who} has {len(series.values)} samples of {series.name} but times of shape "
-            f"{times.shape}: one time a sample is needed."
+            f"{times.shape}: one time per sample is needed."
         )
     rows: np.ndarray | slice = slice(None)
     notes = []
@@ -220,10 +354,10 @@ def _clock(
     steps = np.diff(times[rows])
     if (steps < 0).any():
         rows = np.arange(len(times))[rows][np.argsort(times[rows], kind="stable")]
-        notes.append(f"{who} has {int((steps < 0).sum())} times that go back: sorted.")
+        notes.append(f"{who} has {int((steps < 0).sum())} times out of order: sorted.")
         steps = np.diff(times[rows])
     if (steps == 0).any():
-        notes.append(f"{who} has {int((steps == 0).sum())} times twice: taken together.")
+        notes.append(f"{who} has {int((steps == 0).sum())} repeated times: merged.")
     marked = frames[np.isfinite(frames)]
     return clock_of(times[rows], marked, settings.gap), rows, notes
 
@@ -232,7 +366,7 @@ def _resampled(
     series: Series, clock: Clock, rows: np.ndarray | slice, marked: np.ndarray
 ) -> tuple[Variable, str | None]:
     """Variable on the frames, unknown at frames that are not marked; and a note, if needed."""
-    variable = variable_of(series)
+    variable = variable_of(series, 1 / max(clock.interval, 1e-9))
     samples = variable.values[rows]
     placed = at_frames(samples, clock, variable.kind, variable.period)
     note = None
@@ -246,7 +380,7 @@ def _resampled(
 def _labelled(
     pairs: Sequence[tuple[Series, Variable]], intervals: Sequence[PlacedIntervals]
 ) -> list[Labelled]:
-    """Everything that frames can be chosen by."""
+    """All labels by which frames can be chosen."""
     labelled = [
         Labelled((series.name,), series.labels, variable.values[:, 0])
         for series, variable in pairs
@@ -257,5 +391,6 @@ def _labelled(
         labelled.append(Labelled((each.name,), (each.name,), inside))
         for column in each.columns:
             names = (column.variable.name, column.short)
-            labelled.append(Labelled(names, column.labels, column.variable.values[:, 0]))
+            words = column.variable.words
+            labelled.append(Labelled(names, words, column.variable.values[:, 0]))
     return labelled

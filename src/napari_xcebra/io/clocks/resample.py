@@ -1,12 +1,11 @@
-"""Samples taken on one clock, at the frames of another: never made up where there were none.
+"""Resamples behaviour at the frames, and invents no value where nothing was sampled.
 
-A value is taken at the middle of a frame. Where a clock has two samples a frame or more, the signal
-is averaged over the frame (discrete values: the one that lasts longest); else it is interpolated:
+A value is taken at the middle of a frame. With two samples per frame or more, the signal is
+averaged over the frame (discrete values: the one that lasts longest); else it is interpolated:
 straight, the short way around the circle, or by the nearest sample.
 
-Where no sample was taken for longer than `gap`, nothing is known. A sample reaches half a sample
-interval, or half a frame if that is less, beyond itself: so far, and no farther, is its value held
-at the ends of the recording and of gaps.
+Where no sample was taken for longer than `gap`, the value is unknown. At the ends of the recording
+and of gaps, a value is held for half a sample interval, or half a frame if that is shorter.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from napari_xcebra.io.clocks.events import count_in_frames, frames_at
 from napari_xcebra.recording import Kind
 
 GAP = 3.0
@@ -26,7 +26,7 @@ MOST_COUNTS = 50_000_000
 
 @dataclass(frozen=True)
 class Clock:
-    """When samples were taken, and the frames they are to be brought to.
+    """When samples were taken, and the frames to resample them at.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Clock:
 
     @property
     def is_fast(self) -> bool:
-        """Whether there are two samples a frame or more, so that a frame averages over them."""
+        """Whether there are two samples per frame or more, so that a frame averages over them."""
         return 2 * self.interval <= self.frame
 
     @property
@@ -64,7 +64,7 @@ class Clock:
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """(frames,) int, the sample nearest to each frame; the earlier of two as near."""
+        """(frames,) int, the sample nearest to each frame; the earlier one in a tie."""
         after = np.minimum(self.before + 1, len(self.times) - 1)
         later = self.times[after] - self.frames < self.frames - self.times[self.before]
         return np.where(later, after, self.before)
@@ -93,9 +93,9 @@ class Clock:
 
     @cached_property
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
-        """Beginning and end of each frame; drawn in from both sides where samples begin or end.
+        """Beginning and end of each frame; narrowed from both sides where samples begin or end.
 
-        So a mean stays that of the middle of the frame, and never reaches across a gap.
+        This keeps a mean centred on the frame, and never lets it cross a gap.
         """
         before_gap = np.flatnonzero(np.diff(self.times) > self.gap)
         begin = self.times[np.r_[0, before_gap + 1]]
@@ -125,12 +125,12 @@ class Clock:
         return np.r_[True, np.diff(self.times) > 0]
 
     def only(self, kept: np.ndarray) -> Clock:
-        """The clock of some of the samples; what a gap is stays the same."""
+        """The clock of some of the samples, with the same definition of a gap."""
         return Clock(self.times[kept], self.frames, self.interval, self.frame, self.gap)
 
 
 def clock_of(times: np.ndarray, frames: np.ndarray, gap: float = 0.0) -> Clock:
-    """Clock of samples, told from their times.
+    """Clock of samples, estimated from their times.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def clock_of(times: np.ndarray, frames: np.ndarray, gap: float = 0.0) -> Clock:
     steps = steps[steps > 0] if (steps <= 0).any() else steps
     frame = float(np.median(np.diff(frames))) if len(frames) > 1 else 0.0
     interval = float(np.median(steps)) if len(steps) else frame
-    # steps that are equal but for rounding shall not count as longer than their median
+    # steps that are equal except for rounding must not count as longer than their median
     longest = (gap or max(GAP * interval, frame or interval)) * (1 + 1e-6)
     return Clock(times, frames, interval, frame or interval, longest)
 
@@ -160,7 +160,7 @@ def at_frames(
     values : (samples, columns) float64
         NaN where not known.
     clock : Clock
-    kind : {"continuous", "circular", "discrete"}
+    kind : {"continuous", "circular", "discrete", "event"}
     period : float
         Full turn of circular values.
 
@@ -179,6 +179,12 @@ def _column(column: np.ndarray, clock: Clock, kind: Kind, period: float) -> np.n
         column, clock = column[known], clock.only(known)
     if len(column) == 0:
         return np.full(len(clock.frames), np.nan)
+    if kind == "event":
+        frames = frames_at(clock.times[column > 0], clock.frames)
+        counts = count_in_frames(
+            np.repeat(frames, column[column > 0].astype(int)), len(clock.frames)
+        )
+        return np.where(clock.known, counts, np.nan)
     if kind == "discrete":
         column, clock = _first_of_each_time(column, clock)
         return np.where(clock.known, _most_frequent(column, clock), np.nan)

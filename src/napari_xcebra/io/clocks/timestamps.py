@@ -1,14 +1,16 @@
-"""Columns that tell the time: known by their name, in whatever unit, and by running forward."""
+"""Recognises columns of times by their name, in any unit, and checks that they run forward."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SECONDS = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
@@ -51,7 +53,7 @@ class Found:
 
 
 def words_of(name: str) -> list[str]:
-    """The words in the name of a column, in small letters.
+    """The words in the name of a column, in lower case.
 
     >>> words_of("Time (s)"), words_of("startTime_ms")
     (['time', 's'], ['start', 'time', 'ms'])
@@ -61,7 +63,7 @@ def words_of(name: str) -> list[str]:
 
 
 def scale_of(name: str) -> float | None:
-    """Seconds in the unit of a column that is named as one of times; None for any other name.
+    """Seconds per unit of a column named like a clock; None for any other name.
 
     >>> scale_of("timestamps"), scale_of("Time (ms)"), scale_of("reaction_time"), scale_of("x")
     (1.0, 0.001, None, None)
@@ -74,7 +76,7 @@ def scale_of(name: str) -> float | None:
 
 
 def unit_scale(words: list[str]) -> float:
-    """Seconds in the unit that the last of some words names; 1 if none does."""
+    """Seconds per unit named by the last of the words that names one; 1 if none does."""
     return next((SECONDS[word] for word in reversed(words) if word in SECONDS), 1.0)
 
 
@@ -98,7 +100,7 @@ def find_clock(columns: Mapping[str, Any]) -> tuple[Found | None, tuple[str, ...
             clocks.append(told)
         else:
             notes.append(
-                f"Column {name} does not run forward (it may begin anew with each trial): it is "
+                f"Column {name} does not run forward (it may restart with each trial): it is "
                 "not used as the clock."
             )
     if not clocks:
@@ -111,6 +113,8 @@ def find_clock(columns: Mapping[str, Any]) -> tuple[Found | None, tuple[str, ...
 
 def seconds_of(column: Any, scale: float, name: str) -> Found | None:
     """Column in seconds; dates and times of day count from the first. None if it is neither."""
+    import pandas as pd
+
     column = pd.Series(np.asarray(column) if not isinstance(column, pd.Series) else column)
     if pd.api.types.is_timedelta64_dtype(column):
         return Found(name, column.dt.total_seconds().to_numpy(np.float64))
@@ -126,9 +130,14 @@ def seconds_of(column: Any, scale: float, name: str) -> Found | None:
     return Found(name, seconds, (note,))
 
 
+def ascends(times: np.ndarray) -> bool:
+    """Whether an array can be the times of frames: one axis, finite, each later than the last."""
+    return times.ndim == 1 and bool(np.isfinite(times).all() and (np.diff(times) > 0).all())
+
+
 @np.errstate(over="ignore", invalid="ignore")
 def runs_forward(seconds: np.ndarray) -> bool:
-    """Whether times ascend, but for a few samples that were written in the wrong order."""
+    """Whether times increase, apart from a few samples written in the wrong order."""
     seconds = seconds[np.isfinite(seconds)]
     steps = np.diff(seconds)
     if len(seconds) == 0 or (len(steps) and not np.ptp(seconds) > 0):
@@ -142,13 +151,14 @@ def runs_forward(seconds: np.ndarray) -> bool:
 
 
 def _is_date(column: Any) -> bool:
-    return getattr(column, "dtype", None) is not None and pd.api.types.is_datetime64_any_dtype(
-        column.dtype
-    )
+    # numpy and pandas, with a time zone and without, call it so
+    return str(getattr(column, "dtype", "")).startswith("datetime64")
 
 
 def _dates(column: pd.Series) -> pd.Series | None:
-    """Dates, or times of day, that texts stand for; None unless nearly all do."""
+    """Dates or times of day in texts; None unless nearly all are valid."""
+    import pandas as pd
+
     texts = column.astype("string").str.strip()
     of_day = texts.str.fullmatch(r"\d{1,4}:\d{2}(:\d{2}(\.\d+)?)?").fillna(False)
     try:

@@ -1,4 +1,4 @@
-"""When the frames were taken, on the clock of the behaviour: from pulses, frame numbers or a file.
+"""Finds when frames were taken on the behaviour clock: by pulses, frame numbers or a file.
 
 A microscope sends a pulse for every frame, which the computer that records behaviour stores beside
 it; or it counts the frames for every sample. Either gives the frames a time on the clock of the
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import InputError
 
 MISSING = 0.01
 """Share of the frames that may be without a pulse, or pulses without a frame; 3 in any case."""
@@ -44,7 +44,7 @@ def check_trigger(behaviors: Sequence[Behavior], settings: OpenSettings) -> None
     names = [series.name for behavior in behaviors for series in behavior.series]
     if settings.trigger not in names:
         raise InputError(
-            f"There is no column {settings.trigger!r} in the behaviour to take as `trigger`; it "
+            f"The behaviour has no column {settings.trigger!r} to use as `trigger`; it "
             f"has: {', '.join(names) or 'none'}."
         )
 
@@ -81,7 +81,7 @@ def _file(settings: OpenSettings) -> Path | None:
 
 
 def _from_file(path: Path, n_frames: int) -> Marked:
-    from napari_xcebra.io.npy import read_npy
+    from napari_xcebra.io.arrays.npy import read_npy
     from napari_xcebra.io.tables import read_table
 
     if path.suffix.lower() == ".npy":
@@ -109,8 +109,8 @@ def _from_series(series: Series, n_frames: int, settings: OpenSettings) -> Marke
     rising, both = _edges(times, values)
     if len(rising) == 0:
         raise InputError(
-            f"Column {series.name} has no pulse: one rising edge a frame is needed, or the number "
-            "of the frame in each row."
+            f"Column {series.name} has no pulse: one rising edge per frame is needed, or the "
+            "number of the frame in each row."
         )
     if _misfit(len(both), n_frames) < _misfit(len(rising), n_frames) / 4:
         # some microscopes switch the line over with each frame instead of sending a pulse
@@ -119,7 +119,7 @@ def _from_series(series: Series, n_frames: int, settings: OpenSettings) -> Marke
 
 
 def _count_frames(values: np.ndarray) -> bool:
-    """Whether values are numbers of frames: whole, three or more, hardly ever going back."""
+    """Whether values are frame numbers: whole, three or more, hardly ever decreasing."""
     counted = values[values >= 0]
     if len(counted) == 0 or (counted != np.round(counted)).any() or counted.max() > 1e9:
         return False
@@ -133,7 +133,7 @@ def _by_numbers(name: str, times: np.ndarray, numbers: np.ndarray, n_frames: int
     if (np.diff(numbers) < 0).any():
         raise InputError(
             f"Column {name} counts frames up to {numbers.max()} and then starts again: numbers "
-            "that go on to the last frame are needed."
+            "that increase up to the last frame are needed."
         )
     from_one = numbers.max() == n_frames or (numbers.min() == 1 and numbers.max() < n_frames)
     numbers = numbers - int(from_one)
@@ -168,31 +168,31 @@ def _edges(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _misfit(count: int, n_frames: int) -> int:
-    """How far a number of pulses is from the same number for each frame."""
+    """Difference between a number of pulses and the nearest equal number per frame."""
     return abs(count - max(1, round(count / n_frames)) * n_frames)
 
 
 def _matched(marks: np.ndarray, n_frames: int, who: str, what: str) -> Marked:
-    """Marks given to the frames, one each, in order."""
+    """Marks assigned to the frames in order, one each."""
     found = f"{who} {len(marks):,} {what} for {n_frames:,} frames"
     slack = max(3, int(MISSING * n_frames))
     each = max(1, round(len(marks) / n_frames))
     if _misfit(len(marks), n_frames) > slack:
         raise InputError(
-            f"{found}: one a frame is needed, or the same number for every frame (planes)."
+            f"{found}: one per frame is needed, or the same number for every frame (planes)."
         )
     notes = []
     if each > 1:
         marks = marks[::each]
-        notes.append(f"{found}: the first of every {each} is taken as the time of the frame.")
+        notes.append(f"{found}: the first of every {each} is used as the time of the frame.")
     spare = len(marks) - n_frames
     marks = marks[:n_frames]
     if spare < 0:
         marks, filled = _filled(marks, n_frames)
         what_then = (
-            "those that are missing are put where the time between pulses is a multiple"
+            "missing ones are filled in where the time between pulses is a multiple"
             if filled
-            else f"behaviour is not known at the last {-spare}"
+            else f"behaviour is unknown at the last {-spare}"
         )
         notes.append(f"{found}: {what_then}.")
     elif each == 1:
@@ -203,7 +203,7 @@ def _matched(marks: np.ndarray, n_frames: int, who: str, what: str) -> Marked:
 
 
 def _filled(marks: np.ndarray, n_frames: int) -> tuple[np.ndarray, bool]:
-    """Marks with those added that were missed, if the time between marks shows where."""
+    """Marks with missing ones filled in, if the time between marks shows where."""
     steps = np.diff(marks)
     if len(steps) == 0:
         return marks, False

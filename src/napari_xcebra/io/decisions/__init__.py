@@ -1,4 +1,4 @@
-"""Decisions on cells, written to where the recording came from and to other programs.
+"""Writes decisions on cells back to their source and to other programs.
 
     decisions ──plan_output──▶ Plan ──write──▶ Written ──restore──▶ as it was before
 
@@ -8,19 +8,19 @@ beside it, and one call puts it back.
 
 from __future__ import annotations
 
-from napari_xcebra.io.decisions.labels import accepted_labels
 from napari_xcebra.io.decisions.originally import extractor_accepted
 from napari_xcebra.io.decisions.outputs import (
     OUTPUT_KINDS,
     Output,
     OutputKind,
+    accepted_labels,
     plan_output,
     possible_outputs,
 )
-from napari_xcebra.io.decisions.plan import FileChange, Plan, Written, plan_together
 from napari_xcebra.io.decisions.recalling import Recalled, recall
-from napari_xcebra.io.decisions.restoring import plan_restore, restore
-from napari_xcebra.io.decisions.suite2p import table_beside
+from napari_xcebra.io.decisions.restoring import plan_restore, repair, restore
+from napari_xcebra.io.suite2p.decisions import table_beside
+from napari_xcebra.io.transaction.plan import FileChange, Plan, Written, plan_together
 
 __all__ = [
     "OUTPUT_KINDS",
@@ -37,6 +37,7 @@ __all__ = [
     "plan_together",
     "possible_outputs",
     "recall",
+    "repair",
     "restore",
     "table_beside",
 ]

@@ -1,4 +1,4 @@
-"""Decisions on the cells of a recording, with all else that is known of them, as one table."""
+"""Joins decisions on cells with everything else known about them in one table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CURATED = ("status", "by", "tags", "note", "curator", "time")
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """What is to be written, checked.
+    """Checked decisions, ready to be written.
 
     Parameters
     ----------
@@ -31,10 +31,10 @@ class Decided:
     accepted : (cells,) bool
         Decision where there is one, else what the extractor says.
     table : DataFrame or None
-        One row a cell that was decided on or all cells: cell, status, by, tags, note, curator,
+        One row per cell that was decided on or all cells: cell, status, by, tags, note, curator,
         time.
     scores : DataFrame or None
-        One row a cell and factor: cell, factor, score, and more such as z and q.
+        One row per cell and factor: cell, factor, score, and more such as z and q.
     extractor : (cells,) bool
         What the extractor says; that of the recording if not given.
     """
@@ -78,7 +78,7 @@ class Decided:
         return np.asarray(values.reindex(self.cell_ids))
 
     def everything(self) -> pd.DataFrame:
-        """One row a cell: where it is, what the extractor says, decisions, scores by factor."""
+        """One row per cell: where it is, what the extractor says, decisions, scores by factor."""
         import pandas as pd
 
         recording = self.recording
@@ -102,10 +102,10 @@ class Decided:
         return frame
 
     def summary(self) -> str:
-        """A sentence: how many are accepted, and on how many that is news to the extractor."""
+        """A sentence: how many cells are accepted, and on how many the extractor disagrees."""
         changed = int((self.accepted != self.extractor).sum())
         count = f"{int(self.accepted.sum())} of {len(self.accepted)} cells are accepted"
-        return f"{count}; the extractor says otherwise of {changed or 'none'}."
+        return f"{count}; the extractor disagrees on {changed or 'none'}."
 
 
 def _check(table: pd.DataFrame | None, name: str, needed: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""What the extractor said of the cells before decisions were written over it."""
+"""Finds what the extractor decided before our decisions replaced it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.decisions import backups
-from napari_xcebra.io.decisions.caiman import ACCEPTED
-from napari_xcebra.io.decisions.nwb import accepted_in
-from napari_xcebra.io.decisions.suite2p import ISCELL
+from napari_xcebra.io.arrays.npy import read_npy
+from napari_xcebra.io.caiman.decisions import ACCEPTED
 from napari_xcebra.io.hdf5.reading import dataset_at, open_hdf5, read
-from napari_xcebra.io.npy import read_npy
+from napari_xcebra.io.nwb.decisions import accepted_in
 from napari_xcebra.io.nwb.walk import is_nwb
+from napari_xcebra.io.suite2p.decisions import ISCELL
 from napari_xcebra.io.suite2p.folders import folders_at, is_extracted
 from napari_xcebra.io.suite2p.rois import read_flags
+from napari_xcebra.io.transaction import backups
 from napari_xcebra.recording import Recording
 
 
 def extractor_accepted(recording: Recording, source_path: str | PathLike[str] | None) -> np.ndarray:
-    """Which ROIs the extractor takes for cells, also if the file has our decisions by now.
+    """Which ROIs the extractor accepted, even if the file now has our decisions.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def extractor_accepted(recording: Recording, source_path: str | PathLike[str] | 
     Returns
     -------
     (cells,) bool
-        `recording.accepted` where nothing was written here, or the file of before is gone.
+        `recording.accepted` if nothing was written here, or the original file is gone.
     """
     present = np.asarray(recording.accepted)
     if source_path is None:
@@ -70,7 +70,7 @@ def _in_file(path: Path) -> np.ndarray | None:
 
 
 def _components(file: h5py.File) -> np.ndarray | None:
-    """Components that CaImAn accepts; all of them where it does not tell."""
+    """Components that CaImAn accepts; all of them if it does not say."""
     traces, chosen = dataset_at(file, "estimates/C"), dataset_at(file, f"estimates/{ACCEPTED}")
     if traces is None:
         return None
@@ -80,6 +80,6 @@ def _components(file: h5py.File) -> np.ndarray | None:
 
 
 def _original(path: Path) -> Path | None:
-    """What was there before, if what is there now was written here."""
+    """The original file, if the current one was written here."""
     found = backups.originals(path)
     return found[0] if found and backups.is_ours(path) else None

@@ -1,9 +1,9 @@
-"""What decisions on a recording can be written as."""
+"""Writes decisions in any format that a recording allows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -11,17 +11,50 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.decisions import caiman, imagej, nwb, suite2p, table
+from napari_xcebra.files import in_a_sentence
+from napari_xcebra.io.caiman import decisions as caiman
+from napari_xcebra.io.decisions import table
 from napari_xcebra.io.decisions.decided import Decided
 from napari_xcebra.io.decisions.originally import extractor_accepted
-from napari_xcebra.io.decisions.plan import Plan
-from napari_xcebra.io.decisions.restoring import folders_near
-from napari_xcebra.io.decisions.together import undo_interrupted
-from napari_xcebra.io.discovery import format_of
+from napari_xcebra.io.decisions.restoring import interrupted
+from napari_xcebra.io.discovery import folder_of, format_of
+from napari_xcebra.io.imagej import decisions as imagej
+from napari_xcebra.io.nwb import decisions as nwb
+from napari_xcebra.io.suite2p import decisions as suite2p
+from napari_xcebra.io.transaction.plan import Plan
 from napari_xcebra.recording import Recording
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def accepted_labels(recording: Recording, accepted: np.ndarray) -> np.ndarray:
+    """Label image of the accepted cells alone.
+
+    Labels are those of the whole recording (the cell at position i has i + 1), so that they can be
+    compared; pixels that a rejected ROI shares with an accepted cell belong to the cell.
+
+    Parameters
+    ----------
+    recording : Recording
+        With footprints.
+    accepted : (cells,) bool
+
+    Returns
+    -------
+    (height, width) or (planes, height, width) uint16, or int32 past 65,534 cells
+    """
+    footprints = recording.footprints
+    if footprints is None:
+        raise InputError("The recording has no footprints: there is nothing to draw.")
+    own = np.asarray(accepted, bool)[footprints.cell]
+    kept = {
+        name: getattr(footprints, name)[own]
+        for name in ("cell", "row", "column", "weight", "plane")
+        if getattr(footprints, name) is not None
+    }
+    return replace(footprints, **kept).label_image()
+
 
 OutputKind = Literal["suite2p", "caiman", "nwb", "csv", "imagej"]
 OUTPUT_KINDS: tuple[OutputKind, ...] = get_args(OutputKind)
@@ -62,7 +95,7 @@ class Output:
 def possible_outputs(
     recording: Recording, source_path: str | PathLike[str] | None
 ) -> tuple[Output, ...]:
-    """Every output, with the reason why it is not possible where it is not.
+    """Every output, with the reason if it is not possible.
 
     Parameters
     ----------
@@ -87,7 +120,7 @@ def plan_output(
     destination: str | PathLike[str] | None = None,
     **options: Any,
 ) -> Plan:
-    """What would be written where; `Plan.write` writes it.
+    """Plan what to write where; `Plan.write` writes it.
 
     Parameters
     ----------
@@ -99,7 +132,7 @@ def plan_output(
     table : DataFrame, optional
         `Curation.table`: cell, status, by, tags, note, curator, time.
     scores : DataFrame, optional
-        One row a cell and factor: cell, factor, score, and more such as z and q.
+        One row per cell and factor: cell, factor, score, and more such as z and q.
     destination : path, optional
         Where to write instead of beside or over the source.
     **options
@@ -121,12 +154,14 @@ def plan_output(
         raise InputError(f"There is no output {kind!r}: {', '.join(OUTPUT_KINDS)} are known.")
     if why_not := _why_not(known, recording, path):
         raise InputError(why_not)
-    if path is not None:
-        undo_interrupted(folders_near(path.resolve()))
-    extractor = extractor_accepted(recording, path)
-    decided = Decided(recording, path, np.asarray(accepted), table, scores, extractor)
-    plan: Callable[..., Plan] = _WRITERS[known].plan
-    return plan(decided, None if destination is None else Path(destination), **options)
+    where = None if destination is None else Path(destination)
+    with in_a_sentence(where or path or "The file"):
+        extractor = extractor_accepted(recording, path)
+        decided = Decided(recording, path, np.asarray(accepted), table, scores, extractor)
+        writer: Callable[..., Plan] = _WRITERS[known].plan
+        plan = writer(decided, where, **options)
+        warnings = interrupted(path) if path is not None else ()
+    return replace(plan, warnings=(*plan.warnings, *warnings))
 
 
 def _why_not(kind: OutputKind, recording: Recording, path: Path | None) -> str:
@@ -137,13 +172,13 @@ def _why_not(kind: OutputKind, recording: Recording, path: Path | None) -> str:
     title = _WRITERS[kind].TITLE.split(" (")[0]
     if path is None:
         return (
-            f"The recording was not opened from a file of {title}: write a table (csv) or ROIs "
-            "(imagej) instead."
+            f"The recording was not opened from {title}: write a table (csv) or ROIs (imagej) "
+            "instead."
         )
     try:
-        found = format_of(path, "napari_xcebra.io.formats", "recording")
+        found = format_of(path, "recording")
     except InputError as error:
         return str(error)
-    if found.__name__.rsplit(".", 1)[-1] != kind:
+    if folder_of(found) != kind:
         return f"{path} was opened as {found.NAME}, not {title}."
     return ""

@@ -1,4 +1,4 @@
-"""Decisions read back from a table that was written here, also onto ROIs that were found anew.
+"""Reads decisions back from a table of ours, also onto newly extracted ROIs.
 
 suite2p removes its decisions when it is run again, and gives ROIs other numbers. The table beside
 them has the place of each, by which an ROI of the new run is the one that is nearest, and no other.
@@ -17,6 +17,7 @@ import scipy  # whose parts are imported when they are first used
 from napari_xcebra.curation.order import centroids_of
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
+from napari_xcebra.spreadsheets import read_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,7 @@ _NEEDED = ("cell", "accepted")
 
 @dataclass(frozen=True, eq=False)
 class Recalled:
-    """Decisions of a table, on the cells of a recording.
+    """Decisions from a table on the cells of a recording.
 
     Parameters
     ----------
@@ -63,9 +64,9 @@ class Recalled:
         return rows
 
     def onto(self, curation: Curation) -> int:
-        """Take the decisions over, with tags and notes, where nobody has decided by hand yet.
+        """Apply the decisions, with tags and notes, where nobody has decided by hand yet.
 
-        What a threshold decided is again by threshold, and gives way to another.
+        Decisions by threshold stay decisions by threshold, and a later threshold replaces them.
 
         Returns
         -------
@@ -102,18 +103,18 @@ class Recalled:
                 curation.write_note(int(cell), str(note))
 
     def summary(self) -> str:
-        """A sentence: how many cells were found again, and how."""
-        how = f"by their place (within {FARTHEST:g} pixels)" if self.by_place else "by their ids"
+        """A sentence: how many cells were matched, and how."""
+        how = f"position (within {FARTHEST:g} pixels)" if self.by_place else "id"
         return (
-            f"{int(self.known.sum())} of {len(self.row)} cells were found {how} in a table of "
-            f"{len(self.table)}; the others are as the extractor says."
+            f"{int(self.known.sum())} of {len(self.row)} cells were matched by {how} to a table of "
+            f"{len(self.table)}; the others keep the decision of the extractor."
         )
 
 
 def recall(path: str | PathLike[str], recording: Recording) -> Recalled:
     """Decisions in a table of everything, or the one beside suite2p's files.
 
-    Cells are the same by their ids if they are where they were; else they are looked for by place.
+    Cells are matched by id if their positions agree, otherwise by position.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def recall(path: str | PathLike[str], recording: Recording) -> Recalled:
         if set(ids) != set(position):
             raise InputError(
                 f"{path} has {len(table)} cells with other ids than the {len(ids)} of the "
-                "recording, and nothing says where they are: they cannot be told apart."
+                "recording, and their positions are unknown: they cannot be matched."
             )
         return Recalled(by_id, table, by_place=False)
     same = by_id >= 0
@@ -142,19 +143,22 @@ def recall(path: str | PathLike[str], recording: Recording) -> Recalled:
 
 
 def _table(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
     try:
-        table = pd.read_csv(path, keep_default_na=False, na_values={"y": "", "x": "", "plane": ""})
+        table = read_csv(
+            path,
+            keep_default_na=False,
+            na_values={"y": "", "x": "", "plane": ""},
+            dtype=dict.fromkeys(("tags", "note"), str),  # also where all of them look like numbers
+        )
     except (ValueError, OSError) as error:
-        raise InputError(f"{path} is no table of decisions ({error}).") from error
+        raise InputError(f"{path} is not a table of decisions ({error}).") from error
     missing = [name for name in _NEEDED if name not in table]
     if missing:
-        raise InputError(f"{path} is no table of decisions: it has no column {missing[0]!r}.")
+        raise InputError(f"{path} is not a table of decisions: it has no column {missing[0]!r}.")
     if table["accepted"].dtype != bool or table["cell"].dtype.kind not in "iu":
         raise InputError(
-            f"{path} is no table of decisions: `cell` has to be a whole number and `accepted` True "
-            "or False in every row."
+            f"{path} is not a table of decisions: `cell` must be a whole number and `accepted` "
+            "True or False in every row."
         )
     twice = table["cell"][table["cell"].duplicated()]
     if len(twice):
@@ -163,7 +167,7 @@ def _table(path: Path) -> pd.DataFrame:
 
 
 def _places(recording: Recording) -> np.ndarray | None:
-    """(cells, 3): plane, y and x of each; planes so far apart that no cell changes over."""
+    """(cells, 3): plane, y and x of each, planes too far apart for matches across them."""
     if recording.footprints is None:
         return None
     centres = centroids_of(recording.footprints, recording.n_cells)
@@ -183,7 +187,7 @@ def _in_space(plane: np.ndarray | float, y: np.ndarray, x: np.ndarray) -> np.nda
 
 
 def _nearest(places: np.ndarray, written: np.ndarray) -> np.ndarray:
-    """(cells,) row of the table that is nearest and to which the cell is nearest in turn, or -1."""
+    """(cells,) row of the table that is the mutual nearest neighbour, or -1."""
     row = np.full(len(places), -1)
     here = np.flatnonzero(np.isfinite(places).all(axis=1))
     there = np.flatnonzero(np.isfinite(written).all(axis=1))

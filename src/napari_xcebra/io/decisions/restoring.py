@@ -1,29 +1,69 @@
-"""Putting back what was there before decisions were written, today or after a restart."""
+"""Restores the files that were there before decisions were written, also after a restart."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Literal
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.decisions import backups
-from napari_xcebra.io.decisions.plan import FileChange, Plan, Written, check_writable, stamp
-from napari_xcebra.io.decisions.suite2p import check_backup, written_near
-from napari_xcebra.io.decisions.together import undo_interrupted
+from napari_xcebra.files import in_a_sentence
+from napari_xcebra.io.suite2p.decisions import check_backup, written_near
+from napari_xcebra.io.suite2p.folders import folders_near
+from napari_xcebra.io.transaction import backups
+from napari_xcebra.io.transaction.plan import (
+    FileChange,
+    Plan,
+    Seen,
+    Written,
+    check_writable,
+    seen,
+)
+from napari_xcebra.io.transaction.together import alone_in
+from napari_xcebra.io.transaction.unfinished import unfinished_in
 
 Version = Literal["original", "previous"]
 
 
 def restore(path: str | PathLike[str], version: Version = "original") -> Written:
-    """Put the original back in place of what was written; see `plan_restore`."""
-    return plan_restore(path, version).write()
+    """Put the original back in place of what was written; see `plan_restore`.
+
+    A write that was interrupted is undone first, which may be all there is to do.
+    """
+    undone = repair(path)
+    written = plan_restore(path, version, needed=not undone).write()
+    return Written("restore", tuple(dict.fromkeys([*undone, *written.files])))
 
 
-def plan_restore(path: str | PathLike[str], version: Version = "original") -> Plan:
+def repair(path: str | PathLike[str]) -> list[Path]:
+    """Undo a write to a recording that was interrupted; the files that were put back.
+
+    Parameters
+    ----------
+    path : path
+        What the recording is opened from.
+    """
+    writes = unfinished_in(folders_near(Path(path).resolve()))
+    folders = {folder for write in writes for folder in write.folders}
+    if not folders:  # none, or those of others
+        return []
+    with in_a_sentence(path), alone_in(folders) as undone:
+        return undone
+
+
+def interrupted(path: str | PathLike[str]) -> tuple[str, ...]:
+    """Sentences on writes to a recording that were not completed; nothing is changed."""
+    writes = unfinished_in(folders_near(Path(path).resolve()))
+    return tuple(write.sentence for write in writes)
+
+
+def plan_restore(
+    path: str | PathLike[str], version: Version = "original", *, needed: bool = True
+) -> Plan:
     """What `restore` would do.
 
     Parameters
@@ -33,26 +73,32 @@ def plan_restore(path: str | PathLike[str], version: Version = "original") -> Pl
         are written together, go back together).
     version : {"original", "previous"}
         As the other program wrote it, or as it was written here the time before.
+    needed : bool
+        Whether it is an error if there is nothing to restore.
     """
     path = Path(path).resolve()
-    undo_interrupted(folders_near(path))
-    files = written_near(path) or [path]
-    return plan_for(files, version, path)
+    with in_a_sentence(path):
+        plan = plan_for(written_near(path) or [path], version, path, needed=needed)
+        return replace(plan, warnings=(*plan.warnings, *interrupted(path)))
 
 
 def plan_for(
-    files: Iterable[Path], version: Version = "original", where: Path | None = None
+    files: Iterable[Path],
+    version: Version = "original",
+    where: Path | None = None,
+    *,
+    needed: bool = True,
 ) -> Plan:
-    """Plan that puts back each of the files, which were looked for at `where`."""
+    """Plan that restores each of the files, found at `where`."""
     files = list(files)
     changes = [change for file in files if (change := _change(file, version)) is not None]
-    if not changes:
+    if not changes and needed:
         raise InputError(
-            f"There is nothing to restore at {where or files[0]}: nothing was written here, or no "
+            f"There is nothing to restore at {where or files[0]}: nothing was written, or no "
             f"{version} version is kept beside it."
         )
     foreign = [
-        f"{change.path} was changed by another program after it was written here."
+        f"{change.path} was changed by another program after napari-xcebra wrote it."
         for change in changes
         if change.path.exists() and not backups.is_ours(change.path)
     ]
@@ -62,40 +108,38 @@ def plan_for(
 def _change(path: Path, version: Version) -> FileChange | None:
     """What restoring does to a file; None if there is nothing to do."""
     path = path.resolve()  # backups are beside what a link points at
+    before = seen(path, backups.record_of(path))  # first: what is decided below relies on it
     kept = [backups.previous(path)] if version == "previous" else backups.originals(path)
     source = next((file for file in kept if file.is_file()), None)
     if source is not None:
-        return _put_back(path, source, ours=version == "previous")
-    if version == "previous" or not backups.is_ours(path):
+        return _put_back(path, source, before, ours=version == "previous")
+    if version == "previous" or not (backups.is_ours(path) and backups.is_new(path)):
         return None
     check_writable(path)
-    return FileChange(
-        path,
-        "remove",
-        "There was no such file before.",
-        backup=backups.previous(path),
-        before=stamp(path),
-    )
+    kept_as = backups.previous(path)
+    what = "There was no such file before."
+    return FileChange(path, "remove", what, backup=kept_as, before={**before, **seen(kept_as)})
 
 
-def _put_back(path: Path, source: Path, *, ours: bool) -> FileChange:
-    """A backup takes the place of the file, which is kept in turn."""
+def _put_back(path: Path, source: Path, before: Seen, *, ours: bool) -> FileChange:
+    """Replace the file by its backup, and keep the file."""
     check_writable(path)
     check_backup(source, path)
+    backup = backups.backup_for(path)
     return FileChange(
         path,
         "replace" if path.exists() else "new file",
-        f"{source.name} takes its place.",
+        f"Restored from {source.name}.",
         lambda temporary: _same_file(source, temporary),
-        backup=backups.backup_for(path),
+        backup=backup,
         uses_up=source,
         ours=ours,
-        before=stamp(path),
+        before={**before, **seen(source, *([backup] if backup else []))},
     )
 
 
 def _same_file(source: Path, temporary: Path) -> None:
-    """The backup under a second name, which costs nothing; its first one is removed afterwards."""
+    """Link to the backup, which costs nothing; its own name is removed afterwards."""
     temporary.unlink()
     try:
         os.link(source, temporary)
@@ -103,14 +147,6 @@ def _same_file(source: Path, temporary: Path) -> None:
         shutil.copy2(source, temporary)
 
 
-def folders_near(path: Path) -> list[Path]:
-    """Folders in which files are written together with those at the path."""
-    folder = path if path.is_dir() else path.parent
-    below = [child for child in folder.iterdir() if child.is_dir()] if path.is_dir() else []
-    beside = [child for child in folder.parent.glob("plane*") if child.is_dir()]
-    return [folder, folder.parent, folder.parent / "combined", *beside, *below]
-
-
 def _summary(changes: Sequence[FileChange]) -> str:
     count = len(changes)
-    return "1 file goes back." if count == 1 else f"{count} files go back, together."
+    return "1 file is restored." if count == 1 else f"{count} files are restored together."

@@ -1,4 +1,4 @@
-"""Decisions and everything else about the cells, as a table (CSV)."""
+"""Writes decisions and everything else about the cells as a table (CSV)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from napari_xcebra.exports import default_path
 from napari_xcebra.io.decisions.decided import Decided
-from napari_xcebra.io.decisions.plan import Plan, change_to, target_of
+from napari_xcebra.io.transaction.plan import Plan, change_to, target_of
+from napari_xcebra.report.exports import default_path
+from napari_xcebra.spreadsheets import write_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +18,7 @@ TITLE = "Table of everything (.csv)"
 
 
 def plan(decided: Decided, destination: Path | None) -> Plan:
-    """One file: a row a cell."""
+    """One file: a row per cell."""
     default = default_path(decided.recording, "decisions", suffix=".csv")
     path = target_of(default, destination)
     table = decided.everything()
@@ -27,4 +28,4 @@ def plan(decided: Decided, destination: Path | None) -> Plan:
 
 def writing(table: pd.DataFrame) -> Callable[[Path], None]:
     """Function that writes the table to a path."""
-    return lambda path: table.to_csv(path, index=False, lineterminator="\n", encoding="utf-8")
+    return lambda path: write_csv(table, path)

@@ -1,1 +1,1 @@
-"""HDF5 files, read without leaving the file or believing its headers."""
+"""Reads HDF5 files without leaving the file or trusting its headers."""

@@ -1,4 +1,8 @@
-"""HDF5 files of others, read without leaving the file.
+"""Reads HDF5 files of other programs without leaving the file or trusting its headers.
+
+A text of any length is stored as its length and a place in the file. Libhdf5 sets aside as many
+bytes as the length says, up to 4 GB, before it looks at the place. So the lengths are read here
+first: no text is longer than its file. What cannot be found this way is left to libhdf5.
 
 An HDF5 file can point at other files of the machine in three ways (external links, virtual
 datasets, external storage), point at itself in circles, and claim any size in a few bytes. The
@@ -11,17 +15,108 @@ importing `hdf5plugin`): nothing is added to it here, and a file can bring no co
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import h5py
 import numpy as np
 from h5py import h5a, h5l, h5o, h5z
 
-from napari_xcebra.io.hdf5.texts import check_attributes, check_values
-from napari_xcebra.recording import InputError
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.failures import sentence_on_failure
+
+ATTRIBUTE, CONTINUED = 0x0C, 0x10
+VARYING = 9
+"""Class of types whose values have any length."""
+ENTRY = 16
+"""Bytes of an entry: length, address and number in the heap at that address."""
+MOST_BLOCKS = 1000
+
+
+def check_attributes(node: h5py.Group | h5py.Dataset) -> None:
+    """Raise if an attribute claims a text that is longer than the file."""
+    path = Path(node.file.filename)
+    base = node.file.userblock_size
+    with path.open("rb") as file:
+        for kind, body in _messages(file, base, base + int(h5o.get_info(node.id).addr)):
+            if kind == ATTRIBUTE:
+                _check(_entries_of_attribute(body), node)
+
+
+def check_values(dataset: h5py.Dataset) -> None:
+    """Raise if a value of the dataset claims a text that is longer than the file."""
+    if dataset.chunks is None:
+        offset = dataset.id.get_offset()
+        if offset is not None:
+            with Path(dataset.file.filename).open("rb") as file:
+                file.seek(offset)
+                _check(file.read(ENTRY * dataset.size), dataset)
+        return
+    if dataset.id.get_create_plist().get_nfilters():
+        return  # damage to compressed values is found when they are unpacked
+    for i in range(dataset.id.get_num_chunks()):
+        place = dataset.id.get_chunk_info(i).chunk_offset
+        _check(dataset.id.read_direct_chunk(place)[1], dataset)
+
+
+def _check(entries: bytes, node: h5py.Group | h5py.Dataset) -> None:
+    size = Path(node.file.filename).stat().st_size
+    whole = entries[: len(entries) // ENTRY * ENTRY]
+    for length, _, _ in struct.iter_unpack("<IQI", whole):
+        if length > size:
+            raise InputError(
+                f"{node.file.filename}: {node.name} claims a text of {length:,} characters in a "
+                f"file of {size:,} bytes: it is damaged."
+            )
+
+
+def _messages(file: IO[bytes], base: int, address: int) -> Iterator[tuple[int, bytes]]:
+    """What the header of an object says: the kind and the content of each message."""
+    file.seek(address)
+    prefix = file.read(64)
+    new = prefix[:4] == b"OHDR"
+    if new:
+        flags = prefix[5]
+        at = 6 + 16 * bool(flags & 0x20) + 4 * bool(flags & 0x10)
+        width = 1 << (flags & 3)
+        size = int.from_bytes(prefix[at : at + width], "little")
+        start, step = address + at + width, 4 + 2 * bool(flags & 0x04)
+    elif len(prefix) >= 16:
+        start, size, step = address + 16, int.from_bytes(prefix[8:12], "little"), 8
+    else:
+        return
+    blocks = [(start, size)]
+    for start, size in blocks:
+        file.seek(start)
+        block = file.read(size)
+        at = 0
+        while at + step <= len(block):
+            kind, length = struct.unpack_from("<BH" if new else "<HH", block, at)
+            body = block[at + step : at + step + length]
+            if kind == CONTINUED and len(body) == ENTRY and len(blocks) < MOST_BLOCKS:
+                place, extent = struct.unpack("<QQ", body)
+                # in the newer version, a signature and a checksum enclose the messages
+                inner = (4, max(0, extent - 8)) if new else (0, extent)
+                if place + extent <= 2**62:
+                    blocks.append((base + place + inner[0], inner[1]))
+            yield kind, body
+            at += step + length
+
+
+def _entries_of_attribute(body: bytes) -> bytes:
+    """Entries of an attribute that holds texts; nothing if it holds something else."""
+    if len(body) < 9 or body[0] not in (1, 2, 3) or (body[0] > 1 and body[1] & 1):
+        return b""
+    at = 9 if body[0] == 3 else 8
+    sizes = struct.unpack_from("<HHH", body, 2)
+    name, kind, space = (size + (-size % 8 if body[0] == 1 else 0) for size in sizes)
+    if len(body) <= at + name or body[at + name] & 0x0F != VARYING:
+        return b""
+    return body[at + name + kind + space :]
+
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SMALL = 64 * 2**20
@@ -36,8 +131,10 @@ Node: TypeAlias = "h5py.Group | h5py.Dataset"
 
 
 def has_signature(path: Path) -> bool:
-    """Whether the file begins as HDF5 does, be it after a block of its owner's own."""
+    """Whether the file begins like HDF5, possibly after a user block."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            return False
         with path.open("rb") as file:
             for start in (0, 512, 1024, 2048, 4096):
                 file.seek(start)
@@ -52,47 +149,21 @@ def has_signature(path: Path) -> bool:
 def open_hdf5(path: Path) -> Iterator[h5py.File]:
     """The file, for reading; whatever fails while it is open becomes an `InputError`."""
     with sentence_on_failure(path):
-        if path.is_file() and not has_signature(path):
+        if path.exists() and not has_signature(path):
             raise InputError(f"{path} is not an HDF5 file, or its first bytes are damaged.")
-        # on shares of a network, locks often cannot be had and are not needed for reading
+        # network drives often have no locks, which reading does not need
         with (
             h5py.File(path, "r", locking="best-effort") as file,
-            # numbers of a damaged file overflow; they are looked at where that matters
+            # numbers of a damaged file overflow; they are checked where that matters
             np.errstate(over="ignore", invalid="ignore"),
         ):
             yield file
 
 
-@contextmanager
-def sentence_on_failure(path: Path) -> Iterator[None]:
-    """Whatever another library raises about a damaged file, as an `InputError`."""
-    try:
-        yield
-    except InputError as error:
-        if str(path) in str(error):
-            raise
-        raise InputError(f"{path}: {error}") from error
-    except OSError as error:
-        if error.strerror:
-            raise InputError(f"{path} cannot be read: {error.strerror}.") from error
-        raise _damaged(path, error) from error
-    # a damaged file fails in libhdf5, h5py, numpy or scipy, each in its own way
-    except Exception as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: Path, error: Exception) -> InputError:
-    details = " ".join(str(error).split())[:200].rstrip(".") or "no details"
-    return InputError(
-        f"{path} cannot be read: it is damaged, incomplete or something else than its name says "
-        f"({type(error).__name__}: {details})."
-    )
-
-
 def child(group: h5py.Group, path: str, hops: int = 0) -> Node | None:
     """What lies at a path below a group, or None; `InputError` if it lies outside the file.
 
-    Each step is looked at before it is taken: h5py itself would open another file without asking.
+    Each step is checked before it is taken: h5py itself would open other files without asking.
     """
     at: Any = group
     for name in [part for part in path.split("/") if part not in ("", ".")]:
@@ -128,7 +199,7 @@ def _step(group: h5py.Group, name: str, hops: int) -> Any:
             "opened: put both into one file."
         )
     if hops >= MOST_HOPS:
-        raise InputError(f"{group.file.filename}: {group.name}/{name} links in a circle.")
+        raise InputError(f"{group.file.filename}: {group.name}/{name} is a circular link.")
     target = links.get_val(key).decode("utf-8", "surrogateescape")
     return child(group.file if target.startswith("/") else group, target, hops + 1)
 
@@ -219,7 +290,7 @@ def _stored(dataset: h5py.Dataset, where: str) -> int:
         plain = [s for s in sources if s is not None and not s.is_virtual]
         if len(plain) < len(dataset.virtual_sources()):
             raise InputError(
-                f"{where} is put together from other files, which are not opened: save it as one."
+                f"{where} is assembled from other files, which are not opened: save it as one."
             )
         return sum(_stored(s, where) for s in plain)
     return min(dataset.id.get_storage_size(), Path(dataset.file.filename).stat().st_size)
@@ -253,7 +324,7 @@ def read(dataset: h5py.Dataset, at_once: int = AT_ONCE) -> Any:
 
 
 def _texts(dataset: h5py.Dataset) -> Any:
-    """Texts of a dataset, by the block: many entries may point at one long text."""
+    """Texts of a dataset, read in blocks: many entries may point at one long text."""
     if dataset.size * dataset.dtype.itemsize > SMALL:
         raise InputError(f"{dataset.file.filename}: {dataset.name} has too many texts.")
     if dataset.dtype.kind == "O":
@@ -269,7 +340,9 @@ def _texts(dataset: h5py.Dataset) -> Any:
         block = [str(text) for text in texts[first : first + 256]]
         length += sum(map(len, block))
         if length > SMALL:
-            raise InputError(f"{dataset.file.filename}: {dataset.name} has too long texts.")
+            raise InputError(
+                f"{dataset.file.filename}: {dataset.name} has texts that are too long."
+            )
         found += block
     return np.array(found, object)
 

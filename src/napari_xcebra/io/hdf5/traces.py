@@ -1,4 +1,7 @@
-"""Traces and masks in HDF5 files, read as far as they are needed."""
+"""Reads traces, masks and sparse matrices from HDF5 files, only as far as needed.
+
+scipy's own check passes over some damage that later ends the interpreter.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,77 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 
-from napari_xcebra.footprints import Footprints
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.hdf5.reading import check, dataset_at, open_hdf5
-from napari_xcebra.recording import InputError
-from napari_xcebra.traces import BLOCK_BYTES, LazyTraces
+from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.traces import BLOCK_BYTES, LazyTraces
+
+LARGEST_DENSE = 2**28
+"""Values a matrix may have with its zeros."""
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """The values of a matrix that are not zero, and where they are.
+
+    Parameters
+    ----------
+    shape : (rows, columns)
+    row, column : (values,) int64
+    value : (values,)
+    """
+
+    shape: tuple[int, int]
+    row: np.ndarray
+    column: np.ndarray
+    value: np.ndarray
+
+    def times(self, vector: np.ndarray) -> np.ndarray:
+        """(rows,) float64, the matrix times a vector of one number per column."""
+        return np.bincount(self.row, self.value * vector[self.column], minlength=self.shape[0])
+
+    def dense(self) -> np.ndarray | None:
+        """(rows, columns) with all zeros, or None if that is too large."""
+        if self.shape[0] * self.shape[1] > LARGEST_DENSE:
+            return None
+        matrix = np.zeros(self.shape, self.value.dtype)
+        matrix[self.row, self.column] = self.value
+        return matrix
+
+
+def from_columns(value: Any, row: Any, ends: Any, shape: Any) -> Sparse:
+    """Matrix stored column after column, as MATLAB and scipy (CSC) do.
+
+    Parameters
+    ----------
+    value, row : (values,)
+        Values that are not zero, and their rows.
+    ends : (columns + 1,)
+        0, then the number of values up to the end of each column.
+    shape : (rows, columns)
+
+    Raises
+    ------
+    ValueError
+        If these do not belong together.
+    """
+    rows, columns = (int(n) for n in np.asarray(shape).reshape(-1))
+    value = np.asarray(value).reshape(-1)
+    row, ends = (np.asarray(part).reshape(-1).astype(np.int64) for part in (row, ends))
+    if rows < 0 or columns < 0 or len(ends) != columns + 1:
+        raise ValueError(f"a sparse matrix of {rows} × {columns} has {len(ends)} ends of columns")
+    lengths = np.diff(ends)
+    if ends[0] != 0 or (lengths < 0).any() or ends[-1] > min(len(row), len(value)):
+        raise ValueError("a sparse matrix has columns that do not fit its values")
+    row, value = row[: ends[-1]], value[: ends[-1]]
+    if len(row) and not (0 <= row.min() and row.max() < rows):
+        raise ValueError(f"a sparse matrix of {rows} rows has a value in row {row.max()}")
+    return Sparse((rows, columns), row, np.repeat(np.arange(columns), lengths), value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,23 +119,25 @@ class Hdf5Traces(LazyTraces):
         factor: float = 1.0,
         offset: float = 0.0,
     ) -> Hdf5Traces:
-        """Traces of a dataset, after looking at its header alone."""
+        """Traces of a dataset; only its header is read."""
         check(dataset)
         where = f"{dataset.file.filename}: {dataset.name}"
         if dataset.ndim not in (1, 2) or dataset.dtype.kind not in "biuf":
             raise InputError(
-                f"{where} has shape {dataset.shape} and type {dataset.dtype}: frames × cells, in "
-                "numbers, are needed."
+                f"{where} has shape {dataset.shape} and type {dataset.dtype}: numbers, frames × "
+                "cells, are needed."
             )
         long, wide = (*dataset.shape, 1)[:2]
         if dataset.ndim == 2 and cells_first:
             long, wide = wide, long
         if columns is not None:
             if len(columns) and not (0 <= columns.min() and columns.max() < wide):
-                raise InputError(f"{where} has {wide} cells, but number {columns.max()} is named.")
+                raise InputError(f"{where} has {wide} cells, but number {columns.max()} is used.")
             wide = len(columns)
         if not long or not wide:
-            raise InputError(f"{where} has {long} frames and {wide} cells: some are needed.")
+            raise InputError(
+                f"{where} has {long} frames and {wide} cells: at least one of each is needed."
+            )
         name, path = str(dataset.name), Path(dataset.file.filename)
         return cls(path, name, (long, wide), cells_first, columns, factor, offset)
 
@@ -101,7 +169,7 @@ class Hdf5Traces(LazyTraces):
 def footprints_of_masks(
     masks: h5py.Dataset, cells: Sequence[int] | np.ndarray | None = None, *, turned: bool
 ) -> Footprints:
-    """Footprints of a stack of images, one a cell, read some cells at a time.
+    """Footprints of a stack of images, one per cell, read some cells at a time.
 
     Parameters
     ----------
@@ -117,7 +185,7 @@ def footprints_of_masks(
     if masks.ndim not in (3, 4) or masks.dtype.kind not in "biuf":
         raise InputError(
             f"{masks.file.filename}: {masks.name} has shape {masks.shape} and type {masks.dtype}: "
-            "an image in numbers for each cell is needed."
+            "one image of numbers per cell is needed."
         )
     cells = np.arange(len(masks)) if cells is None else np.asarray(cells, np.int64)
     height, width, *planes = (int(n) for n in masks.shape[1:])
@@ -142,7 +210,7 @@ def footprints_of_masks(
 
 
 def turned(footprints: Footprints) -> Footprints:
-    """Footprints with rows and columns exchanged."""
+    """Footprints with rows and columns swapped."""
     *planes, height, width = footprints.shape
     return replace(
         footprints,

@@ -1,1 +1,1 @@
-"""MATLAB files of both kinds, read as plain numbers."""
+"""Reads MATLAB files of both kinds as plain numbers."""

@@ -1,4 +1,4 @@
-"""A struct of a .mat file that holds what an extractor found, whichever version saved it."""
+"""Reads the struct of a .mat file that holds an extraction, whichever version saved it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Protocol
 import h5py
 import numpy as np
 
-from napari_xcebra.footprints import Footprints
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.extraction import finite_image
 from napari_xcebra.io.hdf5.reading import child, dataset_at, group_at, has_signature, open_hdf5
 from napari_xcebra.io.hdf5.traces import Hdf5Traces, footprints_of_masks
-from napari_xcebra.io.matlab.reading import is_mat, matlab_array, read_mat
+from napari_xcebra.io.matlab.numbers import is_mat, matlab_array, read_mat
 from napari_xcebra.io.matlab.version5 import struct_fields
-from napari_xcebra.recording import InputError
-from napari_xcebra.traces import LazyTraces
+from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.traces import LazyTraces
 
 
 class Struct(Protocol):
@@ -65,13 +66,13 @@ def open_struct(path: Path, fields: tuple[str, ...]) -> Iterator[Struct]:
 def images_of(
     struct: Struct, fields: Mapping[str, str], shape: tuple[int, ...]
 ) -> dict[str, np.ndarray]:
-    """Those images of the struct that are of the field of view, (height, width) float32."""
+    """Images of the struct with the shape of the field of view, (height, width) float32."""
     images = {}
     for name, field in fields.items():
         image = struct.numbers(field)
-        if image is not None and image.shape == shape and np.isfinite(image).any():
-            known = np.isfinite(image)
-            images[name] = np.where(known, image, image[known].min()).astype(np.float32)
+        filled = None if image is None or image.shape != shape else finite_image(image)
+        if filled is not None:
+            images[name] = filled
     return images
 
 

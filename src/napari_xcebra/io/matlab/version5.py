@@ -1,4 +1,4 @@
-"""Numbers in files of MATLAB 5 (``save -v6``, ``-v7``).
+"""Reads numbers from MATLAB 5 files (``save -v6``, ``-v7``).
 
 scipy reads these files as well, but by what their headers say: a damaged one can make it set aside
 any amount of memory, or end the interpreter. Here nothing is believed before it is checked: each
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from napari_xcebra.io.hdf5.sparse import from_columns
+from napari_xcebra.io.hdf5.traces import from_columns
 
 HEADER = 128
 PEEK = 4096
@@ -159,7 +159,7 @@ def _fields(
     for field in _field_names(parts, order):
         inner = _take(parts)
         if inner.type != MATRIX:
-            raise ValueError(f"field {field} of a struct is no array")
+            raise ValueError(f"field {field} of a struct is not an array")
         yield from _arrays(_parts(inner.content, order), order, f"{name}.{field}", depth - 1)
 
 

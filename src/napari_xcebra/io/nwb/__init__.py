@@ -1,1 +1,1 @@
-"""What an NWB file holds, found by the types of its objects."""
+"""NWB: finds objects by their type, and writes recordings and decisions."""

@@ -1,4 +1,4 @@
-"""Behaviour in NWB files: time series, events and intervals, all on the clock of the session."""
+"""Reads behaviour from NWB files: time series, events and intervals on the session clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import replace
 import h5py
 import numpy as np
 
-from napari_xcebra.io.extraction import Behavior, Intervals, Series
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.extraction import Behavior, Events, Intervals, Series
 from napari_xcebra.io.hdf5.reading import attribute, dataset_at, read
 from napari_xcebra.io.nwb.walk import (
     Typed,
@@ -21,7 +22,7 @@ from napari_xcebra.io.nwb.walk import (
     times_of,
 )
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import KINDS, InputError, Variable
+from napari_xcebra.recording import KINDS, Variable
 
 SERIES = ("TimeSeries", "SpatialSeries", "PoseEstimationSeries")
 LARGEST = 2**30
@@ -29,8 +30,6 @@ LARGEST = 2**30
 MOST_COLUMNS = 64
 INVALID = "invalid_times"
 """The only name of intervals that the specification gives a meaning."""
-BIN = 0.01
-"""Seconds over which events are counted."""
 LONGEST = 2 * 24 * 3600.0
 """Seconds that a session can last."""
 
@@ -64,7 +63,7 @@ def behavior_in(
     """
     notes: list[str] = []
     found: list[tuple[Typed, Series]] = []
-    events: list[tuple[Typed, np.ndarray]] = []
+    events: list[Events] = []
     tables = [item for item in of_type(objects, "TimeIntervals") if item.name != INVALID]
     intervals = [each for each in map(_table, tables) if each]
     for item in _candidates(objects):
@@ -72,23 +71,17 @@ def behavior_in(
             if item.type == "IntervalSeries":
                 intervals.append(_epochs(item))
             elif _are_events(item):
-                events.append((item, _event_times(item)))
+                events.append(Events(item.name, _event_times(item)))
             else:
                 found.append((item, _series(item, settings)))
         except InputError as error:
             notes.append(f"Left out: {error}")
     if frames is not None:
-        # on the very clock of the frames, there is nothing to be brought to it
+        # already on the clock of the frames
         found = [
             (item, replace(s, times=None) if _same(s.times, frames) else s) for item, s in found
         ]
-    known = [series.times for _, series in found if series.times is not None]
-    known += [edge for each in intervals for edge in (each.start, each.stop)]
-    known += [] if frames is None else [frames]
-    for item, times in events:
-        found.append((item, _pulses(item, times, known)))
-        notes.append(f"{item.name} are {len(times)} events, given as events per second.")
-    return Behavior(_named(found), tuple(intervals), tuple(notes), name)
+    return Behavior(_named(found), tuple(intervals), tuple(notes), name, tuple(events))
 
 
 def invalid_times(objects: Iterable[Typed], times: np.ndarray) -> np.ndarray:
@@ -107,7 +100,7 @@ def _same(times: np.ndarray | None, frames: np.ndarray) -> bool:
 
 
 def _candidates(objects: Iterable[Typed]) -> list[Typed]:
-    """Series that may be behaviour: not those of the imaging, nor what corrected its motion."""
+    """Series that may be behaviour: neither imaging nor its motion correction."""
     return [
         item
         for item in of_type(objects, *SERIES, "IntervalSeries")
@@ -121,7 +114,7 @@ def _series(item: Typed, settings: OpenSettings) -> Series:
     data = dataset_at(item.node, "data")
     where = f"{item.node.file.filename}: {item.path}"
     if data is None or data.dtype.kind not in "biuf" or data.ndim not in (1, 2):
-        raise InputError(f"{where} has no numbers, one row a sample.")
+        raise InputError(f"{where} has no numbers, one row per sample.")
     if data.ndim == 2 and not 0 < data.shape[1] <= MOST_COLUMNS:
         raise InputError(f"{where} has {data.shape[1]} columns: up to {MOST_COLUMNS} are read.")
     times = times_of(item.node, len(data))
@@ -153,7 +146,7 @@ def comment_on(variable: Variable) -> str:
 def _as_told(item: Typed, series: Series) -> Series:
     """Series with the name, kind and period that `comment_on` and the description tell."""
     said = re.match(
-        r"(continuous|circular|discrete) variable(?: with a period of ([-+.e\d]{1,30}))?$",
+        r"(continuous|circular|discrete|event) variable(?: with a period of ([-+.e\d]{1,30}))?$",
         str(attribute(item.node, "comments", "")),
     )
     if said is None:
@@ -164,7 +157,7 @@ def _as_told(item: Typed, series: Series) -> Series:
 
 
 def _likely(item: Typed, values: np.ndarray, least: float) -> np.ndarray:
-    """Points of a pose, those that are less likely as not known."""
+    """Points of a pose; less likely ones are unknown."""
     confidence = dataset_at(item.node, "confidence")
     if item.type != "PoseEstimationSeries" or confidence is None:
         return values
@@ -195,19 +188,6 @@ def _event_times(item: Typed) -> np.ndarray:
     if not len(times) or times[-1] - times[0] >= LONGEST:
         raise InputError(f"{item.node.file.filename}: {item.path} has no events, or absurd times.")
     return times
-
-
-def _pulses(item: Typed, times: np.ndarray, known: Iterable[np.ndarray]) -> Series:
-    """Events per second, over the time in which anything is known to have been recorded.
-
-    Between events nothing happened, which is known as well: so they are counted in bins rather
-    than taken as samples.
-    """
-    edges = np.concatenate([[0.0], times, *known])
-    near = edges[np.abs(edges - times[0]) < LONGEST]
-    count = int((near.max() - near.min() + 1.0) / BIN) + 1
-    counts, bins = np.histogram(times, near.min() + BIN * np.arange(count + 1))
-    return Series(item.name, counts / BIN, bins[:-1] + BIN / 2, "1/s", "continuous")
 
 
 def _epochs(item: Typed) -> Intervals:
@@ -242,7 +222,7 @@ def _table(item: Typed) -> Intervals | None:
 
 
 def _named(found: Sequence[tuple[Typed, Series]]) -> tuple[Series, ...]:
-    """Series of different names: those that share one are told apart by what they lie in."""
+    """Series with unique names: shared ones get the name of their container as a prefix."""
     count = Counter(series.name for _, series in found)
     named, taken = [], set()
     for item, series in found:

@@ -1,4 +1,4 @@
-"""Traces in NWB files: which series is what, and which row of which table each column is."""
+"""Reads traces from NWB files: finds the kind of each series and the ROI of each column."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import h5py
 import numpy as np
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import Signal
 from napari_xcebra.io.hdf5.reading import address, attribute, dataset_at, read
 from napari_xcebra.io.hdf5.traces import Hdf5Traces
 from napari_xcebra.io.nwb.walk import Typed, of_type, rate_of, scaling, times_of
-from napari_xcebra.recording import InputError
 
 _SIGNALS: tuple[tuple[Signal | None, str], ...] = (
     ("traces", r"^traces$"),
@@ -89,7 +89,7 @@ def planes_in(objects: Sequence[Typed], notes: list[str]) -> list[Plane]:
     for item in of_type(objects, "RoiResponseSeries"):
         signal = signal_of(item)
         if signal is None:
-            notes.append(f"{item.name} is left out: it holds no activity of cells.")
+            notes.append(f"{item.name} is left out: it does not hold the activity of cells.")
         elif _is_group(item):
             responses.append(_response(item, signal, tables, notes))
     by_table: dict[int, list[Response]] = {}
@@ -127,7 +127,7 @@ def _response(
     columns = 1 if data.ndim == 1 else data.shape[1]
     cells_first = data.ndim == 2 and columns != len(rows) == data.shape[0]
     if cells_first:
-        notes.append(f"{item.name} has ROIs before frames: it was turned.")
+        notes.append(f"{item.name} has ROIs before frames: it was transposed.")
     elif columns != len(rows):
         raise InputError(f"{where} has {columns} columns but names {len(rows)} ROIs.")
     if len(rows) and rows.min() < 0:
@@ -147,7 +147,7 @@ def _table(region: h5py.Dataset | None, tables: Sequence[h5py.Group]) -> h5py.Gr
 
 
 def _plane(responses: Iterable[Response], notes: list[str]) -> Plane:
-    """Signals of one table, those of the same cells and frames; of each kind the first."""
+    """Signals of one table with the same cells and frames; the first of each kind."""
     ordered = sorted(responses, key=lambda response: _PREFERRED.index(response.signal))
     main = ordered[0]
     rows, first = np.unique(main.rows, return_index=True)

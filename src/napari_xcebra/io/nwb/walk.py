@@ -1,4 +1,4 @@
-"""What NWB files are made of: typed objects, time series and tables.
+"""Finds the parts of NWB files: typed objects, time series and tables.
 
 Names in NWB are the writer's choice, so that objects are found by their `neurodata_type` alone.
 """
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.hdf5.reading import (
     Node,
     attribute,
@@ -22,7 +23,6 @@ from napari_xcebra.io.hdf5.reading import (
     read,
     walk,
 )
-from napari_xcebra.recording import InputError
 
 LONGEST_WORD = 200
 """Letters of a text that are kept in a table."""
@@ -149,7 +149,7 @@ def column_names(table: h5py.Group) -> list[str]:
 
 
 def plain_column(table: h5py.Group, name: str) -> np.ndarray | None:
-    """Numbers or words of a column, one a row; None if it has another shape or kind."""
+    """Numbers or words of a column, one per row; None if it has another shape or kind."""
     dataset = dataset_at(table, name)
     if dataset is None or child(table, f"{name}_index") is not None or dataset.ndim != 1:
         return None

@@ -1,1 +1,1 @@
-"""What a folder of suite2p holds."""
+"""suite2p: reads and writes its folders."""

@@ -1,4 +1,4 @@
-"""What suite2p says about a plane apart from its traces: rate, field of view, images, bad frames.
+"""Reads rate, field of view, images and bad frames of a suite2p plane.
 
 Versions 0.x keep all of it in ``ops.npy``; 1.x in ``db.npy``, ``settings.npy``,
 ``reg_outputs.npy`` and ``detect_outputs.npy``, and may write an ``ops.npy`` of all four as well.
@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.extraction import finite_image
 from napari_xcebra.io.pickles import read_object_npy
-from napari_xcebra.recording import InputError
+from napari_xcebra.io.suite2p.folders import FACTS
 
-FILES = ("db.npy", "settings.npy", "reg_outputs.npy", "detect_outputs.npy", "ops.npy")
-"""Later ones say it better: `db` has the mean image before registration, the others after."""
 LARGEST_FIELD = 2**28
 """Pixels that a field of view may have (16,384 × 16,384)."""
 
@@ -34,12 +34,12 @@ _IMAGES = {
 
 @dataclass(frozen=True)
 class Facts:
-    """Entries of the files above by their names, whatever they are: none is trusted."""
+    """Entries of the files above by name; none is trusted."""
 
     entries: Mapping[str, Any]
 
     def number(self, *names: str, low: float, high: float) -> float | None:
-        """Number under a name, or names within each other, if it is one and between the bounds."""
+        """Number under a (nested) name, if it is one and within the bounds."""
         value: Any = self.entries
         for name in names:
             value = value.get(name) if isinstance(value, Mapping) else None
@@ -71,14 +71,14 @@ class Facts:
 
     @property
     def neuropil_coefficient(self) -> float | None:
-        """Share of the neuropil that suite2p took away before deconvolution."""
+        """Share of the neuropil that suite2p subtracted before deconvolution."""
         old = self.number("neucoeff", low=0, high=2)
         new = self.number("extraction", "neuropil_coefficient", low=0, high=2)
         return new if old is None else old
 
     @property
     def deconvolved(self) -> bool:
-        """Whether spks.npy holds events: suite2p fills it with zeros if it was not to find any."""
+        """Whether spks.npy holds events: suite2p fills it with zeros if deconvolution was off."""
         run = self.entries.get("run")
         new = run.get("do_deconvolution", True) if isinstance(run, Mapping) else True
         return bool(self.entries.get("spikedetect", True)) and bool(new)
@@ -100,18 +100,21 @@ class Facts:
             image = self.array(entry)
             if image is None or image.ndim != 2 or not image.size or _is_blank(image):
                 continue
-            placed = self._placed(finite(image), field)
+            filled = finite_image(image)
+            if filled is None:
+                continue
+            placed = self._placed(filled, field)
             if placed is None:
                 notes.append(
-                    f"{entry} has {image.shape[0]} × {image.shape[1]} pixels and nothing says "
-                    f"where in the field of view of {field[0]} × {field[1]} they lie: left out."
+                    f"{entry} has {image.shape[0]} × {image.shape[1]} pixels, and where they "
+                    f"lie in the field of view of {field[0]} × {field[1]} is unknown: left out."
                 )
             else:
                 images[name] = placed
         return images, tuple(notes)
 
     def _placed(self, image: np.ndarray, field: tuple[int, int]) -> np.ndarray | None:
-        """An image that was cropped to where no frame was shifted out of view, at its place."""
+        """A cropped image at its place in the field of view."""
         if image.shape == field:
             return image
         ranges = [self.array(name, "iu") for name in ("yrange", "xrange")]
@@ -142,7 +145,7 @@ class Facts:
     def starts(self, n_frames: int) -> tuple[np.ndarray | None, tuple[str, ...]]:
         """First frames of the files or folders that were concatenated, with a note.
 
-        Files of less than a second are pieces of one movie (Bruker writes a frame a file).
+        Files of less than a second are pieces of one movie (Bruker writes one frame per file).
         """
         least = {"file": self.rate or 10.0, "folder": 1.0}
         for what, shortest in least.items():
@@ -159,24 +162,16 @@ class Facts:
 
 
 def read_facts(folder: Path) -> Facts:
-    """What suite2p says about the plane in a folder; nothing if it says nothing."""
+    """What suite2p says about the plane in a folder; may be empty."""
     entries: dict[str, Any] = {}
-    for name in FILES:
+    for name in FACTS:
         path = folder / name
         if path.is_file():
             found = read_object_npy(path)
             if not isinstance(found, dict):
-                raise InputError(f"{path} holds no options of suite2p (a dictionary).")
+                raise InputError(f"{path} does not hold suite2p options (a dictionary).")
             entries |= found
     return Facts(entries)
-
-
-def finite(image: np.ndarray) -> np.ndarray:
-    """Image as float32; what is not finite takes the least value that is."""
-    with np.errstate(all="ignore"):
-        image = image.astype(np.float32)
-    known = np.isfinite(image)
-    return np.where(known, image, image[known].min() if known.any() else 0)
 
 
 def _is_blank(image: np.ndarray) -> bool:

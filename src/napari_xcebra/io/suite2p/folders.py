@@ -1,20 +1,18 @@
-"""Which folders of suite2p belong to a path: planes, and `combined` which has all of them."""
+"""Finds the folders that suite2p wrote: planes, and all of them side by side (`combined`)."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from napari_xcebra.io.suite2p import facts
-
-FILES = {
-    "F.npy", "Fneu.npy", "spks.npy", "stat.npy", "iscell.npy", "redcell.npy", *facts.FILES
-}  # fmt: skip
+FACTS = ("db.npy", "settings.npy", "reg_outputs.npy", "detect_outputs.npy", "ops.npy")
+"""Later ones say it better: `db` has the mean image before registration, the others after."""
+FILES = {"F.npy", "Fneu.npy", "spks.npy", "stat.npy", "iscell.npy", "redcell.npy", *FACTS}
 COMBINED = "combined"
 
 
 def folders_at(path: Path) -> list[Path]:
-    """Folders to read: one, or those of several planes; none if this is not suite2p's."""
+    """Folders to read: one, or one per plane; none if this is not suite2p output."""
     if path.is_file():
         beside = [name for name in FILES if (path.parent / name).is_file()]
         return folders_at(path.parent) if path.name in FILES and len(beside) > 1 else []
@@ -39,12 +37,22 @@ def planes_in(folder: Path) -> list[Path]:
     return [numbers[number] for number in sorted(numbers) if number >= 0]
 
 
+def folders_near(path: Path) -> list[Path]:
+    """The folder of a recording, and those that suite2p's decisions are written to with it."""
+    folder = path if path.is_dir() else path.parent
+    if not path.is_dir() and path.name not in FILES:
+        return [folder]
+    home = folder.parent if plane_number(folder) >= 0 or folder.name == COMBINED else folder
+    families = ([*planes_in(place), place / COMBINED, place] for place in (home, home / "suite2p"))
+    return list(dict.fromkeys([folder, *(place for family in families for place in family)]))
+
+
 def is_extracted(folder: Path) -> bool:
     """Whether there are traces."""
     return (folder / "F.npy").is_file()
 
 
 def plane_number(plane: Path) -> int:
-    """Number in the name of a plane's folder; -1 if it is none."""
+    """Number in the name of a plane folder; -1 for any other folder."""
     match = re.fullmatch(r"plane_?(\d{1,6})", plane.name)
     return int(match.group(1)) if match else -1

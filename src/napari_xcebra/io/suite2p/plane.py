@@ -1,4 +1,4 @@
-"""One folder of suite2p: a plane, or all planes side by side (`combined`)."""
+"""Reads a suite2p folder: one plane, or all planes side by side (`combined`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.arrays.npy import mapped_header
 from napari_xcebra.io.extraction import Extraction, Signal
-from napari_xcebra.io.npy import mapped_header
 from napari_xcebra.io.suite2p.facts import read_facts
 from napari_xcebra.io.suite2p.rois import (
     columns_of,
@@ -17,8 +18,7 @@ from napari_xcebra.io.suite2p.rois import (
     read_flags,
     read_stat,
 )
-from napari_xcebra.recording import InputError
-from napari_xcebra.traces import LazyTraces, NpyTraces
+from napari_xcebra.recording.traces import LazyTraces, NpyTraces
 
 SIGNALS: dict[Signal, str] = {
     "fluorescence": "F.npy",
@@ -26,10 +26,10 @@ SIGNALS: dict[Signal, str] = {
     "events": "spks.npy",
 }
 _WITHOUT = {
-    "Fneu.npy": "neuropil cannot be taken away",
+    "Fneu.npy": "neuropil cannot be subtracted",
     "spks.npy": "there are no deconvolved events",
     "iscell.npy": "every ROI counts as a cell",
-    "stat.npy": "where the cells lie is not known",
+    "stat.npy": "the positions of the cells are unknown",
 }
 _LAST = 16
 """Frames at the end of `combined` that are looked at for zeros."""
@@ -60,8 +60,8 @@ def read_plane(folder: Path) -> Extraction:
         notes += more
         if shared := sum(is_all_shared(roi) for roi in rois):
             notes.append(
-                f"{shared} ROIs share every pixel with others: suite2p has no fluorescence of "
-                "them, unless it was told to allow overlap."
+                f"{shared} ROIs share every pixel with others: suite2p measures no fluorescence "
+                "for them unless overlap is allowed."
             )
     accepted = None
     if (folder / "iscell.npy").is_file():
@@ -118,7 +118,7 @@ def _signals(folder: Path) -> dict[Signal, LazyTraces]:
 
 
 def filled_frames(fluorescence: LazyTraces, plane: np.ndarray) -> int:
-    """How many frames at the end some plane of `combined` does not have.
+    """Number of frames at the end that some plane of `combined` lacks.
 
     Planes of a volume may differ by a frame; suite2p fills the shorter ones with zeros.
     """

@@ -1,4 +1,4 @@
-"""The ROIs of suite2p: stat.npy says where they lie, iscell.npy which of them are cells."""
+"""Reads the ROIs of suite2p: their pixels from stat.npy, their class from iscell.npy."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.footprints import Footprints
-from napari_xcebra.io.npy import read_npy
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.arrays.npy import read_npy
 from napari_xcebra.io.pickles import read_object_npy
 from napari_xcebra.io.suite2p.facts import LARGEST_FIELD, Real
-from napari_xcebra.recording import InputError
+from napari_xcebra.recording.footprints import Footprints
 
 Roi = dict[str, Any]
 
@@ -32,7 +32,7 @@ def read_stat(path: Path, n_cells: int) -> list[Roi]:
     found = read_object_npy(path)
     rois = found.ravel().tolist() if isinstance(found, np.ndarray) else found
     if not isinstance(rois, list) or not all(isinstance(roi, dict) for roi in rois):
-        raise InputError(f"{path} holds no ROIs of suite2p (dictionaries).")
+        raise InputError(f"{path} does not hold suite2p ROIs (dictionaries).")
     if len(rois) != n_cells:
         raise mixed(path.parent, n_cells, path.name, len(rois))
     return rois
@@ -63,13 +63,13 @@ def footprints_of(
     row, column = row.astype(np.int64), column.astype(np.int64)
     bottom, right = int(row.max(initial=0)) + 1, int(column.max(initial=0)) + 1
     if min(row.min(initial=0), column.min(initial=0)) < 0 or bottom * right > LARGEST_FIELD:
-        raise InputError(f"{path} has pixels at absurd places: it is damaged.")
+        raise InputError(f"{path} has pixels at implausible positions: it is damaged.")
     notes: tuple[str, ...] = ()
     if field is None:
         field = (bottom, right)
         notes = (
-            f"Nothing says how large the field of view is: {bottom} × {right} pixels, as far as "
-            "the ROIs reach.",
+            f"The size of the field of view is unknown: {bottom} × {right} pixels, as far as the "
+            "ROIs reach, are used.",
         )
     elif bottom > field[0] or right > field[1]:
         raise InputError(
@@ -131,7 +131,7 @@ def _pixels(
     if len(row) != len(column) or len(row) != len(weight) or weight.dtype.kind not in "biuf":
         raise InputError(
             f"{name} has {len(row)} rows, {len(column)} columns and {len(weight)} weights of "
-            "pixels: as many of each are needed."
+            "pixels: the same number of each is needed."
         )
     with np.errstate(all="ignore"):
         return row, column, np.nan_to_num(weight.astype(np.float32), posinf=0, neginf=0)

@@ -1,19 +1,33 @@
-"""What the child can be asked to do: plain values that say how to run themselves.
+"""Tasks for the child process: plain values that know how to run themselves.
 
-They are made in the window, which does without torch; it is imported inside `run`, in the child.
+The window makes them without torch, which `run` imports in the child.
 """
 
 from __future__ import annotations
 
-from napari_xcebra.jobs.tasks.frames import EmbedTask, OverTimeTask
-from napari_xcebra.jobs.tasks.report import ReportTask
-from napari_xcebra.jobs.tasks.scores import AttributeTask, SignificanceTask, StatisticsTask
-from napari_xcebra.jobs.tasks.sessions import AdaptTask, JointTask
+from napari_xcebra.jobs.tasks.cells import (
+    AroundTask,
+    AttributeTask,
+    EmbedTask,
+    OverTimeTask,
+    ReportTask,
+    SignificanceTask,
+    StatisticsTask,
+)
+from napari_xcebra.jobs.tasks.reading import ReadTask, open_task, question
 from napari_xcebra.jobs.tasks.task import Report, Task
-from napari_xcebra.jobs.tasks.training import DeviceTask, DimensionTask, FitTask, StabilityTask
+from napari_xcebra.jobs.tasks.training import (
+    AdaptTask,
+    DeviceTask,
+    DimensionTask,
+    FitTask,
+    JointTask,
+    StabilityTask,
+)
 
 __all__ = [
     "AdaptTask",
+    "AroundTask",
     "AttributeTask",
     "DeviceTask",
     "DimensionTask",
@@ -21,10 +35,13 @@ __all__ = [
     "FitTask",
     "JointTask",
     "OverTimeTask",
+    "ReadTask",
     "Report",
     "ReportTask",
     "SignificanceTask",
     "StabilityTask",
     "StatisticsTask",
     "Task",
+    "open_task",
+    "question",
 ]

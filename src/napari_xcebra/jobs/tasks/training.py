@@ -1,29 +1,28 @@
-"""Training: once, with several seeds, with several numbers of latents."""
+"""Tasks that train: once, or with several seeds, dimensions or sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from napari_xcebra.attribution.method_notes import DEFAULT
+from napari_xcebra.attribution.methods import DEFAULT
 from napari_xcebra.jobs.events import NAN, Advanced, Sketched
-from napari_xcebra.jobs.tasks.pace import FrameCount, Pace
-from napari_xcebra.jobs.tasks.task import Report
-from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.jobs.tasks.task import FrameCount, Pace, Report
+from napari_xcebra.learn import FitSettings
 from napari_xcebra.recording import Recording
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution.stability import Stability
     from napari_xcebra.attribution.stream import FrameChoice
-    from napari_xcebra.learn.consistency import Dimensions
-    from napari_xcebra.learn.parts import Factors
-    from napari_xcebra.learn.progress import Progress
-    from napari_xcebra.learn.result import Fit
-    from napari_xcebra.learn.training import Training
+    from napari_xcebra.learn import Fit, Progress, Training
+    from napari_xcebra.learn.adaptation import How
+    from napari_xcebra.learn.data.factors import Factors
+    from napari_xcebra.learn.joint.result import JointFit
+    from napari_xcebra.learn.quality.consistency import Dimensions
 
 
 class StepCount:
@@ -35,7 +34,7 @@ class StepCount:
         self._chance = float(np.log(settings.negatives)) if contrastive else NAN
 
     def __call__(self, at: Progress) -> None:
-        """To be called as `on_progress` of a training is."""
+        """Called as `on_progress` of a training."""
         self._report(
             Advanced(
                 at.step,
@@ -58,7 +57,7 @@ class FitTask:
     Parameters
     ----------
     live : str
-        Method of the provisional maps to show every few seconds; empty for none.
+        Method for the provisional maps shown every few seconds; empty for none.
     """
 
     doing: ClassVar[str] = "Training"
@@ -74,7 +73,7 @@ class FitTask:
 
     def run(self, report: Report) -> Fit:
         """Train."""
-        from napari_xcebra.learn.fitting import fit
+        from napari_xcebra.learn import fit
 
         return fit(
             self.recording,
@@ -87,7 +86,7 @@ class FitTask:
         )
 
     def _sketching(self, report: Report) -> Callable[[Training], None]:
-        from napari_xcebra.attribution.live import LiveMap
+        from napari_xcebra.attribution.maps.live import LiveMap
 
         live = LiveMap(self.recording, self.live, report.stop)
 
@@ -114,7 +113,7 @@ class StabilityTask:
     aggregate: Literal["mean", "median", "max"] = "mean"
 
     def run(self, report: Report) -> Stability | None:
-        """Train; if stopped, the seeds that are finished, or None if there are none."""
+        """Train; if stopped, return the finished seeds, or None if there are none."""
         from napari_xcebra.attribution.stability import across_seeds
 
         return across_seeds(
@@ -132,9 +131,9 @@ class StabilityTask:
 
 @dataclass(frozen=True, eq=False)
 class DimensionTask:
-    """Train with several numbers of latents, as `learn.consistency.suggest_dimension` does.
+    """Train with several numbers of latents, as `suggest_dimension` does.
 
-    The result is a `Dimensions`; if stopped, of the numbers that are finished.
+    The result is a `Dimensions`; if stopped, of the numbers finished so far.
 
     Parameters
     ----------
@@ -142,7 +141,7 @@ class DimensionTask:
         As of `FitTask`.
     time_latents : tuple of int
     factor_latents : tuple of int or None
-        Of the one factor there is; None for as many as its variables have.
+        Of the single factor; None for as many as its variables have.
     seeds : int
         Fits at each number of latents.
     """
@@ -159,7 +158,7 @@ class DimensionTask:
 
     def run(self, report: Report) -> Dimensions | None:
         """Train and compare; None if it was stopped before two fits could be compared."""
-        from napari_xcebra.learn.consistency import suggest_dimension
+        from napari_xcebra.learn.quality.consistency import suggest_dimension
 
         return suggest_dimension(
             self.recording,
@@ -175,9 +174,9 @@ class DimensionTask:
 
 @dataclass(frozen=True, eq=False)
 class DeviceTask:
-    """Name, in words, of the device that these settings come to on this computer."""
+    """Name of the device that these settings select on this computer."""
 
-    doing: ClassVar[str] = "Looking for the device"
+    doing: ClassVar[str] = "Finding the device"
     sparing: ClassVar[str] = "set `device` to cpu"
 
     device: str = "auto"
@@ -185,6 +184,52 @@ class DeviceTask:
 
     def run(self, report: Report) -> str:
         """Look."""
-        from napari_xcebra.learn.device import describe_device
+        from napari_xcebra.learn.training.device import describe_device
 
         return describe_device(self.device, self.threads)
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptTask:
+    """Carry a fit to another recording, as `learn.adaptation.adapt` does; the result is a `Fit`."""
+
+    doing: ClassVar[str] = "Carrying a run over"
+    sparing: ClassVar[str] = FitTask.sparing
+
+    fit: Fit
+    recording: Recording
+    how: How = "auto"
+
+    def run(self, report: Report) -> Fit:
+        """Carry it over."""
+        from napari_xcebra.learn.adaptation import adapt
+
+        counted = StepCount(report, self.fit.settings)
+        return adapt(self.fit, self.recording, self.how, on_progress=counted, stop=report.stop)
+
+
+@dataclass(frozen=True, eq=False)
+class JointTask:
+    """Train on several recordings, as `learn.joint.fitting.fit_sessions` does.
+
+    The result is a `JointFit`.
+    """
+
+    doing: ClassVar[str] = "Training together"
+    sparing: ClassVar[str] = FitTask.sparing
+
+    recordings: Mapping[str, Recording]
+    factors: Factors | None = None
+    settings: FitSettings = field(default_factory=FitSettings)
+
+    def run(self, report: Report) -> JointFit:
+        """Train."""
+        from napari_xcebra.learn.joint.fitting import fit_sessions
+
+        return fit_sessions(
+            self.recordings,
+            self.factors,
+            self.settings,
+            on_progress=StepCount(report, self.settings),
+            stop=report.stop,
+        )

@@ -1,4 +1,4 @@
-"""Whether sessions agree: their embeddings compared where their labels are the same.
+"""Compares the embeddings of sessions where their labels are the same.
 
 Frames of two sessions do not correspond, but places do: the embedding of each session is averaged
 in bins of the shared labels, and the averages are aligned (Schneider 2023, CEBRA across subjects).
@@ -15,19 +15,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.files import whole
-from napari_xcebra.learn.consistency import consistency
+from napari_xcebra.learn.data.factors import TIME, Factor, factor_labels
+from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.joint.pooling import part_of, pooled
-from napari_xcebra.learn.labels import Labels
-from napari_xcebra.learn.parts import TIME, Factor, factor_labels
+from napari_xcebra.learn.quality.consistency import consistency
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.recording import InputError, Recording
+from napari_xcebra.recording import Recording
+from napari_xcebra.spreadsheets import write_csv
 
 BINS = 100
 """Bins of the labels of a factor, about; as many along each of its coordinates."""
 
 SHIFTS = (0.3, 0.4, 0.5, 0.6, 0.7)
-"""Shares of a session by which its labels are shifted, to see what chance gives."""
+"""Shares of a session by which its labels are shifted, to measure chance."""
 
 LEAST_FRAMES = 5
 """Frames that a bin needs in a session."""
@@ -84,7 +86,7 @@ class SessionConsistency:
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Write the table."""
         with whole(path) as file:
-            self.table().to_csv(file, index=False)
+            write_csv(self.table(), file)
         return Path(path)
 
     def summary(self) -> str:

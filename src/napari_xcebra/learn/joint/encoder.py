@@ -1,21 +1,24 @@
-"""Encoders of several sessions that end in one embedding."""
+"""Encoders, inputs and objective of several sessions that share one embedding."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from napari_xcebra.learn.device import FrameData
-from napari_xcebra.learn.encoder import Encoder, FrameEncoder, WindowEncoder
+from napari_xcebra.learn.data.factors import TIME, Part
+from napari_xcebra.learn.data.sampling import Batch
+from napari_xcebra.learn.model.encoder import Encoder, FrameEncoder, WindowEncoder
+from napari_xcebra.learn.objective.regularised import Objective
+from napari_xcebra.learn.training.device import FrameData, hidden_cells
 
 Own = Literal["input layer", "encoder"]
-"""What each session has for itself."""
+"""Layers that each session has for itself."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class JointFrames:
     Parameters
     ----------
     places : sequence of (n,) int64
-        Where the frames of each session stand among all.
+        Positions of each session's frames among all.
     inputs : sequence of (n, cells) or (n, cells, window)
         Of each session; cells differ.
     """
@@ -46,6 +49,7 @@ class JointData:
 
     def __init__(self, sessions: Sequence[FrameData], first: np.ndarray) -> None:
         self.sessions, self.first = sessions, first
+        self.device = sessions[0].device
 
     def __len__(self) -> int:
         """Frames of all sessions."""
@@ -56,11 +60,10 @@ class JointData:
         return hashlib.sha256("".join(s.digest() for s in self.sessions).encode()).hexdigest()
 
     def places_of(self, frames: np.ndarray) -> list[Tensor]:
-        """Where the frames of each session stand among these: (n,) int64 each."""
+        """Positions of each session's frames among these: (n,) int64 each."""
         session = np.searchsorted(self.first, frames, side="right") - 1
-        device = self.sessions[0].device
         numbers = range(len(self.sessions))
-        return [torch.as_tensor(np.flatnonzero(session == s), device=device) for s in numbers]
+        return [torch.as_tensor(np.flatnonzero(session == s), device=self.device) for s in numbers]
 
     def __getitem__(self, frames: np.ndarray) -> JointFrames:
         """Inputs by session, in the order of the frames within each."""
@@ -70,6 +73,14 @@ class JointData:
             for data, place, start in zip(self.sessions, places, self.first, strict=False)
         ]
         return JointFrames(places, inputs)
+
+    def seen(self, frames: np.ndarray, hide: float, seed: int) -> JointFrames:
+        """The same, with some cells hidden from each frame; other ones in each session."""
+        x = self[frames]
+        if not hide:
+            return x
+        inputs = [hidden_cells(each, hide, seed + n) for n, each in enumerate(x.inputs)]
+        return replace(x, inputs=inputs)
 
 
 class JointEncoder(nn.Module):
@@ -125,7 +136,7 @@ def in_order(values: Sequence[Tensor], places: Sequence[Tensor]) -> Tensor:
 
 
 def share_after_input(one: Encoder, other: Encoder) -> None:
-    """Let an encoder use all layers of another but the first, which is for its own cells."""
+    """Let an encoder share all layers of another but the first, which sees its own cells."""
     if isinstance(one, FrameEncoder) and isinstance(other, FrameEncoder):
         for number in range(1, len(one.layers)):
             other.layers[number] = one.layers[number]
@@ -133,3 +144,26 @@ def share_after_input(one: Encoder, other: Encoder) -> None:
         other.skips, other.last = one.skips, one.last
     else:
         raise TypeError(f"{type(one).__name__} and {type(other).__name__} cannot share layers")
+
+
+class JointObjective(Objective):
+    """The objective of several sessions: a time pair has negatives of its own session alone."""
+
+    data: JointData  # type: ignore[assignment]
+
+    def _info_nce(
+        self,
+        part: Part,
+        reference: Tensor,
+        positive: Tensor,
+        batch: Batch,
+        rows: np.ndarray | None,
+    ) -> Tensor:
+        if part.name != TIME:
+            return super()._info_nce(part, reference, positive, batch, rows)
+        terms = [
+            len(own) * self.psi.info_nce(part, reference[own], positive[own])
+            for own in self.data.places_of(batch.reference)
+            if len(own) > 1
+        ]
+        return torch.stack(terms).sum() / len(reference)

@@ -1,4 +1,4 @@
-"""Sessions put one after the other: shared variables on one scale, frames counted through."""
+"""Pools sessions: shared variables on one scale, frames numbered throughout."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from napari_xcebra.learn.labels import Labels
-from napari_xcebra.learn.parts import (
+from napari_xcebra.errors import InputError
+from napari_xcebra.learn.data.factors import (
     TIME,
     Factor,
     Plan,
@@ -17,9 +17,10 @@ from napari_xcebra.learn.parts import (
     lay_out,
     time_offset,
 )
+from napari_xcebra.learn.data.labels import Labels
+from napari_xcebra.learn.data.split import Frames, Split
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.split import Frames, Split
-from napari_xcebra.recording import InputError, Recording, Variable
+from napari_xcebra.recording import Recording, Variable
 
 Recordings = Mapping[str, Recording] | Sequence[Recording]
 
@@ -54,13 +55,13 @@ def pooled(recordings: Recordings, factors: Mapping[str, Factor]) -> Pool:
     """Check that sessions share the variables of these factors, and put them together."""
     named = named_sessions(recordings)
     if len(named) < 2:
-        raise InputError(f"{len(named)} session is given: 2 or more are trained together.")
+        raise InputError(f"{len(named)} session was given: joint training needs 2 or more.")
     rates = {name: each.rate for name, each in named.items()}
     slow, fast = min(rates, key=lambda n: rates[n]), max(rates, key=lambda n: rates[n])
     if rates[fast] > MOST_APART * rates[slow]:
         raise InputError(
             f"Session {slow!r} has {rates[slow]:g} frames per second and {fast!r} has "
-            f"{rates[fast]:g}: sessions are trained together at one rate; bring them to it first."
+            f"{rates[fast]:g}: joint training needs one rate; resample the others to it first."
         )
     names = dict.fromkeys(v for factor in factors.values() for v in factor.variables)
     frames = [each.n_frames for each in named.values()]

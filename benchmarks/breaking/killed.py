@@ -1,0 +1,92 @@
+"""Processes killed while they write: what is there is whole, and what was acknowledged is there."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from pathlib import Path
+
+from breaking.processes import Fork, Tell, failure_of
+from breaking.tally import Tally
+from breaking.targets import START, TARGETS, Mixed, Target
+
+LONGEST = 0.15
+"""Seconds after its first write at which a process is killed at the latest."""
+
+
+def family(
+    home: Path, rng: random.Random, tally: Tally, targets: tuple[Target, ...] = TARGETS
+) -> None:
+    """Kill a writer of each kind in turn until the time is over."""
+    last: dict[Target, int] = {}
+    for target in targets:
+        _begin(target, home)
+        last[target] = START
+    while tally.in_time:
+        for target in targets:
+            kill_once(target, home / target.name, rng, tally, last)
+    for target in targets:
+        if last[target] != START:
+            check_left(target, home / target.name, tally)
+
+
+def kill_once(
+    target: Target, folder: Path, rng: random.Random, tally: Tally, last: dict[Target, int]
+) -> None:
+    """Let a process write numbers in turn, kill it, and look at what is there."""
+    before = last[target]
+    first = 1 if before == START else (before + 1) % 60_000
+
+    def work(tell: Tell) -> None:
+        with target.opened(folder) as write:
+            for number in range(first, 60_000):
+                write(number)
+                tell(str(number))
+
+    fork = Fork(work)
+    if rng.random() < 0.8:
+        fork.wait_for_line()
+    time.sleep(rng.uniform(0, LONGEST))
+    said = fork.kill()
+    tally.trials += 1
+    for line in said:
+        if line.startswith(("!", "-")):
+            tally.broke("other", f"{target.name}: {line}")
+    numbers = [int(line) for line in said if line.isdigit()]
+    acknowledged = numbers[-1] if numbers else before
+    under_way = acknowledged + 1 if numbers else first
+    try:
+        found = target.found(folder)
+    except Exception as error:
+        what = str(error) if isinstance(error, Mixed) else failure_of(error)
+        tally.broke("mixed", f"{target.name}: {_short(what, folder)}")
+        _begin(target, folder.parent)
+        last[target] = START
+        return
+    if found not in (acknowledged, under_way):
+        tally.broke(target.column, f"{target.name}: found another than the acknowledged one")
+    last[target] = found
+
+
+def check_left(target: Target, folder: Path, tally: Tally) -> None:
+    """Count what lies around after killed writes once a write has succeeded."""
+    try:
+        with target.opened(folder) as write:
+            write(59_999)
+    except Exception as error:
+        tally.broke("other", f"{target.name}: {_short(failure_of(error), folder)}")
+    left = target.left(folder)
+    for _ in left:
+        tally.broke("left", f"{target.name}: a temporary file or folder")
+
+
+def _begin(target: Target, home: Path) -> None:
+    folder = home / target.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    target.prepare(folder)
+
+
+def _short(text: str, folder: Path) -> str:
+    return text.replace(str(folder), "…")[:160]

@@ -1,0 +1,138 @@
+"""Prints tables and sentences in plain text."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from napari_xcebra.cli.flags import FLAGS
+from napari_xcebra.learn.quality.verdict import decoded_of, nats_of, share_of
+from napari_xcebra.settings import worded
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.attribution.comparison import Comparison
+    from napari_xcebra.learn import Fit, Goodness
+    from napari_xcebra.learn.quality.consistency import Dimensions
+
+
+def say(arguments: argparse.Namespace, *lines: str) -> None:
+    """Print these lines, unless --quiet was given."""
+    if not arguments.quiet:
+        for line in lines:
+            print(worded(line, FLAGS))
+
+
+WHAT = {
+    "recording.npz": "the recording",
+    "fit": "the trained encoder, its settings and goodness",
+    "learning.png": "loss, penalty and λ over the steps",
+    "painted.png": "cells coloured by their score, one panel per factor",
+    "attribution.csv": "score of every cell for every factor, and whether it is above threshold",
+    "attribution.npz": "the same for programs, and per latent where the method gives it",
+    "stability.csv": "spread of score and rank of every cell over seeds, and whether it is stable",
+    "dimension.csv": "consistency between seeds for every number of latents",
+    "dimension.png": "the same as a picture",
+    "joint": "the encoders of all sessions, in one embedding",
+    "consistency.csv": "R² between the embeddings of every two sessions, compared with chance",
+    "consistency.png": "the same as a picture, one matrix per factor",
+    "matched.csv": "score, z and rank of every matched cell in every session",
+    "matched.png": "correlation of the scores between sessions, and the rank of every cell",
+    "quality.csv": "error of decoding every variable from the embedding, compared with chance",
+    "methods.png": "rank correlations of all methods, and the rank of every cell by each",
+    "methods.csv": "score and rank of every cell by every method and statistic",
+    "summary.csv": "one row per run: what was varied, goodness, p, R² (also of a ridge "
+    "regression) and verdict of every factor",
+    "members": "one folder per run: fit, scores, time taken",
+    "sweep.json": "what was requested",
+    "statistics.csv": "single-cell statistics with their signs",
+}
+
+
+def say_written(arguments: argparse.Namespace, written: list[Path]) -> None:
+    """Print what was written, and what it holds."""
+    width = max(len(str(path)) for path in written)
+    lines = [f"  {str(path).ljust(width)}  {WHAT[path.name]}" for path in written]
+    say(arguments, "", "Written:", *lines)
+
+
+GOODNESS = ("goodness (nats)", "of possible", "decoded", "ridge", "verdict")
+"""Columns of `goodness_words`."""
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Text in columns: the first to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        first, *others = zip(row, widths, strict=True)
+        return "  ".join([first[0].ljust(first[1]), *(text.rjust(w) for text, w in others)])
+
+    return "\n".join([line(header), "  ".join("─" * w for w in widths), *map(line, rows)])
+
+
+def dimension_table(dimensions: Dimensions) -> str:
+    """One row per number of latents: consistency between seeds."""
+    rows = [
+        [
+            d.words,
+            f"{d.mean:.3f} ± {d.error:.3f}",
+            str(len(d.r2)),
+            "←" * (d is dimensions.suggested),
+        ]
+        for d in dimensions.tried
+    ]
+    return table(["latents", "consistency R²", "pairs of seeds", ""], rows)
+
+
+def factor_table(
+    fit: Fit,
+    attribution: Attribution | None = None,
+    truth: Mapping[str, np.ndarray] | None = None,
+) -> str:
+    """One row per factor: `goodness_words`; cells above threshold and auROC where known."""
+    from napari_xcebra.attribution import auroc
+
+    header = ["factor", *GOODNESS]
+    rows = [[name, *goodness_words(goodness)] for name, goodness in fit.goodness.items()]
+    if attribution is not None:
+        header.append("above threshold")
+        for row in rows:
+            scored = int((~np.isnan(attribution.score(row[0]))).sum())
+            above = int(attribution.above(row[0]).sum())
+            row.append("–" if attribution.at_chance(row[0]) else f"{above} of {scored}")
+    if attribution is not None and attribution.significance is not None:
+        header.append("q ≤ 0.1")
+        for row in rows:
+            q = attribution.significance.q(row[0])
+            row.append("–" if np.isnan(q).all() else f"{int((q <= 0.1).sum())}")
+    if attribution is not None and truth:
+        header.append("auROC")
+        for row in rows:
+            carries = truth.get(row[0], np.zeros(0, bool))
+            # with all or none of the cells there is nothing to tell apart
+            mixed = 0 < carries.sum() < len(carries)
+            row.append(f"{auroc(attribution.score(row[0]), carries):.3f}" if mixed else "–")
+    return table(header, rows)
+
+
+def agreement_table(comparison: Comparison) -> str:
+    """One row per method or statistic: Spearman's ρ between its ranking and the first method's."""
+    from napari_xcebra.attribution.comparison import title_of
+
+    names = list(dict.fromkeys(n for f in comparison.factors for n in comparison.of(f)))
+    with_first = {f: comparison.correlations(f).iloc[0] for f in comparison.factors}
+    rows = []
+    for name in names[1:]:
+        found = [with_first[f].get(name, np.nan) for f in comparison.factors]
+        rows.append([title_of(name), *("–" if np.isnan(v) else f"{v:.2f}" for v in found)])
+    return table([f"rank correlation with {title_of(names[0])}", *comparison.factors], rows)
+
+
+def goodness_words(goodness: Goodness) -> list[str]:
+    """Goodness, its share of the possible, decoding beside a ridge regression, and verdict."""
+    return [nats_of(goodness), share_of(goodness), *decoded_of(goodness), goodness.strength]

@@ -1,0 +1,147 @@
+"""Scores cells with a fit: `attribute` and `compare`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from napari_xcebra import attribution
+from napari_xcebra.attribution.methods import FIRST, title_of_method
+from napari_xcebra.cli.given import frames_from, loaded_fit, output_folder, recording_from
+from napari_xcebra.cli.printing import agreement_table, factor_table, say, say_written
+from napari_xcebra.cli.progress import comparison_bar, count_bar, stoppable
+from napari_xcebra.errors import InputError
+from napari_xcebra.recording import Recording
+from napari_xcebra.report.figures.field import painted_field
+from napari_xcebra.results import note_results
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.learn import Fit
+
+
+def attribute(arguments: argparse.Namespace) -> None:
+    """Score the cells with a fit."""
+    out, loaded = output_folder(arguments), loaded_fit(arguments)
+    write_attribution(arguments, loaded, recording_from(arguments), out)
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Compare all methods and single-cell statistics side by side."""
+    from napari_xcebra.attribution.comparison import attribute_all, compare
+    from napari_xcebra.attribution.single_cell import cell_statistics
+    from napari_xcebra.report.figures.comparisons import methods_side_by_side
+
+    out, loaded = output_folder(arguments), loaded_fit(arguments)
+    recording = recording_from(arguments)
+    variables = {part.name: part.variables for part in loaded.parts}
+    statistics = cell_statistics(recording, variables, cells=loaded.inputs.columns(recording))
+    with stoppable("Nothing was written.") as request, comparison_bar(arguments) as bar:
+        by_all = attribute_all(
+            loaded,
+            recording,
+            on_progress=bar,
+            stop=request,
+            on_failure=lambda method, why: say(arguments, f"No {method}: {why}"),
+        )
+    found = compare(by_all, statistics)
+    methods_side_by_side(found, out / "methods.png")
+    tables = [found.to_csv(out / "methods.csv"), statistics.to_csv(out / "statistics.csv")]
+    note_results(out, loaded, [out / "methods.png", *tables])
+    say(arguments, agreement_table(found), "", loaded.summary(), *statistics.notes)
+    say_written(arguments, [out / "methods.png", *tables])
+
+
+def write_attribution(
+    arguments: argparse.Namespace,
+    trained: Fit,
+    recording: Recording,
+    out: Path,
+    written: list[Path] | None = None,
+    truth: Mapping[str, np.ndarray] | None = None,
+) -> Attribution:
+    """Score the cells, write the results, and print the table."""
+    result, files = write_scores(arguments, trained, recording, out, truth)
+    say(arguments, factor_table(trained, result, truth), "", trained.summary())
+    say(arguments, *trained.notes, *result.notes)
+    if result.significance is not None:
+        say(arguments, *(result.significance.how(factor) for factor in result.factors))
+    say_written(arguments, [*files, *(written or [])])
+    return result
+
+
+def write_scores(
+    arguments: argparse.Namespace,
+    trained: Fit,
+    recording: Recording,
+    out: Path,
+    truth: Mapping[str, np.ndarray] | None = None,
+) -> tuple[Attribution, list[Path]]:
+    """Score the cells and write a picture, a table that also has the other maps, and arrays."""
+    result = _tested(arguments, _scored(arguments, trained, recording), trained, recording)
+    others = []
+    for method in FIRST:
+        if method == arguments.method:
+            continue
+        try:
+            others.append(_scored(arguments, trained, recording, method))
+        except InputError as error:  # costs a column, not the table
+            say(arguments, f"No {method}: {error}")
+    files = [
+        out / "painted.png",
+        result.to_csv(out / "attribution.csv", beside=others),
+        result.to_npz(out / "attribution.npz"),
+    ]
+    painted_field(recording, result, files[0], truth)
+    note_results(out, trained, files)
+    return result, files
+
+
+def _scored(
+    arguments: argparse.Namespace, trained: Fit, recording: Recording, method: str = ""
+) -> Attribution:
+    """Score the cells, by the method that was asked for if none is given; Ctrl-C stops."""
+    doing = title_of_method(method) if method else "attributing"
+    with (
+        stoppable("No scores were written.") as request,
+        count_bar(arguments, "frame", doing) as bar,
+    ):
+        return attribution.attribute(
+            trained,
+            recording,
+            method or arguments.method,
+            frames=frames_from(arguments.frames),
+            aggregate=arguments.aggregate,
+            on_progress=bar,
+            stop=request,
+        )
+
+
+def _tested(
+    arguments: argparse.Namespace, result: Attribution, trained: Fit, recording: Recording
+) -> Attribution:
+    """Add p and q, if asked for and possible; Ctrl-C stops."""
+    if not arguments.significance:
+        return result
+    try:
+        seconds = attribution.seconds_to_test(trained, recording)
+        say(arguments, f"Testing which cells are above chance: about {seconds:.0f} s.")
+        with (
+            stoppable("No scores were written.") as request,
+            count_bar(arguments, "frame", "testing") as bar,
+        ):
+            tested = attribution.significance(
+                trained,
+                recording,
+                frames=frames_from(arguments.frames),
+                on_progress=bar,
+                stop=request,
+            )
+        return result.with_significance(tested)
+    except InputError as error:  # too little to test with is no reason to lose the scores
+        return replace(result, notes=(*result.notes, f"No p and q: {error}"))

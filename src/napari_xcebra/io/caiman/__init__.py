@@ -1,0 +1,1 @@
+"""CaImAn: reads its HDF5 files and writes its component indices."""

@@ -1,0 +1,240 @@
+"""Reads the HDF5 file that CaImAn writes (``CNMF.save()``).
+
+=================================================  ================================================
+``estimates/A/{data,indices,indptr,shape}``        footprints: CSC, pixels × components; pixels
+                                                   count down the columns of the image (Fortran)
+``estimates/dims``                                 height, width (and planes)
+``estimates/{C,F_dff,S,YrA}``                      (components, frames): denoised, ΔF/F, events, and
+                                                   what of the movie the model leaves over
+``estimates/{b,f}`` or ``estimates/b0``            background, over space and over time
+``estimates/Cn``                                   correlation image
+``estimates/idx_components``                       accepted components
+``estimates/{SNR_comp,r_values,cnn_preds}``        how good each component is; may be empty
+``params/data/fr``                                 frames per second
+=================================================  ================================================
+
+None is written as the text ``NoneType``.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.extraction import Extraction, Signal
+from napari_xcebra.io.hdf5.reading import (
+    child,
+    dataset_at,
+    group_at,
+    has_signature,
+    open_hdf5,
+    read,
+)
+from napari_xcebra.io.hdf5.traces import Hdf5Traces, Sparse, from_columns
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.recording import Footprints
+from napari_xcebra.recording.traces import CorrectedTraces, LazyTraces
+
+NAME = "CaImAn results (.hdf5 from CNMF.save)"
+
+LARGEST = 2**30
+"""Bytes of traces that are read for the mean image; components add little to the background."""
+
+_SIGNALS: dict[Signal, str] = {"dff": "F_dff", "denoised": "C", "events": "S"}
+_QUALITY = {"snr": "SNR_comp", "r": "r_values", "cnn": "cnn_preds"}
+
+
+def sniff(path: Path) -> bool:
+    """Whether it is an HDF5 file with the estimates of CaImAn, or one damaged by that name."""
+    if not path.is_file() or not has_signature(path):
+        return False
+    try:
+        with open_hdf5(path) as file:
+            return child(file, "estimates/A") is not None and child(file, "params") is not None
+    except InputError:
+        return path.suffix.lower() == ".hdf5"
+
+
+def load(path: Path, settings: OpenSettings) -> Extraction:
+    """All components, with their traces, footprints and quality."""
+    with open_hdf5(path) as file:
+        estimates = group_at(file, "estimates")
+        if estimates is None:
+            raise InputError(f"{path} has no estimates: it is not a CaImAn file.")
+        notes: list[str] = []
+        signals = _signals(estimates, path, notes)
+        n_cells = next(iter(signals.values())).shape[1]
+        dims = _dims(estimates, file, path)
+        weights = _matrix(estimates, "A")
+        if weights is None or weights.shape != (math.prod(dims), n_cells):
+            found = "no footprints" if weights is None else f"footprints of {weights.shape}"
+            raise InputError(
+                f"{path} has {found} for {n_cells} components in a field of view of "
+                f"{' × '.join(map(str, dims))} pixels: the file is damaged."
+            )
+        return Extraction(
+            signals,
+            rate=_rate(file),
+            accepted=_accepted(estimates, n_cells, path, notes),
+            cells={
+                name: column
+                for name, key in _QUALITY.items()
+                if (column := _column(estimates, key, n_cells)) is not None
+            },
+            footprints=_footprints(weights, dims),
+            images=_images(estimates, weights, dims, notes),
+            notes=tuple(notes),
+        )
+
+
+def _signals(estimates: h5py.Group, path: Path, notes: list[str]) -> dict[Signal, LazyTraces]:
+    denoised = dataset_at(estimates, "C")
+    if denoised is None or denoised.ndim != 2:
+        raise InputError(f"{path} has no traces (estimates/C): fit the model before saving it.")
+    found: dict[Signal, LazyTraces] = {}
+    for signal, name in _SIGNALS.items():
+        dataset = dataset_at(estimates, name)
+        if dataset is None or dataset.ndim != 2:
+            continue
+        if dataset.shape != denoised.shape:
+            notes.append(
+                f"{name} has {dataset.shape[0]} × {dataset.shape[1]} values but C has "
+                f"{denoised.shape[0]} × {denoised.shape[1]}: {name} is left out."
+            )
+            continue
+        found[signal] = Hdf5Traces.of(dataset, cells_first=True)
+    residual = dataset_at(estimates, "YrA")
+    if residual is not None and residual.shape == denoised.shape:
+        # C + YrA: what the movie has at the component, less −1 of the residual. It has no baseline
+        # left (the background is taken away), so that no ΔF/F must be made of it.
+        left_over = Hdf5Traces.of(residual, cells_first=True)
+        found["traces"] = CorrectedTraces(found["denoised"], left_over, -1.0)
+        notes.append(
+            "Raw traces are CaImAn's C + YrA: the background is already subtracted, and their unit "
+            "is that of the movie."
+        )
+    return found
+
+
+def _dims(estimates: h5py.Group, file: h5py.File, path: Path) -> tuple[int, ...]:
+    """Height, width and, of a volume, planes."""
+    for group, name in ((estimates, "dims"), (file, "dims"), (file, "params/data/dims")):
+        dims = _numbers(group, name)
+        if dims is not None and dims.shape in ((2,), (3,)) and (dims > 0).all():
+            return tuple(int(n) for n in dims)
+    raise InputError(f"{path} does not give the size of the field of view (dims).")
+
+
+def _numbers(group: h5py.Group, name: str) -> np.ndarray | None:
+    """Numbers of a dataset; None if it is missing or stands for None."""
+    dataset = dataset_at(group, name)
+    if dataset is None or dataset.dtype.kind not in "biuf":
+        return None
+    return np.asarray(read(dataset))
+
+
+def _matrix(group: h5py.Group, name: str) -> Sparse | None:
+    """A matrix stored as sparse or dense, or None."""
+    parts = group_at(group, name)
+    if parts is None:
+        plain = _numbers(group, name)
+        if plain is None or plain.ndim != 2:
+            return None
+        row, column = np.nonzero(plain)
+        return Sparse((len(plain), plain.shape[1]), row, column, plain[row, column])
+    values = [_numbers(parts, part) for part in ("data", "indices", "indptr", "shape")]
+    if any(part is None for part in values):
+        raise InputError(f"{group.file.filename}: estimates/{name} is incomplete.")
+    data, rows, ends, shape = values
+    return from_columns(data, rows, ends, shape)
+
+
+def _footprints(weights: Sparse, dims: tuple[int, ...]) -> Footprints:
+    inside = weights.value > 0
+    row, column, *plane = np.unravel_index(weights.row[inside], dims, order="F")
+    return Footprints(
+        (*dims[2:], *dims[:2]),
+        weights.column[inside].astype(np.int32),
+        row.astype(np.int32),
+        column.astype(np.int32),
+        weights.value[inside].astype(np.float32),
+        plane[0].astype(np.int32) if plane else None,
+    )
+
+
+def _accepted(
+    estimates: h5py.Group, n_cells: int, path: Path, notes: list[str]
+) -> np.ndarray | None:
+    chosen = _numbers(estimates, "idx_components")
+    if chosen is None:
+        notes.append(
+            "No components are marked as accepted or rejected (idx_components is None, as after "
+            "select_components): all count as cells."
+        )
+        return None
+    if chosen.size and not (0 <= chosen.min() and chosen.max() < n_cells):
+        raise InputError(
+            f"{path} accepts component {chosen.max()}, but has {n_cells}: the file is damaged."
+        )
+    accepted = np.zeros(n_cells, bool)
+    accepted[chosen.astype(np.int64)] = True
+    return accepted
+
+
+def _column(estimates: h5py.Group, name: str, n_cells: int) -> np.ndarray | None:
+    column = _numbers(estimates, name)
+    if column is None or column.size != n_cells:
+        return None
+    return column.reshape(n_cells).astype(np.float64)
+
+
+def _rate(file: h5py.File) -> float | None:
+    rate = _numbers(file, "params/data/fr")
+    if rate is None or rate.size != 1 or not 0 < rate.reshape(()) < np.inf:
+        return None
+    return float(rate.reshape(()))
+
+
+def _images(
+    estimates: h5py.Group, weights: Sparse, dims: tuple[int, ...], notes: list[str]
+) -> dict[str, np.ndarray]:
+    images = {}
+    mean = _mean_image(estimates, weights)
+    if mean is not None and np.isfinite(mean).all():
+        images["mean"] = _planes_first(mean.reshape(dims, order="F"))
+        notes.append(
+            "The mean image is that of CaImAn's model: background and components, averaged over "
+            "time."
+        )
+    correlation = _numbers(estimates, "Cn")
+    if correlation is not None and correlation.shape == dims:
+        least = np.nanmin(correlation, initial=1.0)
+        filled = np.where(np.isfinite(correlation), correlation, least)
+        images["correlation"] = _planes_first(filled)
+    return images
+
+
+def _mean_image(estimates: h5py.Group, weights: Sparse) -> np.ndarray | None:
+    """(pixels,), or None if the background of the model is unknown."""
+    flat = _numbers(estimates, "b0")
+    space, time = _matrix(estimates, "b"), _numbers(estimates, "f")
+    if space is not None and time is not None and time.ndim == 2:
+        if space.shape != (weights.shape[0], time.shape[0]) or not time.size:
+            return None
+        background = space.times(time.mean(axis=1))
+    elif flat is not None and flat.size == weights.shape[0]:
+        background = flat.reshape(-1)
+    else:
+        return None
+    denoised = dataset_at(estimates, "C")
+    if denoised is None or denoised.size * denoised.dtype.itemsize > LARGEST:
+        return background
+    return background + weights.times(read(denoised).mean(axis=1))
+
+
+def _planes_first(image: np.ndarray) -> np.ndarray:
+    return np.moveaxis(image, 2, 0).astype(np.float32) if image.ndim == 3 else image.astype("f4")

@@ -1,0 +1,1 @@
+"""CNMF-E: reads its MATLAB structs."""

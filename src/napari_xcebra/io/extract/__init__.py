@@ -1,0 +1,1 @@
+"""EXTRACT: reads its MATLAB structs."""

@@ -1,0 +1,42 @@
+"""Copies HDF5 files with a few changes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+
+from napari_xcebra.errors import InputError
+
+
+def changed_copy(source: Path, path: Path, change: Callable[[h5py.File], None], room: int) -> None:
+    """Copy a file, then change the copy: the source is only ever read.
+
+    No file is changed in place, because the library can leave it unreadable if it is stopped
+    while writing.
+
+    Parameters
+    ----------
+    source, path : Path
+    change : function of h5py.File
+    room : int
+        Bytes that the change adds, at most, but for a mebibyte.
+    """
+    shutil.copyfile(source, path)
+    with path.open("ab") as file:
+        # libhdf5 ends the program when a disk is full: it finds room, and gives back what is left
+        for _ in range(1 + room // 2**20):
+            file.write(bytes(2**20))
+    try:
+        # network drives often have no locks; nobody else knows the copy
+        with h5py.File(path, "r+", locking="best-effort") as file:
+            change(file)
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, OSError) and error.errno is not None and error.strerror:
+            raise
+        raise InputError(
+            f"A copy of {source} cannot be changed: it is damaged or of an HDF5 version that is "
+            f"not supported here ({' '.join(str(error).split())[:150]})."
+        ) from error

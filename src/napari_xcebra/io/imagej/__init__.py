@@ -1,0 +1,1 @@
+"""ImageJ: reads ROIs and writes outlines of accepted cells."""

@@ -1,0 +1,1 @@
+"""Inscopix: reads its tables."""

@@ -1,0 +1,1 @@
+"""Minian: reads its folders of zarr arrays."""

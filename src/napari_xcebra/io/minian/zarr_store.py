@@ -1,0 +1,315 @@
+"""Reads arrays from zarr (version 2) folders, checked before the zarr library sees them.
+
+What an array says of itself is compared with the files that are there: its type has to be plain
+numbers, its compression one that only compresses, and no chunk may lie outside the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import struct
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.failures import sentence_on_failure
+from napari_xcebra.recording.traces import LazyTraces, read_block
+
+COMPRESSORS = {"blosc", "zstd", "gzip", "zlib", "lz4", "bz2", "lzma"}
+UNTOLD = {"gzip", "zlib", "bz2", "lzma"}
+"""Those that do not say how large a chunk becomes."""
+FILTERS = {"shuffle", "delta", "fixedscaleoffset", "quantize", "bitround", "packbits", "astype"}
+MOST_TEXT, LARGEST_CHUNK, MOST_CHUNKS, SMALL = 2**20, 2**30, 1_000_000, 64 * 2**20
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """One array in a zarr folder.
+
+    Parameters
+    ----------
+    path : Path
+        Folder with its `.zarray` and chunks.
+    shape, chunks : tuple of int
+        Of the array, and of the blocks it is stored in.
+    dtype : numpy.dtype
+    axes : tuple of str
+        What the axes are called, as xarray writes it; empty if it does not say.
+    present : tuple of tuples of int
+        Places of the chunks that there are; others are empty.
+    packed_by : str
+        The compression, if its chunks do not say how large they become; else empty.
+    """
+
+    path: Path
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: np.dtype
+    axes: tuple[str, ...]
+    present: tuple[tuple[int, ...], ...]
+    packed_by: str = ""
+
+    @cached_property
+    def _array(self) -> Any:
+        try:
+            import zarr
+        except ImportError:
+            raise InputError(
+                f"{self.path} is a zarr array, which needs zarr: pip install napari-xcebra[zarr]."
+            ) from None
+        return zarr.open_array(str(self.path), mode="r")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_array"}
+
+    def read(self, *where: slice) -> np.ndarray:
+        """Part of the array, or all of it."""
+        with sentence_on_failure(self.path), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            block = np.asarray(self._array[where or ...])
+            if block.dtype.kind not in "biuf":
+                raise ValueError(f"it has entries of type {block.dtype}")
+            return block
+
+    def blocks(self) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
+        """Chunks that are there, one after the other, each with its place."""
+        for place in self.present:
+            where = tuple(
+                slice(i * step, min((i + 1) * step, size))
+                for i, step, size in zip(place, self.chunks, self.shape, strict=True)
+            )
+            yield where, self.read(*where)
+
+    def check_reach(self) -> None:
+        """Raise unless the chunks cover the shape, or the array is small."""
+        if math.prod(self.shape) * self.dtype.itemsize <= SMALL:
+            return
+        last = [max((place[axis] for place in self.present), default=-1) + 1
+                for axis in range(len(self.shape))]  # fmt: skip
+        reach = tuple(n * step for n, step in zip(last, self.chunks, strict=True))
+        if any(end < size for end, size in zip(reach, self.shape, strict=True)):
+            raise InputError(
+                f"{self.path} claims {' × '.join(map(str, self.shape))} values but its chunks end "
+                f"at {' × '.join(map(str, reach))}: it is damaged or incomplete."
+            )
+
+
+@dataclass(frozen=True)
+class ZarrTraces(LazyTraces):
+    """Traces in a zarr array, read on demand.
+
+    Parameters
+    ----------
+    stored : StoredArray
+        Of two axes.
+    cells_first : bool
+    """
+
+    stored: StoredArray
+    cells_first: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Frames and cells."""
+        first, second = self.stored.shape
+        return (second, first) if self.cells_first else (first, second)
+
+    def block(self, frames: slice, cells: slice) -> np.ndarray:
+        """(frames, cells) float32."""
+        where = (cells, frames) if self.cells_first else (frames, cells)
+        found = self.stored.read(*where)
+        every = slice(None)
+        return read_block(found.T if self.cells_first else found, every, every)
+
+
+def is_array(path: Path) -> bool:
+    """Whether a folder is a zarr array of version 2."""
+    return (path / ".zarray").is_file()
+
+
+def stored_array(path: Path, root: Path) -> StoredArray:
+    """Array in a folder, after checking its metadata and chunks.
+
+    Parameters
+    ----------
+    path : Path
+        Folder of the array.
+    root : Path
+        Folder that the user gave: nothing outside is read.
+    """
+    with sentence_on_failure(path):
+        if (path / "zarr.json").exists():
+            raise ValueError("it is of zarr version 3 as well, which is not read here")
+        _check_inside(path / ".zarray", root)
+        about = _json(path / ".zarray")
+        form = _form(about)
+        present = tuple(_present(path, root, form))
+        axes = _json(path / ".zattrs").get("_ARRAY_DIMENSIONS", [])
+        axes = tuple(map(str, axes)) if isinstance(axes, list) else ()
+        if len(axes) != len(form.shape):
+            axes = ()
+        packed_by = (form.compressor or "") if form.compressor in UNTOLD else ""
+        return StoredArray(path, form.shape, form.chunks, form.dtype, axes, present, packed_by)
+
+
+@dataclass(frozen=True)
+class _Form:
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: np.dtype
+    separator: str
+    compressor: str | None
+    filtered: bool
+
+    @property
+    def chunk_bytes(self) -> int:
+        return math.prod(self.chunks) * self.dtype.itemsize
+
+
+def _json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    if path.stat().st_size > MOST_TEXT:
+        raise ValueError(f"{path.name} is too long")
+    found = json.loads(path.read_bytes())
+    if not isinstance(found, dict):
+        raise ValueError(f"{path.name} is not as zarr writes it")
+    return found
+
+
+def _form(about: dict[str, Any]) -> _Form:
+    """Metadata of `.zarray`, if allowed."""
+    if about.get("zarr_format") != 2:
+        raise ValueError("it is not of zarr version 2")
+    shape, chunks = (_sizes(about.get(name), name) for name in ("shape", "chunks"))
+    if len(shape) != len(chunks) or 0 in chunks:
+        raise ValueError(f"it has chunks of {chunks} for a shape of {shape}")
+    dtype = np.dtype(about["dtype"]) if isinstance(about.get("dtype"), str) else None
+    if dtype is None or dtype.kind not in "biuf":
+        raise ValueError(f"it has entries of type {about.get('dtype')!r}, not plain numbers")
+    compressor = _codec(about.get("compressor"), COMPRESSORS)
+    filters = about.get("filters") or []
+    if not isinstance(filters, list) or len(filters) > 4:
+        raise ValueError("its filters are not as zarr writes them")
+    for codec in filters:
+        _codec(codec, FILTERS)
+        _number_types(codec)
+    if about.get("order") not in ("C", "F") or not isinstance(
+        about.get("fill_value"), int | float | str | None
+    ):
+        raise ValueError("its order or fill value is not as zarr writes it")
+    separator = about.get("dimension_separator", ".")
+    if separator not in (".", "/"):
+        raise ValueError(f"its chunks are named with {separator!r}")
+    form = _Form(shape, chunks, dtype, separator, compressor, bool(filters))
+    if form.chunk_bytes > LARGEST_CHUNK:
+        raise ValueError(f"its chunks claim {form.chunk_bytes:,} bytes each")
+    return form
+
+
+def _sizes(given: Any, name: str) -> tuple[int, ...]:
+    plain = isinstance(given, list) and len(given) <= 4
+    if not plain or not all(type(n) is int and 0 <= n < 2**40 for n in given):
+        raise ValueError(f"its {name} is {str(given)[:100]}")
+    return tuple(given)
+
+
+def _codec(given: Any, allowed: set[str]) -> str | None:
+    """Name of a codec that only compresses or rearranges numbers."""
+    if given is None:
+        return None
+    name = given.get("id") if isinstance(given, dict) else None
+    if name not in allowed:
+        raise ValueError(f"it is packed by {name!r}; known are: {', '.join(sorted(allowed))}")
+    return str(name)
+
+
+def _number_types(codec: dict[str, Any]) -> None:
+    """Raise if a filter makes anything but numbers."""
+    for key in ("dtype", "astype", "encode_dtype", "decode_dtype"):
+        if key in codec and np.dtype(str(codec[key])).kind not in "biuf":
+            raise ValueError(f"a filter makes {codec[key]!r} of its numbers")
+
+
+def _present(path: Path, root: Path, form: _Form) -> Iterator[tuple[int, ...]]:
+    """Positions of existing chunks; each is a file within the folder, of a plausible size."""
+    grid = [-(-size // step) for size, step in zip(form.shape, form.chunks, strict=True)]
+    name = re.compile(re.escape(form.separator).join([r"\d{1,12}"] * max(len(grid), 1)))
+    for number, file in enumerate(_files(path, root)):
+        if number > MOST_CHUNKS:
+            raise ValueError(f"it has more than {MOST_CHUNKS:,} chunks")
+        key = file.relative_to(path).as_posix()
+        if not name.fullmatch(key):
+            continue
+        place = tuple(map(int, key.split(form.separator)))[: len(grid)]
+        # a chunk past the end is left over from before the array was made smaller
+        if all(i < n for i, n in zip(place, grid, strict=True)):
+            _check_chunk(file, form)
+            yield place
+
+
+def _files(path: Path, root: Path) -> Iterator[Path]:
+    """All files in a folder, after checking where links lead."""
+    for folder, folders, files in os.walk(path):
+        for name in [*folders, *files]:
+            found = Path(folder) / name
+            if found.is_symlink():
+                _check_inside(found, root)
+        yield from (Path(folder) / name for name in files)
+
+
+def _check_inside(file: Path, root: Path) -> None:
+    if not file.resolve().is_relative_to(root.resolve()):
+        raise ValueError(f"{file.name} is a link that leads out of the folder")
+
+
+def _check_chunk(file: Path, form: _Form) -> None:
+    """Compare the size that a chunk claims in its first bytes with that of the array."""
+    if not file.is_file():
+        raise ValueError(f"chunk {file.name} is not a file")
+    size = file.stat().st_size
+    with file.open("rb") as opened:
+        start = opened.read(20)
+    claimed = _claimed(form.compressor, start, size)
+    if claimed is None:
+        return
+    if form.compressor is None and not form.filtered and size != form.chunk_bytes:
+        raise ValueError(f"chunk {file.name} has {size} bytes instead of {form.chunk_bytes}")
+    # filters may store larger or smaller numbers
+    fits = claimed <= 8 * form.chunk_bytes if form.filtered else claimed == form.chunk_bytes
+    if not fits:
+        raise ValueError(f"chunk {file.name} is damaged or incomplete")
+
+
+def _claimed(compressor: str | None, start: bytes, size: int) -> int | None:
+    """Bytes that a chunk says it unpacks to; None if its kind does not say."""
+    if compressor is None:
+        return size
+    if compressor == "blosc":
+        claimed, _, packed = struct.unpack("<III", start[4:16]) if len(start) >= 16 else (0, 0, 0)
+        return claimed if packed == size else -1
+    if compressor == "lz4":
+        return int.from_bytes(start[:4], "little")
+    if compressor == "zstd":
+        return _claimed_by_zstd(start)
+    return None
+
+
+def _claimed_by_zstd(start: bytes) -> int:
+    if len(start) < 6 or start[:4] != b"\x28\xb5\x2f\xfd":
+        return -1
+    about = start[4]
+    single = about >> 5 & 1
+    width = (single, 2, 4, 8)[about >> 6]
+    begin = 5 + (not single) + (0, 1, 2, 4)[about & 3]
+    claimed = int.from_bytes(start[begin : begin + width], "little")
+    return -1 if width == 0 else claimed + 256 * (width == 2)

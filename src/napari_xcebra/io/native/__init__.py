@@ -1,0 +1,1 @@
+"""napari-xcebra's own format."""

@@ -1,0 +1,1 @@
+"""Plans, replaces and restores several files together, whole or not at all."""

@@ -1,0 +1,79 @@
+"""Suggests factors from the variables of a recording, as a starting point for a form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.learn.data.factors import RESERVED, Factor
+from napari_xcebra.learn.data.labels import Labels
+from napari_xcebra.recording import Recording, Variable
+
+_AXIS = re.compile(r"(?:^|(?<=[_\W]))[xyz](?=$|[_\W])", re.IGNORECASE)
+_UNIT = re.compile(
+    r"_(?:(?:um|mm|cm|m|px|deg|rad)(?:_per)?(?:_s)?|ms?|s|hz|khz|mv|v|degrees|radians)$",
+    re.IGNORECASE,
+)
+
+
+def suggested_factors(recording: Recording) -> dict[str, Factor]:
+    """A factor for every variable, those that are axes of one place together.
+
+    Variables that never change, or are hardly ever known, are left out.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> behavior = {name: rng.normal(size=50) for name in ("x_cm", "y_cm", "speed_cm_s")}
+    >>> recording = Recording.from_arrays(rng.normal(size=(50, 3)), 10.0, behavior)
+    >>> {name: factor.variables for name, factor in suggested_factors(recording).items()}
+    {'position': ('x_cm', 'y_cm'), 'speed': ('speed_cm_s',)}
+    """
+    together: dict[str, list[str]] = {}
+    for name, variable in recording.behavior.items():
+        if not why_not(variable):
+            # without its axis, the name is the same for all axes of one place
+            together.setdefault(_AXIS.sub("", name, count=1), []).append(name)
+    factors: dict[str, Factor] = {}
+    for stem, names in together.items():
+        kinds = {recording.behavior[name].kind for name in names}
+        one_place = len(names) > 1 and kinds == {"continuous"}
+        for group in [names] if one_place else [[name] for name in names]:
+            title = _title(stem if one_place else group[0])
+            factors[_free(title, factors)] = Factor(group)
+    return factors
+
+
+def why_not(variable: Variable) -> str:
+    """Why a variable cannot be a factor, in a few words; empty if it can."""
+    known = variable.values[variable.known]
+    if len(known) < 0.05 * len(variable.values):
+        return "known at fewer than 5 % of the frames"
+    if (np.ptp(known, axis=0) == 0).all():
+        return "never changes"
+    return ""
+
+
+def latents_for(recording: Recording, variables: Sequence[str]) -> int:
+    """Default number of latents of a factor of these variables; 0 if they cannot be a factor."""
+    try:
+        return Labels.of(recording, variables, "").dimensions
+    except InputError:
+        return 0
+
+
+def _title(name: str) -> str:
+    """Name of a factor: without unit, and "position" where nothing else is left."""
+    title = _UNIT.sub("", name)
+    if _UNIT.fullmatch(f"_{title.strip('_')}"):
+        title = ""
+    title = title.strip("_ ") or "position"
+    return f"{title} variable" if title in RESERVED else title
+
+
+def _free(title: str, taken: Mapping[str, Factor]) -> str:
+    numbers = (title if i == 1 else f"{title} {i}" for i in range(1, len(taken) + 2))
+    return next(name for name in numbers if name not in taken)

@@ -1,0 +1,1 @@
+"""The encoder, its Jacobian and the inverse of that."""

@@ -1,0 +1,1 @@
+"""What a run minimises: InfoNCE, the Jacobian penalty, and regression."""

@@ -1,0 +1,1 @@
+"""Measures a fit: goodness, chance, decoding and consistency."""

@@ -1,0 +1,394 @@
+"""Tests a label against chance: against the same label shifted in time, or over trials.
+
+Two things are tested: how well the label is decoded on held-out frames, which many weak cells
+show, and how closely the strongest cell follows it, which a single cell in a hundred shows. A label
+that has nothing to do with the cells does as well as its shifts, however slow it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp
+from scipy.stats import t as student
+
+from napari_xcebra.learn.data.labels import Labels, correlation_time
+from napari_xcebra.learn.objective.block_loss import Blocks
+from napari_xcebra.learn.objective.ridge import thinned
+from napari_xcebra.learn.quality.permutations import ORDERS, TrialOrders
+from napari_xcebra.learn.quality.verdict import Null
+
+SHIFTS = 400
+"""Shifts of the labels that are considered."""
+
+DRAWN = 49
+"""Shifts whose goodness is measured, to show beside that of the label."""
+
+LEAST_SAMPLES = 10
+"""Independent samples below which nothing is tested: any two slow variables look alike."""
+
+UNLIKE = 0.2
+"""Correlation of a label with itself up to which a shift of it is another label.
+
+A corridor that is run at constant speed, or gratings in a fixed order, come back after a period:
+shifted by it they are what they were.
+"""
+
+REGULAR = 0.5
+"""Correlation of a label with a shift of itself, above which it counts as recurring."""
+
+STRETCH, FEWEST_STRETCHES = 4, 8
+"""Memories of a stretch at least, and stretches at least."""
+
+BEYOND_EVENT = 1.5
+"""Windows around an event by which it is shifted at least."""
+
+SAMPLED = 512
+"""Held-out frames on which the goodness of shifted labels is measured."""
+
+TESTED_FRAMES = 2000
+"""Frames over which cells are compared with shifted labels."""
+
+KNOTS = 6
+"""Bumps along a continuous variable, by which the tuning of a cell is described."""
+
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Result of the test against shifted labels.
+
+    Parameters
+    ----------
+    p : float
+        Of the cells telling the label that well by chance: twice the smaller of the two tests; NaN
+        if it was not tested.
+    samples : float
+        Independent samples of the label: frames / its correlation time.
+    shifts : float
+        Truly different labels: shifts unlike the label itself, counted by its memory, or orders
+        of trials.
+    """
+
+    p: float = NAN
+    samples: float = NAN
+    shifts: float = NAN
+
+
+@dataclass(frozen=True)
+class Shifts:
+    """Ways to make a different label from a label: shifts, stretches or trials in another order.
+
+    Parameters
+    ----------
+    frames : (n,) int64
+        Shifts by more than the label remembers, and not by what makes it like itself again.
+    samples, different : float
+        As `Chance.samples` and `Chance.shifts`.
+    total : int
+        Frames of the recording.
+    stretch : int
+        Frames of a stretch at least, where stretches are put in another order instead: a label
+        that comes back again and again is, shifted, a function of itself. 0 for shifts.
+    orders : TrialOrders, optional
+        Orders of trials instead, for a label that has one value in each trial.
+    """
+
+    frames: np.ndarray
+    samples: float
+    different: float
+    total: int
+    stretch: int = 0
+    orders: TrialOrders | None = None
+
+    @classmethod
+    def of(cls, labels: Labels, segment: np.ndarray, orders: TrialOrders | None = None) -> Shifts:
+        """Shifts of a label.
+
+        Parameters
+        ----------
+        segment : (frames,) int64
+            Trial of each frame.
+        orders : TrialOrders, optional
+            If the label has one value in each trial.
+        """
+        frames = len(labels.known)
+        if orders is not None:
+            none = np.zeros(0, np.int64)
+            return cls(none, orders.trials, orders.different, frames, orders=orders)
+        memory = correlation_time(labels, segment, frames // 2)
+        if not labels.near.all():
+            memory = min(max(memory, round(BEYOND_EVENT * _usual_run(labels.near))), frames // 2)
+        samples = float(labels.known.sum() / memory)
+        tried = np.unique(np.linspace(memory, frames - memory, SHIFTS).round().astype(np.int64))
+        alike = np.abs(_self_correlation(labels)[tried])
+        unlike = tried[alike <= UNLIKE]
+        # values of a slow label that lie a memory apart are half as many samples of a correlation
+        different = len(unlike) / len(tried) * max(samples - 2, 0) / 2
+        if alike.max(initial=0) > REGULAR and frames >= FEWEST_STRETCHES * STRETCH * memory:
+            return cls(unlike, samples, samples / STRETCH, frames, STRETCH * memory)
+        return cls(unlike, samples, different, frames)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are enough samples to test."""
+        return self.samples >= LEAST_SAMPLES and self.different >= LEAST_SAMPLES / 4
+
+    def __len__(self) -> int:
+        """Other labels that are tried."""
+        if self.orders is not None:
+            return len(self.orders)
+        return ORDERS if self.stretch else len(self.frames)
+
+    def source(self, number: int) -> np.ndarray:
+        """Frame whose label each frame gets in one of them: (frames,) int64."""
+        if self.orders is not None:
+            return self.orders.source(number)
+        if not self.stretch:
+            return (np.arange(self.total) - self.frames[number]) % self.total
+        rng = np.random.default_rng(number)
+        lengths = rng.integers(self.stretch, 2 * self.stretch, self.total // self.stretch + 1)
+        edges = np.cumsum(lengths)
+        stretches = np.split(np.arange(self.total), edges[edges < self.total])
+        return np.concatenate([stretches[i] for i in rng.permutation(len(stretches))])
+
+
+def null_of(shifts: Shifts) -> Null:
+    """What the other labels are made by."""
+    if shifts.orders is not None:
+        return "permuted" if shifts.orders.turns is None else "turned"
+    return "reordered" if shifts.stretch else "shifted"
+
+
+def _usual_run(near: np.ndarray) -> float:
+    """Frames for which an event is usually near."""
+    steps = np.diff(np.r_[0, near.astype(np.int8), 0])
+    return float(np.median(np.flatnonzero(steps < 0) - np.flatnonzero(steps > 0)))
+
+
+def _self_correlation(labels: Labels) -> np.ndarray:
+    """Correlation of a label with itself shifted around the recording: (frames,)."""
+    targets = labels.targets()
+    centred = np.where(labels.known[:, None], targets - targets[labels.known].mean(0), 0)
+    power = np.square(np.abs(np.fft.rfft(centred, axis=0))).sum(1)
+    correlation: np.ndarray = np.fft.irfft(power, n=len(centred))
+    return correlation / correlation[0]
+
+
+def p_of_decoding(
+    labels: Labels, shifts: Shifts, frames: np.ndarray, predicted: np.ndarray
+) -> float:
+    """Probability that predictions follow the labels this closely by chance.
+
+    Parameters
+    ----------
+    frames : (n,) int64
+        Held-out frames.
+    predicted : (n, coordinates)
+    """
+    targets = labels.targets()
+    centred = predicted - predicted.mean(0)
+
+    def follows(at: np.ndarray) -> float:
+        known = labels.known[at]
+        if known.sum() < 3:
+            return NAN
+        wanted, told = targets[at][known], centred[known]
+        wanted = wanted - wanted.mean(0)
+        size = np.sqrt(np.square(wanted).sum() * np.square(told).sum())
+        return float((wanted * told).sum() / size) if size > 0 else 0.0
+
+    null = np.array([follows(shifts.source(n)[frames]) for n in range(len(shifts))])
+    found = np.arctanh(np.array([follows(frames)]) * 0.9999)
+    return float(tail(found, np.arctanh(null * 0.9999)[:, None], shifts.different)[0])
+
+
+def p_of_strongest_cell(
+    labels: Labels, shifts: Shifts, frames: np.ndarray, traces: np.ndarray
+) -> float:
+    """Probability that a cell follows the labels as closely as the strongest one by chance.
+
+    Cells are shifted together, so what they share is in the null as well.
+
+    Parameters
+    ----------
+    frames : (n,) int64
+        Ascending, evenly spaced.
+    traces : (n, cells)
+    """
+    columns = _tuning_columns(labels)
+    centred = traces - traces.mean(0)
+    centred = centred / np.maximum(np.sqrt(np.square(centred).sum(0)), 1e-12)
+
+    def follow(at: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.square(columns[at].T @ centred).sum(0))
+
+    null = np.array([follow(shifts.source(n)[frames]) for n in range(len(shifts))])
+    spread = np.maximum(null.std(0), 1e-12)
+    strongest = ((null - null.mean(0)) / spread).max(1)
+    found = float(((follow(frames) - null.mean(0)) / spread).max())
+    # the largest of many has a tail that falls slowly: that of a Gumbel distribution
+    apart = (found - strongest.mean()) / max(strongest.std(ddof=1), 1e-12)
+    apart /= np.sqrt(1 + 1 / shifts.different)
+    tail = -np.expm1(-np.exp(-(np.pi / np.sqrt(6) * apart + np.euler_gamma)))
+    reached = (strongest >= found).sum() / (1 + len(strongest))
+    return float(max(tail, reached))
+
+
+def _tuning_columns(labels: Labels) -> np.ndarray:
+    """Regressors a cell may be tuned to, whitened, 0 where not known: (frames, columns)."""
+    columns: list[np.ndarray] = [
+        np.eye(labels.n_codes)[labels.code] if labels.n_codes > 1 else labels.linear[:, :0]
+    ]
+    for values in labels.linear.T:
+        knots = np.quantile(values[labels.known & labels.near], (np.arange(KNOTS) + 0.5) / KNOTS)
+        width = max(np.diff(knots).mean(), 1e-6)
+        bumps = np.exp(-0.5 * np.square((values[:, None] - knots) / width))
+        columns.append(np.where(labels.near[:, None], bumps, 0))
+    for angles in labels.angles.T:
+        turns = angles[:, None] * np.array([1, 2])
+        columns += [np.cos(turns), np.sin(turns)]
+    joined = np.hstack(columns)
+    joined = np.where(labels.known[:, None], joined - joined[labels.known].mean(0), 0)
+    values, vectors = np.linalg.eigh(joined.T @ joined / len(joined))
+    kept = values > 1e-3 * values.max()
+    whitened: np.ndarray = joined @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return whitened
+
+
+def tail(found: np.ndarray, null: np.ndarray, different: float) -> np.ndarray:
+    """Probability of values that large, among those of shifted labels.
+
+    Overlapping shifts of a slow label are few samples. Where none of them reaches the value, p is
+    the tail of a Student distribution with as many degrees of freedom as there are different
+    shifts.
+
+    Parameters
+    ----------
+    found : (n,) float
+    null : (shifts, n) float
+        NaN where a shift cannot be compared.
+    different : float
+        Truly different shifts.
+
+    Returns
+    -------
+    (n,) float64
+        1 where there is nothing to compare with.
+    """
+    count = np.isfinite(null).sum(0)
+    enough = (count >= 2) & np.isfinite(found)
+    filled = np.where(enough, null, 0.0)
+    apart = (found - np.nanmean(filled, 0)) / np.maximum(np.nanstd(filled, 0, ddof=1), 1e-12)
+    beyond = student.sf(apart / np.sqrt(1 + 1 / different), max(different - 1, 1))
+    reached = (filled >= found).sum(0) / (1 + np.maximum(count, 1))
+    return np.where(enough, np.maximum(beyond, reached), 1.0)
+
+
+def tested(
+    labels: Labels,
+    shifts: Shifts,
+    decoded: tuple[np.ndarray, np.ndarray],
+    cells: tuple[np.ndarray, np.ndarray],
+) -> Chance:
+    """Test labels against shifts of themselves.
+
+    Parameters
+    ----------
+    shifts : Shifts
+        Of these labels.
+    decoded : (n,) int64, (n, coordinates)
+        Held-out frames, and what is predicted there.
+    cells : (m,) int64, (m, cells)
+        Frames, and traces there.
+    """
+    if not shifts.enough:
+        return Chance(samples=shifts.samples, shifts=shifts.different)
+    both = p_of_decoding(labels, shifts, *decoded), p_of_strongest_cell(labels, shifts, *cells)
+    p = min(1.0, 2 * min(both))
+    return Chance(p, samples=shifts.samples, shifts=shifts.different)
+
+
+def rearranged(labels: Labels, source: np.ndarray) -> Labels:
+    """Labels in which each frame has that of another."""
+    return replace(labels, **{name: values[source] for name, values in vars(labels).items()})
+
+
+class Sample:
+    """Held-out frames among which goodness is measured anew for any labels, at little cost.
+
+    Only which pairs are positive depends on the labels; the similarities do not.
+
+    Parameters
+    ----------
+    frames : (n,) int64
+    similarity : (n, n) float
+        ψ between them.
+    among : Blocks
+        Held-out frames; partners come from other blocks.
+    offset : int
+        Frames over which the labels step.
+    """
+
+    def __init__(
+        self, frames: np.ndarray, similarity: np.ndarray, among: Blocks, offset: int
+    ) -> None:
+        block = among.number[frames]
+        self.frames, self.offset = frames, offset
+        self.same_block = block[:, None] == block
+        negatives = np.where(self.same_block, -np.inf, similarity)
+        elsewhere = (~self.same_block).sum(1)
+        # log N − InfoNCE of every pair that might be positive
+        self.nats = similarity - (logsumexp(negatives, axis=1) - np.log(elsewhere))[:, None]
+        self.starts = among.frames.pairs(offset)
+
+    @staticmethod
+    def of(among: Blocks) -> np.ndarray:
+        """Frames to take: evenly spaced, 512 or a few more at most."""
+        anchors = among.frames.anchors
+        return anchors[:: max(1, len(anchors) // SAMPLED)]
+
+    def null(self, labels: Labels, shifts: Shifts) -> tuple[float, float]:
+        """5 and 95 % of what shifted labels reach, in nats; NaN without any."""
+        some = thinned(np.arange(len(shifts)), DRAWN)
+        null = np.array([self.goodness(rearranged(labels, shifts.source(n))) for n in some])
+        null = null[np.isfinite(null)]
+        if len(null) == 0:
+            return NAN, NAN
+        low, high = np.quantile(null, [0.05, 0.95])
+        return float(low), float(high)
+
+    def goodness(self, labels: Labels) -> float:
+        """Log N − InfoNCE with positives by these labels; NaN if there are none."""
+        rng = np.random.default_rng(0)
+        starts = labels.steps(self.starts, self.offset)
+        if len(starts) == 0:
+            return NAN
+        start = rng.choice(starts, size=len(self.frames))
+        target = labels.moved(self.frames, start, start + self.offset)
+        if not labels.near.all():  # far from an event all frames are alike
+            target += rng.normal(scale=1e-4, size=target.shape)
+        distance = self._distance(target, labels, rng)
+        positive = distance.argmin(1)
+        rows = np.flatnonzero(np.isfinite(distance.min(1)))
+        return float(self.nats[rows, positive[rows]].mean()) if len(rows) else NAN
+
+    def _distance(self, target: np.ndarray, labels: Labels, rng: np.random.Generator) -> np.ndarray:
+        """Distances of all labels from the targets, infinite where there can be no pair."""
+        if labels.is_discrete:
+            distance = rng.random(self.nats.shape)
+        else:
+            points = labels.points(self.frames)
+            # a trace of noise makes ties fall at random
+            points += rng.normal(scale=1e-4, size=points.shape)
+            distance = cdist(target, points, "sqeuclidean")
+        distance[self.same_block] = np.inf
+        if labels.n_codes > 1:
+            code = labels.code[self.frames]
+            distance[code[:, None] != code] = np.inf
+        missing = ~labels.known[self.frames]
+        distance[missing] = distance[:, missing] = np.inf
+        return distance

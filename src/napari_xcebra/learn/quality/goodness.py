@@ -1,0 +1,258 @@
+"""Measures how well each factor is found in the cells, on held-out blocks of time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.learn.data.deconvolution import spacing_of
+from napari_xcebra.learn.data.factors import TIME, Part
+from napari_xcebra.learn.data.labels import Labels
+from napari_xcebra.learn.data.split import Frames
+from napari_xcebra.learn.objective.block_loss import (
+    SCALES,
+    Blocks,
+    Pairs,
+    Size,
+    calibrated,
+    draw_pairs,
+    labels_of,
+    matched_inside,
+    pair_losses,
+)
+from napari_xcebra.learn.objective.loss import cross_similarity, info_nce, pair_similarity
+from napari_xcebra.learn.objective.ridge import Columns, Decoded, decoded, lagged, thinned
+from napari_xcebra.learn.quality.chance import (
+    NAN,
+    TESTED_FRAMES,
+    Sample,
+    Shifts,
+    null_of,
+    tested,
+)
+from napari_xcebra.learn.quality.permutations import trial_orders
+from napari_xcebra.learn.quality.verdict import LARGEST_P, Goodness
+from napari_xcebra.learn.training.device import embedded
+from napari_xcebra.learn.training.training import Training
+
+SIZE = Size()
+"""Pairs of each block on which InfoNCE is measured."""
+
+LEAST_NATS, LEAST_R2 = 0.02, 0.1
+"""Goodness and R² from which on something may be there, where it cannot be tested."""
+
+LAGGED_CELLS = 300
+"""Cells up to which the regression beside a fit looks at lags as well."""
+
+EMBEDDED = 100_000
+"""Frames up to which all of them are embedded to be measured; of more, those that are needed."""
+
+SHARPNESS = tuple(2.0 ** np.arange(-2, 9))
+"""Inverse temperatures that are tried to find what a label allows."""
+
+
+@torch.no_grad()
+def measure_goodness(training: Training) -> dict[str, Goodness]:
+    """Goodness of every part of a trained embedding: log N − InfoNCE on held-out blocks.
+
+    A label that has nothing to do with the cells stays at log N (Theorem 1).
+    """
+    unseen, seen = Blocks(training.split.held_out, training.split.block), _seen(training)
+    frames = training.usable
+    if len(frames) > EMBEDDED:
+        frames = np.union1d(unseen.frames.anchors, seen.frames.anchors)
+    embedding, cells = embed(training, frames), _cells(training)
+    return {
+        part.name: _goodness(training, part, embedding, unseen, seen, cells)
+        for part in training.parts
+    }
+
+
+def check_measurable(training: Training) -> None:
+    """Raise before training if the fit could not be measured afterwards."""
+    unseen = Blocks(training.split.held_out, training.split.block)
+    for part in training.parts:
+        blocks = _blocks(training, part, unseen)
+        if part.name == TIME or training.settings.mode == "supervised":
+            continue
+        if training.labels[part.name].n_codes > 1:
+            labels = training.labels[part.name]
+            matched = [len(matched_inside(part, labels, unseen, b)[0]) > 0 for b in blocks]
+            if sum(matched) < 2:
+                raise InputError(
+                    f"Factor {part.name!r} has values that no two held-out blocks share: the fit "
+                    "could not be measured; use fewer `blocks`, or a variable that repeats."
+                )
+
+
+def _seen(training: Training) -> Blocks:
+    """As many stretches of training frames as held-out blocks, 20,000 frames at most."""
+    number = np.full(len(training.split.block), -1, np.int64)
+    stretches = np.array_split(training.split.training.anchors, training.settings.blocks)
+    most = 20_000 // training.settings.blocks
+    for block, anchors in enumerate(stretches):
+        number[anchors[:most]] = block
+    return Blocks(Frames(np.flatnonzero(number >= 0), training.split.training.run), number)
+
+
+def embed(training: Training, frames: np.ndarray) -> np.ndarray:
+    """Embedding in the units of the similarity at these frames, NaN elsewhere."""
+    scale = training.psi.scale().detach().cpu().numpy()
+    return embedded(training.encoder, training.data, frames) * scale
+
+
+def _goodness(
+    training: Training,
+    part: Part,
+    embedding: np.ndarray,
+    unseen: Blocks,
+    seen: Blocks,
+    cells: tuple[np.ndarray, np.ndarray],
+) -> Goodness:
+    labels = labels_of(training, part)
+    pairs, known = (
+        draw_pairs(part, labels, blocks, SIZE, training.settings.seed) for blocks in (unseen, seen)
+    )
+    values = _nats(training, part, embedding, pairs, known)
+    if labels is None:
+        return Goodness(part.name, r2=NAN, **values)
+    read = _read(training, part, labels, embedding)
+    beside = _beside(training, labels)
+    orders = trial_orders(part.name, training.labels, training.plan.courses)
+    shifts = Shifts.of(labels, training.segment, orders)
+    chance = tested(labels, shifts, (read.frames, read.predicted), cells)
+    if training.settings.mode == "supervised":
+        values |= _nats_of_r2(read.r2)
+    else:
+        values["allowed"] = _allowed(labels, pairs)
+        if shifts.enough:
+            sample = _sample(training, part, embedding, unseen, values["scale"])
+            values["null_low"], values["null_high"] = sample.null(labels, shifts)
+    values["above_chance"] = (
+        chance.p <= LARGEST_P
+        if not np.isnan(chance.p)
+        else values["goodness"] > LEAST_NATS or read.r2 > LEAST_R2
+    )
+    return Goodness(
+        part.name,
+        r2=read.r2,
+        accuracy=read.accuracy,
+        ridge_r2=beside.r2,
+        ridge_accuracy=beside.accuracy,
+        p=chance.p,
+        samples=chance.samples,
+        shifts=chance.shifts,
+        null=null_of(shifts),
+        within=orders.within if orders else (),
+        confounded=orders.confounded if orders else (),
+        **values,
+    )
+
+
+def _nats(
+    training: Training,
+    part: Part,
+    embedding: np.ndarray,
+    pairs: list[Pairs],
+    known: list[Pairs],
+) -> dict[str, Any]:
+    """Goodness in nats with a temperature that fits, its error, and the same on known pairs."""
+    losses = pair_losses(training, part, pairs, embedding, SCALES)
+    each = calibrated(losses)
+    scale = SCALES[int(losses.mean(1).argmin())]
+    learned = pair_losses(training, part, known, embedding, (scale,))
+    goodness, error = SIZE.chance - float(each.mean()), _standard_error(each)
+    return {
+        "infonce": float(each.mean()),
+        "chance": SIZE.chance,
+        "goodness": goodness,
+        "error": error,
+        "training": SIZE.chance - float(learned.mean()),
+        "scale": scale,
+        "above_chance": goodness > LEAST_NATS and goodness > 3 * error,
+    }
+
+
+def _nats_of_r2(r2: float) -> dict[str, Any]:
+    """For regression InfoNCE has no meaning: −½ log(1 − R²) takes the place of goodness."""
+    nats = float(-0.5 * np.log1p(-np.clip(r2, -50, 0.9999)))
+    return {"infonce": NAN, "chance": NAN, "goodness": nats, "error": NAN, "training": NAN}
+
+
+def _allowed(labels: Labels, pairs: list[Pairs]) -> float:
+    """Goodness of an embedding that is the label itself: the most that the label allows."""
+    points = torch.as_tensor(labels.coordinates(), dtype=torch.float32)
+    losses = []
+    for each in pairs:
+        # a negative may be a frame at which this label is not known
+        negative = np.resize(each.negative[labels.known[each.negative]], len(each.negative))
+        a, b, c = (points[frames] for frames in (each.reference, each.positive, negative))
+        alike, apart = pair_similarity(a, b, "euclidean"), cross_similarity(a, c, "euclidean")
+        losses.append([float(info_nce(s * alike, s * apart).mean()) for s in SHARPNESS])
+    return max(SIZE.chance - float(np.mean(losses, 0).min()), 0.0) if losses else NAN
+
+
+def _sample(
+    training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, scale: float
+) -> Sample:
+    """Held-out frames for shifted labels, with ψ times a factor."""
+    frames = Sample.of(unseen)
+    x = torch.as_tensor(embedding[frames], device=training.device)
+    similarity = scale * training.psi.cross(part, x, x).double().cpu().numpy()
+    return Sample(frames, similarity, unseen, part.offset)
+
+
+def _read(training: Training, part: Part, labels: Labels, embedding: np.ndarray) -> Decoded:
+    """Decode a factor from its latents by regression, with lags where they help."""
+
+    def rows(frames: np.ndarray) -> np.ndarray:
+        if len(training.usable) <= EMBEDDED:
+            return np.nan_to_num(embedding[frames][:, part.latents].astype(np.float64))
+        found = [training.encoder(training.data[f]) for f in np.array_split(frames, 8)]
+        return torch.cat(found)[:, part.latents].cpu().numpy().astype(np.float64)
+
+    return _decoded(training, rows, labels, lags=training.settings.window == 1)
+
+
+def _beside(training: Training, labels: Labels) -> Decoded:
+    """The same regression on the cells themselves."""
+    few = training.settings.window == 1 and len(training.inputs.cell_ids) <= LAGGED_CELLS
+    return _decoded(training, training.rows, labels, lags=few)
+
+
+def _decoded(training: Training, rows: Columns, labels: Labels, lags: bool) -> Decoded:
+    """Decoded from each frame alone, or with lags where frames set aside prefer them."""
+    plain = decoded(rows, labels, training.split)
+    if not lags:
+        return plain
+    around = lagged(rows, training.segment, spacing_of(training.rate))
+    more = decoded(around, labels, training.split)
+    return more if more.aside_r2 > plain.aside_r2 else plain
+
+
+def _cells(training: Training) -> tuple[np.ndarray, np.ndarray]:
+    """Evenly spaced frames in use, and the inputs of all cells there."""
+    anchors = np.concatenate([training.split.training.anchors, training.split.held_out.anchors])
+    frames = thinned(np.sort(anchors), TESTED_FRAMES)
+    x = training.data[frames]
+    if x.ndim == 3:
+        x = x[:, :, training.settings.window // 2]
+    return frames, x.cpu().numpy()
+
+
+def _blocks(training: Training, part: Part, among: Blocks) -> np.ndarray:
+    """Blocks in which the labels of a part are known somewhere."""
+    blocks = among.where_known(labels_of(training, part))
+    if len(blocks) < 2:
+        raise InputError(
+            f"The variables of factor {part.name!r} are known in {len(blocks)} of the "
+            f"{training.settings.blocks} held-out blocks: at least 2 are needed."
+        )
+    return blocks
+
+
+def _standard_error(values: np.ndarray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))

@@ -1,0 +1,306 @@
+"""Judges how well a factor is found in the cells; imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from napari_xcebra.learn.data.factors import TIME
+
+NAN = float("nan")
+
+Null = Literal["shifted", "reordered", "permuted", "turned"]
+
+LARGEST_P = 0.005
+"""p up to which a factor counts as present; fitted tails are trusted to within a factor of four."""
+
+CLEAR_SHARE, CLEAR_R2 = 0.25, 0.3
+"""Share of the nats that a label allows, or of its variance, from which on it is clearly there."""
+
+BEHIND = 0.05
+"""R² by which a regression may be better before the verdict mentions it."""
+
+
+@dataclass(frozen=True)
+class Goodness:
+    """Goodness of fit of one factor, on frames the encoder never saw.
+
+    Parameters
+    ----------
+    factor : str
+    infonce : float
+        Held-out InfoNCE in nats, the mean over blocks, with the temperature that is best in the
+        other blocks; NaN for a supervised fit.
+    chance : float
+        log N, what an encoder that knows nothing reaches.
+    goodness : float
+        chance − InfoNCE in nats; for a supervised fit, the nats that its R² is worth.
+    error : float
+        Standard error of `goodness` over blocks.
+    training : float
+        The same on training frames; far above `goodness` means overfitting.
+    r2 : float
+        Held-out R² of a ridge regression from the factor's latents, with lags where they help, to
+        its variables (discrete values one-hot); NaN for time.
+    above_chance : bool
+        Whether a map of this factor means anything.
+    p : float
+        Of the cells telling the labels that well by chance: twice the smaller p of two tests
+        against other labels, of decoding and of the strongest cell. NaN where it was not
+        tested: for time, and for a variable too slow for its recording.
+    null_low, null_high : float
+        5 and 95 % of the goodness that shifted labels reach, in nats.
+    samples : float
+        Independent samples of the variable in the recording.
+    allowed : float
+        Goodness that the label itself would reach, the most that is possible.
+    accuracy : float
+        Held-out share of right values, read as `r2`; NaN unless the factor is discrete.
+    ridge_r2, ridge_accuracy : float
+        The same of a ridge regression from the cells themselves: the yardstick.
+    shifts : float
+        Truly different shifts that the test has.
+    scale : float
+        Factor on the similarity that fits held-out frames; below 1 the encoder is overconfident.
+    null : {"shifted", "reordered", "permuted", "turned"}
+        What the labels were compared with: themselves shifted in time, in stretches in another
+        order, with the values of trials permuted, or with their sequence turned as a whole.
+    within : tuple of str
+        Factors within whose conditions trials were permuted.
+    confounded : tuple of str
+        Factors that go with it in so many trials that the test cannot tell them apart.
+    """
+
+    factor: str
+    infonce: float
+    chance: float
+    goodness: float
+    error: float
+    training: float
+    r2: float
+    above_chance: bool
+    p: float = NAN
+    null_low: float = NAN
+    null_high: float = NAN
+    samples: float = NAN
+    allowed: float = NAN
+    accuracy: float = NAN
+    ridge_r2: float = NAN
+    ridge_accuracy: float = NAN
+    shifts: float = NAN
+    scale: float = NAN
+    null: Null = "shifted"
+    within: tuple[str, ...] = ()
+    confounded: tuple[str, ...] = ()
+
+    @property
+    def overfits(self) -> bool:
+        """Whether most of the goodness is peculiar to the training frames.
+
+        Measured (benchmarks/RESULTS.md, "Overfitting"): below a quarter, maps of |J| fall short.
+        """
+        return self.training > 0.1 and self.goodness < self.training / 4
+
+    @property
+    def too_slow(self) -> bool:
+        """Whether the variable changes too slowly for its recording to be tested."""
+        return np.isnan(self.p) and not np.isnan(self.samples)
+
+    @property
+    def share(self) -> float:
+        """Share of what the label allows that is found; NaN where that is not known."""
+        return self.goodness / self.allowed if self.allowed > 0 else NAN
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it reaches a good part of what its label allows, or is decoded well."""
+        if self.factor == TIME or np.isnan(self.allowed):
+            return self.goodness > 0.5
+        return self.share >= CLEAR_SHARE or self.r2 >= CLEAR_R2
+
+    @property
+    def strength(self) -> str:
+        """The result in a word or two: "clear", "weak", "not tested" or "at chance"."""
+        if self.too_slow:
+            return "not tested"
+        if not self.above_chance:
+            return "at chance"
+        return "clear" if self.is_clear else "weak"
+
+    @property
+    def verdict(self) -> str:
+        """The result in a sentence or two."""
+        return " ".join([self._found(), *self._doubts()])
+
+    @property
+    def decoding(self) -> str:
+        """Decoding, beside that of a regression, in a few words."""
+        if np.isnan(self.r2):
+            return ""
+        what, own, ridge = decoding_of(self)
+        beside = "" if np.isnan(ridge) else f" (ridge regression {_brief(ridge)})"
+        return f"{what} {_brief(own)}{beside}"
+
+    def _found(self) -> str:
+        measured = f"{_brief(self.goodness)} ± {self.error:.2f} nats above chance on held-out data"
+        if np.isnan(self.error):
+            measured = f"{_brief(self.goodness)} nats above chance on held-out data"
+        if self.allowed > 0:
+            measured += f", {min(max(self.share, 0), 1):.0%} of what is possible"
+        if self.decoding:
+            measured += f"; {self.decoding}"
+        if not np.isnan(self.p):
+            measured += f"; p = {self.p:.2g}{self._against()}"
+        if self.factor == TIME:
+            found = "The time latents find" if self.above_chance else "The time latents find no"
+            return f"{found} structure that lasts beyond chance ({measured})."
+        if self.too_slow:
+            may = "may be" if self.above_chance else "is not found"
+            return f"{self.factor} {may} in these cells ({measured})."
+        if not self.above_chance:
+            return f"{self.factor} is at chance in these cells ({measured}): its map means nothing."
+        strength = "clearly" if self.is_clear else "weakly"
+        return f"{self.factor} is {strength} in these cells ({measured})."
+
+    def _against(self) -> str:
+        """What trials p comes from, in a few words; empty for labels shifted in time."""
+        if self.null == "turned":
+            return ", trials shifted"
+        if self.null != "permuted":
+            return ""
+        return f", trials permuted{f' within {spoken(self.within)}' if self.within else ''}"
+
+    def _doubts(self) -> list[str]:
+        doubts = []
+        if self.confounded and self.above_chance:
+            doubts.append(
+                f"It goes with {spoken(self.confounded)} in nearly every trial: this test cannot "
+                "tell them apart."
+            )
+        if self.too_slow and self.null in ("permuted", "turned"):
+            doubts.append(
+                f"It is known in {self.samples:.0f} trials: too few to test this against chance."
+            )
+        elif self.too_slow:
+            doubts.append(
+                f"It changes so slowly, or so regularly, that the recording holds about "
+                f"{max(self.samples, 1):.0f} independent samples of it: too few to test this "
+                "against chance."
+            )
+        unlearned = self.goodness < 0.01 and self.r2 < BEHIND
+        if self.factor != TIME and self.above_chance and unlearned and not self.too_slow:
+            doubts.append(
+                "Single cells follow it, but the encoder did not learn it: trust the test of each "
+                "cell and the conditional encoding, not the maps of the encoder."
+            )
+        elif self.factor != TIME and self.above_chance and self.ridge_r2 - self.r2 > BEHIND:
+            doubts.append(
+                f"A ridge regression decodes it better (R² {self.ridge_r2:.2f} against "
+                f"{self.r2:.2f}): compare its map with the conditional encoding."
+            )
+        if self.factor != TIME and self.above_chance and self.overfits:
+            doubts.append(
+                f"The fit is much better on its training frames ({self.training:.2f} nats): it "
+                "overfits."
+            )
+        return doubts
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a file; JSON has no NaN, so None stands for it."""
+        return {
+            n: None if isinstance(v, float) and np.isnan(v) else v for n, v in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Goodness:
+        """Goodness from a file; fields that this version does not know are ignored.
+
+        What an earlier version did not measure is NaN.
+        """
+        known: dict[str, Any] = {}
+        for about in fields(cls):
+            if about.default is MISSING:
+                value = values[about.name]
+            else:
+                value = values.get(about.name, about.default)
+            known[about.name] = NAN if value is None else value
+        for name in ("within", "confounded"):
+            known[name] = tuple(known[name])
+        return cls(**known)
+
+
+def spoken(names: Sequence[str]) -> str:
+    """Names as in a sentence.
+
+    >>> spoken(["stimulus"]), spoken(["stimulus", "block"])
+    ('stimulus', 'stimulus and block')
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+Tone = Literal["plain", "good", "warning"]
+
+TONES: Mapping[str, Tone] = {
+    "clear": "good",
+    "weak": "good",
+    "not tested": "plain",
+    "at chance": "warning",
+}
+"""Tone of `Goodness.strength`: what could not be tested is neither good nor bad."""
+
+FOUND = tuple(strength for strength, tone in TONES.items() if tone == "good")
+"""Strengths of a factor that is in the cells."""
+
+NOTHING = "–"
+
+
+def tone_of_all(strengths: Iterable[str]) -> Tone:
+    """Tone of several verdicts together: the most cautious one.
+
+    >>> tone_of_all(["clear", "not tested"]), tone_of_all(["not tested", "at chance"])
+    ('plain', 'warning')
+    """
+    tones = {TONES[strength] for strength in strengths}
+    return next((tone for tone in ("warning", "plain") if tone in tones), "good")
+
+
+def nats_of(goodness: Goodness) -> str:
+    """Goodness with its standard error, if it has one."""
+    each = (goodness.goodness, goodness.error)
+    return " ± ".join(_brief(value) for value in each if not np.isnan(value)) or NOTHING
+
+
+def share_of(goodness: Goodness) -> str:
+    """Share of what the label allows, within 0 and 100 %."""
+    return NOTHING if np.isnan(goodness.share) else f"{min(max(goodness.share, 0), 1):.0%}"
+
+
+def decoded_of(goodness: Goodness) -> tuple[str, str]:
+    """Decoding of a factor from its latents, and by a regression on the cells.
+
+    The accuracy of a discrete factor, R² of others.
+    """
+    what, own, ridge = decoding_of(goodness)
+    return (NOTHING if np.isnan(own) else f"{what} {_brief(own)}",
+            NOTHING if np.isnan(ridge) else _brief(ridge))  # fmt: skip
+
+
+def decoding_of(goodness: Goodness) -> tuple[str, float, float]:
+    """Measure of decoding ("R²" or "accuracy"), and its values as of `decoded_of`."""
+    if np.isnan(goodness.accuracy):
+        return "R²", goodness.r2, goodness.ridge_r2
+    return "accuracy", goodness.accuracy, goodness.ridge_accuracy
+
+
+def _brief(value: float) -> str:
+    """Two decimals, without a negative zero.
+
+    >>> _brief(-0.001), _brief(-0.25)
+    ('0.00', '-0.25')
+    """
+    if abs(value) >= 1e4:
+        return f"{value:.1e}"
+    return f"{round(value, 2) + 0:.2f}"

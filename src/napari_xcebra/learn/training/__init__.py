@@ -1,0 +1,1 @@
+"""The training run: its start, steps, λ, end, checkpoints and devices."""

@@ -1,0 +1,217 @@
+"""Sets up a run whose encoder begins as a regression, and is averaged with it in the end.
+
+What an encoder learns beyond a regression is worth much where cells are tuned to places, and
+little where few cells rise with a variable: there it fits noise. The mean of the two is better than
+either (benchmarks/RESULTS.md, "Averaging"). How much of each factor's latents is the regression is
+found on frames that the encoder had not seen when λ was chosen. The mean is an encoder of the same
+kind, with a pair of units more in every layer for each latent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.learn.data.factors import TIME, Part
+from napari_xcebra.learn.data.length import independent_samples, steps_for, widths_for
+from napari_xcebra.learn.model.encoder import Encoder, FrameEncoder, make_encoder
+from napari_xcebra.learn.objective.ridge import (
+    Ridge,
+    chosen_on_aside,
+    fitted,
+    regressed,
+    thinned,
+)
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.training.device import limited_threads
+
+if TYPE_CHECKING:
+    from napari_xcebra.learn.training.training import Training
+
+LEAST_BATCH = 16
+"""Frames a step, at least, however short a recording is."""
+
+LEAST_PENALTY = 0.01
+"""Least penalty of the regression that an encoder begins as.
+
+Without noise the best regression weighs cells against each other finely; as soon as one of them is
+hidden, or λ pulls at the weights, it is worse than nothing (box model of 3,000 frames: R² 0.30
+instead of 0.88).
+"""
+
+HIDDEN_FROM = 4.0
+"""Cells are hidden in full where a regression misses a quarter of a variable or more.
+
+Without noise every cell counts: on the box model, where a regression has R² 0.97, hiding half of
+the cells costs 0.03 of it, and J⁺ falls from 1.00 to 0.90.
+"""
+
+FRAMES = 4000
+"""Frames at most on which two predictions are compared."""
+
+GRID = np.linspace(0, 1, 21)
+"""Shares of the encoder that are tried."""
+
+FAINT = 1e-4
+"""Penalty of regressions on a few latents."""
+
+IN_DOUBT = 0.005
+"""R² that more of the encoder must add: it goes on learning, and with it what is noise."""
+
+NEARLY_ALL, TWICE = 0.9, 2.0
+"""R² of a regression beyond which there is no noise to be averaged out, unless the encoder, not yet
+trained to its end, misses more than twice as much.
+
+There the Jacobian of the encoder is what the map is made from: on the box model, with a quarter of
+the regression, J⁺ falls from 0.99 to 0.84.
+"""
+
+
+def scaled(settings: FitSettings, references: int) -> FitSettings:
+    """Settings with no larger batch, and no more steps, than these training frames support."""
+    batch = min(settings.batch_size, max(references // 2, LEAST_BATCH))
+    steps = settings.steps
+    if settings.stop_when_settled:
+        steps = steps_for(steps, references, batch)
+    return replace(settings, batch_size=batch, steps=steps)
+
+
+def new_encoder(training: Training) -> Encoder:
+    """Encoder to train; its initial weights depend on the seed alone."""
+    settings, latents = training.settings, training.parts[-1].stop
+    cells = len(training.inputs.cell_ids)
+    if latents > cells:
+        raise InputError(
+            f"The embedding has {latents} latents but only {cells} cells are in use: at most "
+            "as many latents as cells are possible; lower `time_latents` or name fewer factors."
+        )
+    samples = independent_samples(len(training.split.training.anchors), training.inputs.smoothing)
+    widths = training.widths or widths_for(settings.hidden_units, latents, samples, settings.window)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        return make_encoder(
+            cells,
+            latents,
+            widths,
+            bound=settings.bound,
+            window=settings.window,
+            kernels=training.kernels,
+        )
+
+
+def start_as_regression(training: Training, encoder: Encoder) -> tuple[dict[str, Ridge], float]:
+    """Let every factor begin as the ridge regression of its labels, where there is room.
+
+    InfoNCE has optima in which a label is folded over, and the penalty, once it comes, may hold a
+    latent at nothing; an encoder that begins at the labels starts out of their reach.
+
+    Returns
+    -------
+    regressions : dict of str to Ridge
+        By factor; empty where an encoder begins at random.
+    hide : float
+        Largest share of the cells to hide: less where a regression tells the variables nearly
+        perfectly.
+    """
+    settings = training.settings
+    contrastive = settings.mode in ("hybrid", "behavior")
+    if not (settings.readout and contrastive and isinstance(encoder, FrameEncoder)):
+        return {}, settings.hide
+    latents: list[int] = []
+    regressions, starts = {}, []
+    with limited_threads(settings.threads):
+        for part in training.parts:
+            if part.name == TIME:
+                continue
+            labels = training.labels[part.name]
+            wanted = labels.coordinates()[:, : part.stop - part.start]
+            latents += range(part.start, part.start + wanted.shape[1])
+            rest, whole = chosen_on_aside(
+                training.rows, labels, training.split, wanted, LEAST_PENALTY
+            )
+            regressions[part.name] = whole
+            # the encoder must not know the frames set aside to choose λ from the start
+            starts.append(rest if settings.lambda_ == "auto" else whole)
+    worst = np.nan_to_num(min(each.r2 for each in starts))
+    weights = np.hstack([each.weights for each in starts]).T
+    bias = np.concatenate([each.mean - each.origin @ each.weights for each in starts])
+    if 2 * len(latents) <= min(w.shape[0] for w in encoder.weights[:-1]):
+        encoder.start_linear(
+            latents,
+            torch.as_tensor(weights, dtype=torch.float32),
+            torch.as_tensor(bias, dtype=torch.float32),
+        )
+    return regressions, settings.hide * min(1.0, HIDDEN_FROM * (1 - worst))
+
+
+@torch.no_grad()
+def share_of(training: Training, part: Part) -> float:
+    """Share of the encoder in the best mean of it and a regression, on frames set aside.
+
+    Call it while the frames set aside are not yet trained on.
+    """
+    labels = training.labels[part.name]
+    rest, aside, _ = training.split.set_aside()
+    made, tried = (thinned(f.anchors[labels.known[f.anchors]], FRAMES) for f in (rest, aside))
+    if len(made) < 2 or len(tried) < 2:
+        return 1.0
+    wanted = labels.coordinates()
+    x = training.rows(tried)
+    regression = fitted(training.rows(made), wanted[made], (x, wanted[tried]))
+    latents = training.encoder(training.data[tried])[:, part.latents].cpu().numpy()
+    told = regressed(latents.astype(np.float64), wanted[tried], FAINT)(latents)
+    missed = np.array(
+        [
+            np.square(wanted[tried] - share * told - (1 - share) * regression(x)).sum()
+            for share in GRID
+        ]
+    )
+    if regression.r2 > NEARLY_ALL and missed[-1] < TWICE * missed[0]:
+        return 1.0
+    total = np.square(wanted[tried] - wanted[tried].mean(0)).sum()
+    return float(GRID[missed <= missed.min() + IN_DOUBT * total].min())
+
+
+def average(training: Training) -> None:
+    """Replace the encoder by its mean with the regressions, if frames set aside prefer that."""
+    search = training.search
+    if search is not None and search.over and search.shares:
+        training.encoder = averaged(training, training.regressions, search.shares)
+
+
+@torch.no_grad()
+def averaged(
+    training: Training, regressions: dict[str, Ridge], shares: dict[str, float]
+) -> FrameEncoder:
+    """The mean of an encoder and regressions, by the share of the encoder in each factor."""
+    encoder = training.encoder
+    assert isinstance(encoder, FrameEncoder)
+    frames = thinned(training.split.training.anchors, FRAMES)
+    x, latents = training.rows(frames), encoder(training.data[frames]).cpu().numpy()
+    rows: list[int] = []
+    weights, bias, kept = [], [], torch.ones(encoder.latents)
+    for part in training.parts:
+        if part.name == TIME or shares.get(part.name, 1.0) == 1:
+            continue
+        regression, share = regressions[part.name], shares[part.name]
+        own = latents[:, part.latents].astype(np.float64)
+        # the regression in the units and the orientation that the latents have now
+        turned = regressed(regression(x), own, FAINT)
+        slopes = regression.weights @ turned.weights
+        at_zero = turned(regression(np.zeros((1, x.shape[1]))))[0]
+        rows += range(part.start, part.stop)
+        weights.append((1 - share) * slopes.T)
+        bias.append((1 - share) * at_zero)
+        kept[part.latents] = share
+    if not rows:
+        return encoder
+    return encoder.plus_linear(
+        kept,
+        rows,
+        torch.as_tensor(np.concatenate(weights), dtype=torch.float32),
+        torch.as_tensor(np.concatenate(bias), dtype=torch.float32),
+    )

@@ -1,0 +1,227 @@
+"""Runs a training: a loop that reports, and can be stopped at any step and resumed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from napari_xcebra.errors import TrainingDiverged
+from napari_xcebra.learn.data.deconvolution import deconvolved_inputs
+from napari_xcebra.learn.data.factors import Factors, Plan, as_factors, plan_for
+from napari_xcebra.learn.data.sampling import Sampler
+from napari_xcebra.learn.data.split import Frames, split_by_memory, usable_frames
+from napari_xcebra.learn.model.encoder import Encoder, rates_of
+from napari_xcebra.learn.objective.regularised import Objective
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.training.adam import Adam
+from napari_xcebra.learn.training.device import (
+    FrameData,
+    ThreadTrial,
+    choose_device,
+    limited_threads,
+)
+from napari_xcebra.learn.training.lambda_search import UNSEARCHED, LambdaSearch
+from napari_xcebra.learn.training.progress import Phase, Progress
+from napari_xcebra.learn.training.settled import Settled
+from napari_xcebra.learn.training.start import new_encoder, scaled, start_as_regression
+from napari_xcebra.recording import Recording
+
+
+class Training:
+    """A training run in progress.
+
+    Everything random depends on the seed and the number of the step alone, so that a run
+    resumed from its state goes on exactly as if it had not been stopped.
+
+    Parameters
+    ----------
+    recording : Recording
+    factors : mapping of str to variables or Factor
+    settings : FitSettings
+    plan : Plan, optional
+        Where labels and parts are not this recording's own, but shared with others.
+    """
+
+    kernels: tuple[int, ...] = ()
+    """Kernels of an encoder with a window, where they are not the default ones."""
+
+    encoder: Encoder
+
+    widths: tuple[int, ...] = ()
+    """Units of the hidden layers, where they do not follow from settings and recording."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        factors: Factors | None,
+        settings: FitSettings,
+        plan: Plan | None = None,
+    ) -> None:
+        self.settings = settings
+        self.segment, self.rate = recording.segment, recording.rate
+        self.usable = usable_frames(recording, settings.window)
+        self.factors = as_factors(factors, settings)
+        self.plan = plan or plan_for(recording, self.factors, settings)
+        self.labels, self.parts = self.plan.labels, self.plan.parts
+        self.split = split_by_memory(recording, self.labels, settings, self.plan.time_offset)
+        self.inputs, inputs = deconvolved_inputs(recording, self.plan, self.split, settings)
+        self._whole = self.sampler_of(self.split.training)
+        self.device = choose_device(settings.device)
+        self.data = FrameData(inputs, settings.window, self.device)
+        self._build()
+
+    def _make_encoder(self) -> Encoder:
+        encoder = new_encoder(self)
+        self.regressions, self.hide = start_as_regression(self, encoder)
+        return encoder
+
+    def rows(self, frames: np.ndarray) -> np.ndarray:
+        """Inputs of these frames, for a regression: (frames, cells) float64."""
+        return self.data[frames].flatten(1).cpu().numpy().astype(np.float64)
+
+    def _build(self) -> None:
+        self.asked_batch = self.settings.batch_size
+        self.encoder = self._make_encoder().to(self.device)
+        self.settings = scaled(self.settings, len(self._whole.references))
+        self.batch_size = self.settings.batch_size
+        self.objective = self._make_objective()
+        self.psi = self.objective.psi
+        learned = [*self.encoder.parameters(), *self.psi.parameters()]
+        self.optimizer = Adam(learned, rates_of(self.encoder))
+        self.step = 0
+        self.search = LambdaSearch.of(self)
+        self.settled = self._settling()
+        names = ("step", "penalty", "lambda", *(part.name for part in self.parts))
+        self.history: dict[str, list[float]] = {name: [] for name in names}
+
+    def _make_objective(self) -> Objective:
+        return Objective(self.encoder, self.data, self.labels, self.parts, self.settings, self.hide)
+
+    def _settling(self) -> Settled | None:
+        """Decides when to stop early; None if all steps are to be done."""
+        return Settled(self) if self.settings.stop_when_settled else None
+
+    @property
+    def steps(self) -> int:
+        """Steps to do: those requested and those repeated, or fewer once nothing changes."""
+        return (self.settled and self.settled.last) or self.settings.steps + self.repeated
+
+    @property
+    def repeated(self) -> int:
+        """Steps that the search for λ undid when it ended, and that are repeated."""
+        return self.search.undone if self.search is not None else 0
+
+    def sampler_of(self, frames: Frames) -> Sampler:
+        """Draws batches from these frames."""
+        return Sampler(frames, self.labels, self.plan.time_offset, self.plan.offsets)
+
+    @property
+    def sampler(self) -> Sampler:
+        """Draws from all training frames, except those set aside while λ is searched for."""
+        return self._whole if self.search is None or self.search.over else self.search.sampler
+
+    def run(self, every: int = 10) -> Iterator[Progress]:
+        """Train to the end, reporting every so many steps; may be closed at any report.
+
+        Yields
+        ------
+        Progress
+        """
+        began = time.perf_counter()
+        losses: list[Tensor] = []
+        with limited_threads(self.settings.threads):
+            threads = self._thread_trial()
+            while self.step < self.steps:
+                with threads.step() if threads else nullcontext():
+                    losses.append(self._train_step())
+                self.step += 1
+                if self.search is not None:
+                    self.search.look(self)
+                if self.settled is not None:
+                    self.settled.look(self, losses[-1][:-1])
+                if len(losses) == every or self.step == self.steps:
+                    yield self._report(losses, time.perf_counter() - began)
+                    losses = []
+
+    def _thread_trial(self) -> ThreadTrial | None:
+        """Finds the number of threads; None if it is given, or on a GPU."""
+        if self.settings.threads or self.device.type != "cpu":
+            return None
+        return ThreadTrial(torch.get_num_threads())
+
+    def _report(self, losses: list[Tensor], seconds: float) -> Progress:
+        values = torch.stack(losses).mean(0).tolist()
+        if not np.isfinite(values[:-1]).all():
+            raise TrainingDiverged(
+                f"Training diverged at step {self.step}: the loss is no longer a finite number. "
+                "Lower `learning_rate`, or set `include_positive`, and train again."
+            )
+        loss = {part.name: value for part, value in zip(self.parts, values[:-1], strict=True)}
+        progress = Progress(
+            self.step,
+            self.steps,
+            self.phase(self.step),
+            loss,
+            values[-1],
+            self.lambda_at(self.step),
+            seconds,
+        )
+        row = {"step": self.step, "penalty": progress.penalty, "lambda": progress.lambda_, **loss}
+        for name, value in row.items():
+            self.history[name].append(float(value))
+        return progress
+
+    def phase(self, step: int) -> Phase:
+        """Phase of λ at that step."""
+        share = step / self.settings.steps
+        if share <= self.settings.settle:
+            return "settling"
+        if self.search is not None:
+            return "holding" if self.search.over else "raising λ"
+        return "raising λ" if share < self.settings.settle + self.settings.ramp else "holding"
+
+    def lambdas_at(self, step: int) -> list[float]:
+        """λ of each part."""
+        if self.search is not None:
+            found = self.search.lambdas_at(step)
+            return [found[part.name] for part in self.parts]
+        return [self._ramped(step)] * len(self.parts)
+
+    def lambda_at(self, step: int) -> float:
+        """The largest λ of a part."""
+        return max(self.lambdas_at(step))
+
+    def _ramped(self, step: int) -> float:
+        """λ: zero while InfoNCE settles, then ramped, then held (paper Sec. 4)."""
+        raised = step / self.settings.steps - self.settings.settle
+        if raised <= 0:
+            return 0.0
+        highest = UNSEARCHED if self.settings.lambda_ == "auto" else self.settings.lambda_
+        return highest * min(1.0, raised / max(self.settings.ramp, 1e-9))
+
+    def _learning_rate(self) -> float:
+        if self.settled is not None and self.settled.at:
+            end = self._cosine(self.settings.steps + self.repeated)
+            return self.settled.learning_rate(self.step, self._cosine(self.settled.at), end)
+        return self._cosine(self.step)
+
+    def _cosine(self, step: int) -> float:
+        """Learning rate at a step of a training that does all of them."""
+        low, share = self.settings.decay, (step - self.repeated) / self.settings.steps
+        return self.settings.learning_rate * (low + (1 - low) * 0.5 * (1 + np.cos(np.pi * share)))
+
+    def _train_step(self) -> Tensor:
+        """One step of Adam on `Objective.loss`: losses of all parts and the penalty, detached."""
+        settings = self.settings
+        batch = self.sampler.batch(self.step, settings.batch_size, settings.seed)
+        seed = settings.seed * 1_000_003 + self.step
+        loss, terms = self.objective.loss(batch, self.lambdas_at(self.step), seed)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step(self._learning_rate())
+        return terms

@@ -1,0 +1,17 @@
+"""Recordings: traces, footprints, behaviour, and summaries of them."""
+
+from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.recording import Origin, Recording
+from napari_xcebra.recording.trials import Trials
+from napari_xcebra.recording.variable import KINDS, Kind, Variable, looks_like_an_event
+
+__all__ = [
+    "KINDS",
+    "Footprints",
+    "Kind",
+    "Origin",
+    "Recording",
+    "Trials",
+    "Variable",
+    "looks_like_an_event",
+]

@@ -1,0 +1,235 @@
+"""Holds where the cells lie in the field of view."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from napari_xcebra.errors import ValuesError
+
+MOST_PIXELS = 2**30
+"""Of a field of view with all its planes; what claims more is damaged."""
+
+
+@dataclass(frozen=True)
+class Footprints:
+    """Where the cells are: weighted pixels of all cells, one after the other.
+
+    Parameters
+    ----------
+    shape : (height, width) or (planes, height, width)
+        Field of view, in pixels.
+    cell, row, column : (pixels,) int
+        Position of the cell in the recording, and its pixels.
+    weight : (pixels,) float32
+        Share of the pixel that belongs to the cell; larger wins where cells overlap.
+    plane : (pixels,) int or None
+        Where the field of view has planes, the one of each pixel.
+    """
+
+    shape: tuple[int, ...]
+    cell: np.ndarray
+    row: np.ndarray
+    column: np.ndarray
+    weight: np.ndarray
+    plane: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.shape) != (2 if self.plane is None else 3):
+            raise ValuesError(
+                f"Footprints have shape {self.shape}: (height, width) is needed, or (planes, "
+                "height, width) if pixels have a plane."
+            )
+        field = " × ".join(map(str, self.shape))
+        if min(self.shape) < 1 or math.prod(self.shape) > MOST_PIXELS:
+            raise ValuesError(
+                f"Footprints have a field of view of {field} pixels: at least one is needed, and "
+                f"no more than {MOST_PIXELS:,}."
+            )
+        lengths = {len(self.cell), len(self.weight), *(len(p) for p in self.pixels)}
+        if len(lengths) > 1:
+            raise ValuesError(
+                "Footprints need the same number of cell, row, column and weight entries; "
+                f"found {sorted(lengths)}."
+            )
+        names = ("plane", "row", "column")[-len(self.shape) :]
+        for name, size in [("cell", None), *zip(names, self.shape, strict=True)]:
+            position = getattr(self, name)
+            if position.ndim != 1 or position.dtype.kind not in "iu":
+                raise ValuesError(
+                    f"Footprints have a {name} of type {position.dtype} and shape "
+                    f"{position.shape}: one whole number per pixel is needed."
+                )
+            if not len(position):
+                continue
+            if size is None and position.min() < 0:
+                raise ValuesError(f"Footprints have a cell {position.min()}: 0 or more is needed.")
+            if size is not None and not (0 <= position.min() and position.max() < size):
+                raise ValuesError(
+                    f"Footprints have a {name} of {position.min()} to {position.max()}, outside "
+                    f"the field of view of {field} pixels."
+                )
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells up to the last one that has a pixel."""
+        return int(self.cell.max()) + 1 if len(self.cell) else 0
+
+    @property
+    def pixels(self) -> tuple[np.ndarray, ...]:
+        """Index of all pixels into an image of the field of view."""
+        place = (self.row, self.column)
+        return place if self.plane is None else (self.plane, *place)
+
+    def label_image(self) -> np.ndarray:
+        """Dense labels: cell i has label i + 1, background is 0.
+
+        A shared pixel goes to the cell with the larger weight. A cell that would lose every
+        pixel that way gets one back, its heaviest if that can be spared, so that no cell
+        disappears unless there are fewer pixels than cells.
+
+        Returns
+        -------
+        (height, width) or (planes, height, width) uint16, or int32 past 65,534 cells
+        """
+        dtype = np.uint16 if self.n_cells < np.iinfo(np.uint16).max else np.int32
+        labels = np.zeros(math.prod(self.shape), dtype)
+        order = np.argsort(_known(self.weight), kind="stable")
+        cell = self.cell[order]
+        place = np.ravel_multi_index(self.pixels, self.shape)[order]
+        labels[place] = cell + 1  # where a place comes several times, the last one stays
+        owned = np.bincount(labels, minlength=self.n_cells + 1)[1:]
+        hidden = np.setdiff1d(cell, np.flatnonzero(owned))
+        if len(hidden):
+            by_cell = np.argsort(cell[::-1], kind="stable")  # each cell's heaviest pixel first
+            ends = np.cumsum(np.bincount(cell, minlength=self.n_cells))[:-1]
+            places = np.split(place[::-1][by_cell], ends)
+            for lost in hidden:
+                _make_room(int(lost), places, labels, owned)
+        return labels.reshape(self.shape)
+
+    @classmethod
+    def from_masks(cls, masks: Iterable[np.ndarray]) -> Footprints:
+        """Footprints from one image of weights per cell, zero or NaN outside the cell.
+
+        Parameters
+        ----------
+        masks : iterable of (height, width) or (planes, height, width) array
+        """
+        shape: tuple[int, ...] | None = None
+        pixels, weights = [], []
+        for i, given in enumerate(masks):
+            mask = np.asarray(given)
+            if mask.ndim not in (2, 3) or mask.dtype.kind not in "biuf":
+                raise ValuesError(
+                    f"Mask {i} has the shape {mask.shape} and type {mask.dtype}: numbers, "
+                    "(height, width) or (planes, height, width), are needed."
+                )
+            shape = shape or mask.shape
+            if mask.shape != shape:
+                raise ValuesError(
+                    f"Mask {i} has the shape {mask.shape} but the first has {shape}: masks of one "
+                    "field of view are needed."
+                )
+            inside = np.nonzero(np.nan_to_num(mask) if mask.dtype.kind == "f" else mask)
+            pixels.append(np.array(inside, np.int32))
+            weights.append(mask[inside].astype(np.float32))
+        if shape is None:
+            raise ValuesError("masks is empty: one image per cell is needed.")
+        *planes, row, column = np.concatenate(pixels, axis=1)
+        return cls(
+            shape=tuple(int(size) for size in shape),
+            cell=np.repeat(np.arange(len(weights), dtype=np.int32), [len(w) for w in weights]),
+            row=row,
+            column=column,
+            weight=np.concatenate(weights),
+            plane=planes[0] if planes else None,
+        )
+
+    @classmethod
+    def stacked(cls, planes: Sequence[Footprints | None], counts: Sequence[int]) -> Footprints:
+        """Footprints of several planes, one above the other.
+
+        Parameters
+        ----------
+        planes : sequence of Footprints or None
+            None for a plane without any; at least one must have some.
+        counts : sequence of int
+            Number of cells of each plane; cells are numbered on from plane to plane.
+        """
+        found = [(i, plane) for i, plane in enumerate(planes) if plane is not None]
+        first = np.cumsum([0, *counts])
+        height, width = (max(plane.shape[axis] for _, plane in found) for axis in (0, 1))
+        return cls(
+            (len(planes), height, width),
+            cell=np.concatenate([plane.cell + first[i] for i, plane in found]).astype(np.int32),
+            row=np.concatenate([plane.row for _, plane in found]),
+            column=np.concatenate([plane.column for _, plane in found]),
+            weight=np.concatenate([plane.weight for _, plane in found]),
+            plane=np.concatenate([np.full(len(p.cell), i, np.int32) for i, p in found]),
+        )
+
+    @classmethod
+    def on_a_grid(cls, n_cells: int, spacing: int = 12, radius: float = 4.5) -> Footprints:
+        """Discs on a grid, for recordings that came without footprints."""
+        across = int(np.ceil(np.sqrt(n_cells)))
+        down = int(np.ceil(n_cells / across))
+        y, x = np.mgrid[:spacing, :spacing] - (spacing - 1) / 2
+        disc_row, disc_column = np.nonzero(y**2 + x**2 <= radius**2)
+        cell, pixel = np.divmod(np.arange(n_cells * len(disc_row)), len(disc_row))
+        return cls(
+            shape=(down * spacing, across * spacing),
+            cell=cell.astype(np.int32),
+            row=(cell // across * spacing + disc_row[pixel]).astype(np.int32),
+            column=(cell % across * spacing + disc_column[pixel]).astype(np.int32),
+            weight=np.ones(len(cell), np.float32),
+        )
+
+
+def _known(weight: np.ndarray) -> np.ndarray:
+    """Weights that can be sorted: NaN is lighter than any other."""
+    unknown = np.isnan(weight)
+    return np.where(unknown, -np.inf, weight) if unknown.any() else weight
+
+
+def _make_room(
+    lost: int, places: Sequence[np.ndarray], labels: np.ndarray, owned: np.ndarray
+) -> None:
+    """Give a hidden cell one of its pixels, in place; others move over where they must.
+
+    The search goes from the cell to the owners of its pixels, heaviest first. An owner with
+    pixels to spare gives one up; an owner with a single one may have it replaced by another of
+    its own, and so on (an augmenting path, so that a way is found if there is one).
+    """
+    wanted_by: dict[int, int] = {}  # place: the cell that would take it
+    queue = deque([lost])
+    while queue:
+        cell = queue.popleft()
+        for place in map(int, places[cell]):
+            if place in wanted_by:
+                continue
+            wanted_by[place] = cell
+            owner = int(labels[place]) - 1
+            if owned[owner] > 1:
+                owned[owner] -= 1
+                owned[lost] += 1
+                _hand_over(place, wanted_by, labels)
+                return
+            if owner != cell:
+                queue.append(owner)
+
+
+def _hand_over(place: int, wanted_by: dict[int, int], labels: np.ndarray) -> None:
+    """Walk back from the pixel that was spared: each cell gives its single one to the next."""
+    # the single pixel of each cell on the way, before anything moves
+    single = {int(labels[p]) - 1: p for p in wanted_by if p != place}
+    while True:
+        cell = wanted_by[place]
+        labels[place] = cell + 1
+        if cell not in single:
+            return
+        place = single[cell]

@@ -1,0 +1,298 @@
+"""Traces that stay on disk until they are read.
+
+A recording of 10,000 cells × 100,000 frames has 4 GB of traces. The classes here behave as a
+(frames, cells) float32 array when indexed, and read only what is asked for. They can be pickled
+at no cost, since they carry paths instead of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.recording.stored_matrix import StoredMatrix
+
+IN_MEMORY = 512 * 2**20
+"""Traces up to this many bytes are read at once and checked; larger ones stay on disk."""
+BLOCK_BYTES = 64 * 2**20
+"""Read at a time when all traces are read."""
+GAP = 64
+"""Up to this many unwanted frames or cells are read along with those around them."""
+
+
+class LazyTraces:
+    """Behaves like a (frames, cells) float32 array; subclasses say how to read a block."""
+
+    dtype = np.dtype(np.float32)
+    ndim = 2
+
+    @property
+    def lie_by_frame(self) -> bool:
+        """Whether a frame's cells lie beside each other, so that single frames are read quickly."""
+        return False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Frames and cells."""
+        raise NotImplementedError
+
+    def block(self, frames: slice, cells: slice) -> np.ndarray:
+        """(frames, cells) float32; both slices have a start, a stop, and no step."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        """As of an array."""
+        parts = key if isinstance(key, tuple) else (key,)
+        if len(parts) == 3:
+            parts = tuple(part for part in parts if part is not Ellipsis)
+        if len(parts) > 2 or any(part is None for part in parts):
+            raise IndexError("traces have two axes, frames and cells")
+        parts = tuple(slice(None) if part is Ellipsis else part for part in parts)
+        rows, columns = (*parts, slice(None))[:2]
+        frames, cells = np.arange(self.shape[0])[rows], np.arange(self.shape[1])[columns]
+        if frames.ndim and cells.ndim and not {type(rows), type(columns)} & {slice}:
+            frames, cells = np.broadcast_arrays(frames, cells)
+            found = self._at(frames, cells)
+        else:
+            found = self._within(frames, cells)
+            frames = frames.reshape(frames.shape + (1,) * cells.ndim)
+            frames, cells = np.broadcast_arrays(frames, cells)
+        if not np.isfinite(found).all():
+            where = tuple(np.argwhere(~np.isfinite(found))[0])
+            raise InputError(
+                f"The trace in column {cells[where]} is NaN or infinite at frame {frames[where]}: "
+                "finite numbers are needed; interpolate the gaps or leave the cell or the frame "
+                "out."
+            )
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("traces on disk cannot become an array without a copy")
+        whole = np.ascontiguousarray(self[:])
+        return whole if dtype is None else whole.astype(dtype, copy=False)
+
+    def cell_blocks(self) -> Iterator[slice]:
+        """Runs of cells, few enough to be read with all their frames."""
+        frames, cells = self.shape
+        step = _cells_at_once(frames)
+        for first in range(0, cells, step):
+            yield slice(first, min(first + step, cells))
+
+    def _within(self, frames: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """Every cell at every frame, numbered in any order: (*frames, *cells) float32."""
+        whole = _all_between(frames) and _all_between(cells)
+        if whole and len(cells) <= _cells_at_once(len(frames)):
+            return self.block(_extent(frames)[0], _extent(cells)[0])
+        rows, back = np.unique(frames, return_inverse=True)
+        columns, across = np.unique(cells, return_inverse=True)
+        found = np.empty((len(rows), len(columns)), np.float32)
+        for here in _stretches(rows):
+            most = _cells_at_once(int(rows[here.stop - 1] - rows[here.start]) + 1)
+            for there in _stretches(columns, most):
+                (stretch, inside), (run, own) = _extent(rows[here]), _extent(columns[there])
+                found[here, there] = self.block(stretch, run)[inside][:, own]
+        if not np.array_equal(frames, rows):
+            found = found[back.ravel()]
+        if not np.array_equal(cells, columns):
+            found = found[:, across.ravel()]
+        return found.reshape(frames.shape + cells.shape)
+
+    def _at(self, frames: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """One value for each pair of frame and cell; all three arrays have one shape."""
+        found = np.empty(cells.shape, np.float32)
+        for cell in np.unique(cells):
+            here = cells == cell
+            found[here] = self._within(frames[here], np.array(cell))
+        return found
+
+
+class StoredTraces(LazyTraces):
+    """Traces that lie in a file as plain numbers; subclasses say where."""
+
+    @cached_property
+    def _stored(self) -> tuple[StoredMatrix, bool]:
+        """Where the numbers are, and whether its rows are frames."""
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_stored"}
+
+    @property
+    def lie_by_frame(self) -> bool:
+        """Whether the file stores one frame after the other."""
+        return self._stored[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Frames and cells."""
+        matrix, by_frame = self._stored
+        rows, columns = matrix.shape
+        return (rows, columns) if by_frame else (columns, rows)
+
+    def block(self, frames: slice, cells: slice) -> np.ndarray:
+        """(frames, cells) float32."""
+        matrix, by_frame = self._stored
+        return matrix.read(frames, cells) if by_frame else matrix.read(cells, frames).T
+
+
+@dataclass(frozen=True)
+class NpyTraces(StoredTraces):
+    """Traces in a .npy file of plain numbers.
+
+    Parameters
+    ----------
+    path : Path
+    cells_first : bool
+        Whether the file is (cells, frames), as suite2p writes it.
+    """
+
+    path: Path
+    cells_first: bool
+
+    @cached_property
+    def _stored(self) -> tuple[StoredMatrix, bool]:
+        matrix, turned = StoredMatrix.of_npy(self.path)
+        return matrix, turned == self.cells_first
+
+
+@dataclass(frozen=True)
+class JoinedTraces(LazyTraces):
+    """Cells of several parts side by side, cut to the shortest."""
+
+    parts: tuple[LazyTraces | np.ndarray, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Frames and cells."""
+        return min(part.shape[0] for part in self.parts), sum(p.shape[1] for p in self.parts)
+
+    @property
+    def lie_by_frame(self) -> bool:
+        """Whether those of all parts do."""
+        return all(lie_by_frame(part) for part in self.parts)
+
+    def block(self, frames: slice, cells: slice) -> np.ndarray:
+        """(frames, cells) float32."""
+        found, first = [np.empty((frames.stop - frames.start, 0), np.float32)], 0
+        for part in self.parts:
+            here = slice(max(cells.start - first, 0), min(cells.stop - first, part.shape[1]))
+            if here.start < here.stop:
+                found.append(read_block(part, frames, here))
+            first += part.shape[1]
+        return np.concatenate(found, axis=1)
+
+
+@dataclass(frozen=True)
+class CorrectedTraces(LazyTraces):
+    """Fluorescence minus a share of the neuropil around each cell.
+
+    Constant traces stay as they are. suite2p writes them for ROIs that share every pixel with
+    others; corrected, they would be inverted neuropil and look active.
+    """
+
+    fluorescence: LazyTraces | np.ndarray
+    neuropil: LazyTraces | np.ndarray
+    coefficient: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Frames and cells."""
+        return self.fluorescence.shape
+
+    @property
+    def lie_by_frame(self) -> bool:
+        """Whether both do."""
+        return lie_by_frame(self.fluorescence) and lie_by_frame(self.neuropil)
+
+    def block(self, frames: slice, cells: slice) -> np.ndarray:
+        """(frames, cells) float32."""
+        neuropil = read_block(self.neuropil, frames, cells)
+        neuropil[:, self._are_constant(cells)] = 0
+        with np.errstate(all="ignore"):  # what is not finite is reported where it is used
+            neuropil *= np.float32(self.coefficient)
+            return read_block(self.fluorescence, frames, cells) - neuropil
+
+    def _are_constant(self, cells: slice) -> np.ndarray:
+        """(cells,) bool; a few frames rule out most cells, which saves reading them whole."""
+        if (self._constant[cells] < 0).any():
+            some = np.linspace(0, self.shape[0] - 1, 8).astype(int).tolist()
+            probe = [read_block(self.fluorescence, slice(f, f + 1), cells)[0] for f in some]
+            constant = (np.array(probe) == probe[0]).all(axis=0)
+            for cell in np.flatnonzero(constant) + cells.start:
+                own = slice(int(cell), int(cell) + 1)
+                trace = read_block(self.fluorescence, slice(0, self.shape[0]), own)
+                constant[cell - cells.start] = (trace == trace[0]).all()
+            self._constant[cells] = constant
+        return self._constant[cells] == 1
+
+    @cached_property
+    def _constant(self) -> np.ndarray:
+        """(cells,) int8, 1 for constant cells, -1 where not known yet."""
+        return np.full(self.shape[1], -1, np.int8)
+
+
+def lie_by_frame(traces: LazyTraces | np.ndarray) -> bool:
+    """Whether single frames of them are read quickly."""
+    if isinstance(traces, LazyTraces):
+        return traces.lie_by_frame
+    return bool(traces.flags.c_contiguous)
+
+
+def in_blocks(traces: LazyTraces | np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Blocks of cells, unchecked: a slice of cells, and all their frames (frames, cells)."""
+    frames, cells = traces.shape
+    step = _cells_at_once(frames)
+    for first in range(0, cells, step):
+        some = slice(first, min(first + step, cells))
+        yield some, read_block(traces, slice(0, frames), some)
+
+
+def read_block(part: LazyTraces | np.ndarray, frames: slice, cells: slice) -> np.ndarray:
+    """(frames, cells) float32 of traces in memory or on disk, unchecked."""
+    if isinstance(part, LazyTraces):
+        return part.block(frames, cells)
+    return _as_float32(part[frames, cells])
+
+
+def _as_float32(values: np.ndarray) -> np.ndarray:
+    """A copy; numbers that float32 cannot hold become infinite."""
+    with np.errstate(all="ignore"):
+        return np.array(values, np.float32)
+
+
+def _cells_at_once(frames: int) -> int:
+    """How many cells to read with that many frames."""
+    return max(1, BLOCK_BYTES // (4 * max(frames, 1)))
+
+
+def _stretches(numbers: np.ndarray, most: int | None = None) -> Iterator[slice]:
+    """Parts of ascending numbers that lie close together, none wider than `most`."""
+    edges = np.flatnonzero(np.diff(numbers) > GAP) + 1
+    for first, stop in pairwise([0, *edges.tolist(), len(numbers)]):
+        while first < stop:
+            end = stop if most is None else int(np.searchsorted(numbers, numbers[first] + most))
+            yield slice(first, min(end, stop))
+            first = end
+
+
+def _all_between(numbers: np.ndarray) -> bool:
+    """Whether they are every number from the first to the last, in order."""
+    return numbers.ndim == 1 and len(numbers) > 0 and bool((np.diff(numbers) == 1).all())
+
+
+def _extent(numbers: np.ndarray) -> tuple[slice, Any]:
+    """The stretch from the first to the last of ascending numbers, and their index within it."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    dense = last - first + 1 == len(numbers)
+    return slice(first, last + 1), slice(None) if dense else numbers - first

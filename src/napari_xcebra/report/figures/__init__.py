@@ -1,0 +1,1 @@
+"""Draws figures of a result, for files and for the pages of a report."""

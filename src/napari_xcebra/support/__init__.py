@@ -1,0 +1,1 @@
+"""Logs, diagnostics and what may leave this computer."""

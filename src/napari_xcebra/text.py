@@ -1,0 +1,94 @@
+"""Writes numbers, times and lists as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+
+def duration(seconds: float) -> str:
+    """A length of time.
+
+    >>> duration(42.31), duration(200), duration(1200), duration(5400), duration(float("nan"))
+    ('42.3 s', '3 min 20 s', '20 min', '1 h 30 min', 'an unknown time')
+    """
+    if math.isnan(seconds):
+        return "an unknown time"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.3g} s"
+    size, large, small = (60, "min", "s") if whole < 3600 else (3600, "h", "min")
+    rest = whole % size * 60 // size
+    return f"{whole // size} {large}" + (f" {rest} {small}" if rest else "")
+
+
+def left(seconds: float) -> str:
+    """The time that remains, in full seconds.
+
+    >>> left(8.2), left(200.0)
+    ('9 s', '3 min 20 s')
+    """
+    return duration(math.ceil(seconds)) if math.isfinite(seconds) else duration(math.nan)
+
+
+def about(seconds: float) -> str:
+    """A length of time that is not known exactly.
+
+    >>> about(2.3), about(23), about(200), about(9000), about(float("nan"))
+    ('about 5 s', 'about 25 s', 'about 3 min', 'about 2.5 h', 'an unknown time')
+    """
+    if math.isnan(seconds):
+        return duration(seconds)
+    rounded = 5 * math.ceil(seconds / 5)
+    if rounded < 90:
+        return f"about {rounded} s"
+    return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {seconds / 3600:.2g} h"
+
+
+def percent(share: float) -> str:
+    """A share of the whole; what is not all or nothing is not rounded to it.
+
+    >>> percent(1.0), percent(0.9996), percent(0.0)
+    ('100 %', '99.9 %', '0 %')
+    """
+    value = 100 * share
+    if value in (0, 100) or 1 <= value <= 99:
+        return f"{value:.0f} %"
+    return f"{min(max(value, 0.1), 99.9):.1f} %"
+
+
+def two(value: float) -> str:
+    """Two decimals, without a negative zero.
+
+    >>> two(-0.001), two(-1.5)
+    ('0.00', '−1.50')
+    """
+    return f"{round(value, 2) + 0:.2f}".replace("-", "−")
+
+
+def counted(count: int, thing: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "cell"), counted(12000, "cell")
+    ('1 cell', '12,000 cells')
+    """
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a sentence.
+
+    >>> listed(["place", "speed", "time"])
+    'place, speed and time'
+    """
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def unmarked(text: str) -> str:
+    """Text that nobody takes for markup: for names of layers, which napari shows as they come.
+
+    >>> unmarked("speed<b>")
+    'speed‹b>'
+    """
+    return text.replace("<", "‹")

@@ -1,0 +1,141 @@
+"""Opens, saves and restores a workspace and copies diagnostics, from napari's menus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from napari.utils.notifications import show_error, show_info
+from qtpy.QtCore import QRect, Qt, QTimer
+from qtpy.QtWidgets import QFileDialog, QMainWindow, QTabWidget, QVBoxLayout, QWidget
+
+from napari_xcebra.jobs import open_task
+from napari_xcebra.support.logs import log_folder
+from napari_xcebra.widgets.controls.dock_opening import AREAS, DOCKS, open_dock
+from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
+from napari_xcebra.widgets.controls.notice import copy_diagnostics
+from napari_xcebra.widgets.state.state import collect_while_waiting
+from napari_xcebra.widgets.work.background import in_background
+from napari_xcebra.widgets.work.reading import reader_of, result_of
+from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.workspace_file import WorkspaceFile, load_workspace
+
+if TYPE_CHECKING:
+    import napari
+
+    from napari_xcebra.io.opening import Opening
+    from napari_xcebra.recording import Recording
+
+CELLS_HEIGHT = 230
+
+
+def open_workspace(viewer: napari.Viewer) -> None:
+    """Open all docks, arranged, with the first step in front."""
+    docks = {name: open_dock(viewer, name) for name in DOCKS}
+    window = docks["Recording"].parent()
+    assert isinstance(window, QMainWindow)
+    # tabs at the top, where users look for them
+    window.setTabPosition(AREAS["right"], QTabWidget.TabPosition.North)
+    window.resizeDocks([docks["Cells"]], [CELLS_HEIGHT], Qt.Orientation.Vertical)
+    docks["Recording"].raise_()
+    # fading a control makes Qt lay out all that is hidden: done now, while the user waits anyway
+    window.grab(QRect(0, 0, 1, 1))
+    collect_while_waiting()
+
+
+class Workspace(QWidget):
+    """Entry of the Plugins menu: opens all docks, then removes itself."""
+
+    def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
+        super().__init__()
+        QVBoxLayout(self)
+        self._viewer = napari_viewer
+        # once napari has put this widget into a dock of its own
+        QTimer.singleShot(0, self._make_way)
+
+    def _make_way(self) -> None:
+        viewer = real_viewer(self._viewer)
+        viewer.window.remove_dock_widget(self)
+        self.deleteLater()
+        open_workspace(viewer)
+
+
+def save_workspace(viewer: napari.Viewer, folder: str | Path | None = None) -> Any:
+    """Write recordings, runs and view settings to a folder that the user names."""
+    state = services_of(viewer).state
+    if state.current is None:
+        show_info("No recording to save: open one first.")
+        return None
+    if folder is None:
+        start = Path(state.current.recording.source or ".").absolute().parent
+        suggested = start / f"{state.current.name}-workspace"
+        folder, _ = QFileDialog.getSaveFileName(
+            main_window(viewer), "Save workspace as a folder", str(suggested)
+        )
+    if not folder:
+        return None
+    runs = [run for opened in state.opened for run in opened.runs]
+
+    def saved(path: Path) -> None:
+        state.mark_as_saved(runs)
+        show_info(f"Saved the workspace to {path}.")
+
+    return in_background(
+        lambda: state.save(folder),
+        saved,
+        lambda sentence, _: show_error(sentence),
+    )
+
+
+def open_saved_workspace(viewer: napari.Viewer, folder: str | Path | None = None) -> Any:
+    """Open a saved workspace; ask for files that were moved."""
+    if folder is None:
+        folder = QFileDialog.getExistingDirectory(main_window(viewer), "Open a saved workspace")
+    if not folder:
+        return None
+    return _load(viewer, Path(folder), {})
+
+
+def _load(viewer: napari.Viewer, folder: Path, moved: dict[Path, Path]) -> Any:
+    """Read in the background; ask for a missing file, then read again."""
+    missing: list[Path] = []
+
+    def find(path: Path) -> Path | None:
+        if path not in moved:
+            missing.append(path)
+        return moved.get(path)
+
+    def failed(sentence: str, _: str) -> None:
+        told = _ask_where(viewer, missing[0]) if missing else None
+        if told is None:
+            show_error(sentence)
+        else:
+            _load(viewer, folder, {**moved, missing[0]: told})
+
+    def done(saved: WorkspaceFile) -> None:
+        services_of(viewer).state.restore(saved)
+
+    reader = reader_of(viewer)
+
+    def read(opening: Opening) -> Recording:
+        return result_of(reader.submit(open_task(opening)))
+
+    return in_background(lambda: load_workspace(folder, find, read), done, failed)
+
+
+def _ask_where(viewer: napari.Viewer, path: Path) -> Path | None:
+    title = f"Where is {path.name} now? It was at {path}"
+    if path.suffix:
+        told, _ = QFileDialog.getOpenFileName(main_window(viewer), title)
+    else:
+        told = QFileDialog.getExistingDirectory(main_window(viewer), title)
+    return Path(told) if told else None
+
+
+def copy_diagnostics_of(viewer: napari.Viewer) -> None:
+    """Copy diagnostics with the settings of the shown run and the last error of the log."""
+    run = services_of(viewer).state.shown_run
+    copy_diagnostics(settings=run.fit.settings if run is not None else None)
+    show_info(
+        f"Diagnostics copied: paste them into your report.\nYou can attach the log: {log_folder()}"
+    )

@@ -1,0 +1,150 @@
+"""Buttons, lists of choices and number fields that fit into narrow rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import (
+    QAbstractSpinBox,
+    QComboBox,
+    QDialog,
+    QDoubleSpinBox,
+    QMenu,
+    QPushButton,
+    QSizePolicy,
+    QWidget,
+)
+from superqt.utils import signals_blocked
+
+from napari_xcebra.widgets.controls.plain_text import plain
+
+LARGE = 1e12
+WIDTH = 56
+"""In pixels; room for seven digits."""
+SMALL = "QPushButton { padding: 2px 7px; } QPushButton::menu-indicator { width: 0; }"
+
+
+class WindowButton(QPushButton):
+    """Opens a window of its own, which is made when it is first opened.
+
+    `make` is called with the widget that the window closes with.
+    """
+
+    def __init__(self, title: str, help: str, make: Callable[[QWidget], QDialog]) -> None:
+        super().__init__(title)
+        self.setToolTip(help)
+        self._make = make
+        self.opened: Any = None
+        self.clicked.connect(lambda _=False: self.open())
+
+    def open(self) -> Any:
+        """Open the window, or bring it to the front; returns it."""
+        if self.opened is None:
+            self.opened = self._make(self)
+        self.opened.show()
+        self.opened.raise_()
+        return self.opened
+
+
+def small_button(text: str, help: str, menu: QMenu | None = None) -> QPushButton:
+    """Button for a row of controls, as wide as its text."""
+    button = QPushButton(f"{text} ▾" if menu else text)
+    button.setToolTip(help)
+    button.setStyleSheet(SMALL)
+    button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+    if menu is not None:
+        button.setMenu(menu)
+    return button
+
+
+def menu_of(parent: QWidget, entries: Iterable[tuple[str, str, Callable[[], object]]]) -> QMenu:
+    """Menu of entries, each with its title, its help and what it calls."""
+    menu = QMenu(parent)
+    menu.setToolTipsVisible(True)
+    for title, help, called in entries:
+        action = menu.addAction(title)
+        action.setToolTip(help)
+        action.triggered.connect(lambda _=False, call=called: call())
+    return menu
+
+
+def small_box(help: str) -> QComboBox:
+    """Combobox for a row of controls, which may become narrower than its entries."""
+    box = QComboBox()
+    box.setToolTip(help)
+    box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+    box.setMinimumContentsLength(3)
+    # the list shows entries in full all the same
+    box.view().setTextElideMode(Qt.TextElideMode.ElideNone)
+    return box
+
+
+def choice_box(tooltip: str) -> QComboBox:
+    """Box whose width does not depend on what is in it."""
+    box = QComboBox()
+    box.setToolTip(tooltip)
+    # a long verdict must not widen the dock
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    box.setMinimumContentsLength(12)
+    box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+    return box
+
+
+def fill(box: QComboBox, choices: list[tuple[str, Any]], chosen: Any) -> None:
+    """Put (text, value) pairs into a box and mark one value, without saying that it changed."""
+    box.blockSignals(True)
+    if [(box.itemText(i), box.itemData(i)) for i in range(box.count())] != choices:
+        box.clear()
+        for text, value in choices:
+            box.addItem(text, value)
+            box.setItemData(box.count() - 1, plain(text.strip()), Qt.ItemDataRole.ToolTipRole)
+    values = [value for _, value in choices]
+    box.setCurrentIndex(values.index(chosen) if chosen in values else -1)
+    box.blockSignals(False)
+
+
+class NumberBox(QDoubleSpinBox):
+    """Adapts its decimals and steps to the size of the numbers."""
+
+    def __init__(self, tooltip: str) -> None:
+        super().__init__()
+        self.setToolTip(tooltip)
+        self.setRange(-LARGE, LARGE)
+        # a half-typed number must not take effect
+        self.setKeyboardTracking(False)
+        slim(self, WIDTH)
+
+    def suit(self, low: float, high: float) -> None:
+        """Adapt to numbers between two limits, without a change signal."""
+        step = step_for(low, high)
+        with signals_blocked(self):  # fewer decimals would round the current number
+            self.setDecimals(max(0, -math.floor(math.log10(step) + 1e-9)) + 1)
+        self.setSingleStep(step)
+
+    def show_number(self, number: float) -> None:
+        """Show a number without a change signal."""
+        with signals_blocked(self):
+            self.setValue(number)
+
+
+def slim(box: QAbstractSpinBox, width: int) -> None:
+    """Leave out the buttons, which are wider than the number; arrow keys still step.
+
+    The width in pixels is given: Qt would make room for the largest number, napari for buttons.
+    """
+    box.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+    box.setAlignment(Qt.AlignmentFlag.AlignRight)
+    box.setStyleSheet(f"min-width: {width}px; max-width: {width}px; padding: 1px 3px;")
+
+
+def step_for(low: float, high: float) -> float:
+    """A round hundredth or so of an interval.
+
+    >>> step_for(0, 1), step_for(0.002, 0.0047)
+    (0.01, 1e-05)
+    """
+    width = abs(high - low) or abs(high) or 1.0
+    return float(f"1e{math.floor(math.log10(width)) - 2}")

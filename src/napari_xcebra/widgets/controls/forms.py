@@ -1,0 +1,148 @@
+"""Builds a form from a settings dataclass: defaults, bounds and help come from its fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import Field, fields, replace
+from typing import Any, Generic, TypeVar
+
+from magicgui.widgets import create_widget
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QLabel,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.settings import choices_of, number_of, title_of, words_of
+from napari_xcebra.widgets.controls.layouts import Fold, in_row, spare_from_wheel
+from napari_xcebra.widgets.controls.wording import in_dock
+
+
+class WordOrNumber(QWidget):
+    """A check box for the word; unticked, a magicgui field for the number appears next to it."""
+
+    changed = Signal()
+
+    def __init__(self, word: str, number: Any, value: str | float) -> None:
+        super().__init__()
+        self.tooltip, self.native = number.tooltip, self
+        self.tick = QCheckBox(word)
+        self.tick.setToolTip(self.tooltip)
+        self.number = number
+        # a number that is searched for may have any size
+        number.native.setDecimals(4)
+        number.native.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
+        in_row(self.tick, (number.native, 1), of=self)
+        self.value = value
+        self._follow()
+        self.tick.toggled.connect(self._follow)
+        self.tick.toggled.connect(self.changed)
+        number.changed.connect(lambda *_: self.changed.emit())
+
+    def _follow(self) -> None:
+        # a greyed-out number would look like the one in use
+        self.number.native.setHidden(self.tick.isChecked())
+
+    @property
+    def value(self) -> str | float:
+        """The word, or the number."""
+        return self.tick.text() if self.tick.isChecked() else float(self.number.value)
+
+    @value.setter
+    def value(self, value: str | float) -> None:
+        self.tick.setChecked(value == self.tick.text())
+        if not isinstance(value, str):
+            self.number.value = value
+
+
+Settings = TypeVar("Settings")
+
+
+class SettingsForm(QWidget, Generic[Settings]):
+    """Rows for the knobs of a settings dataclass, the advanced ones folded away."""
+
+    changed = Signal()
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._settings = settings
+        self._rows: dict[str, Any] = {}
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        knobs = fields(settings)  # type: ignore[arg-type]
+        layout.addLayout(self._form([k for k in knobs if not k.metadata["advanced"]]))
+        advanced = [knob for knob in knobs if knob.metadata["advanced"]]
+        if advanced:
+            folded = Fold("Advanced", "Settings that rarely need changing.")
+            inside = QWidget()
+            inside.setLayout(self._form(advanced))
+            folded.addWidget(inside)
+            layout.addWidget(folded)
+
+    def _form(self, knobs: Sequence[Field[Any]]) -> QFormLayout:
+        form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for knob in knobs:
+            field = _widget_for(type(self._settings), knob, getattr(self._settings, knob.name))
+            field.changed.connect(lambda *_: self.changed.emit())
+            label = QLabel(title_of(knob))
+            label.setToolTip(field.tooltip)
+            label.setBuddy(field.native)
+            spare_from_wheel(field.native)
+            form.addRow(label, field.native)
+            self._rows[knob.name] = field
+        return form
+
+    @property
+    def value(self) -> Settings:
+        """Settings in the form; raises `InputError` if they are invalid."""
+        return replace(self._settings, **{n: field.value for n, field in self._rows.items()})  # type: ignore[type-var]
+
+    @value.setter
+    def value(self, settings: Settings) -> None:
+        self._settings = settings
+        for name, field in self._rows.items():
+            field.value = getattr(settings, name)
+
+    def widget(self, name: str) -> QWidget:
+        """The box of a knob, to adapt how it looks."""
+        return self._rows[name].native
+
+    def problem(self) -> str:
+        """What is wrong with the settings; empty if they are valid."""
+        try:
+            _ = self.value
+        except InputError as error:
+            return in_dock(str(error))
+        return ""
+
+
+def _widget_for(cls: type, knob: Field[Any], value: Any) -> Any:
+    about = knob.metadata
+    help = in_dock(about["help"][:1].upper() + about["help"][1:] + ".")
+    hint, words = number_of(cls, knob.name), words_of(cls, knob.name)
+    options: dict[str, Any] = {"tooltip": help}
+    if choices := choices_of(cls, knob.name):
+        return create_widget(value, name=knob.name, options=options | {"choices": choices})
+    if hint in (int, float) and about["low"] is not None:
+        options |= {"min": about["low"], "max": about["high"]}
+    if hint is float:
+        # as fine as the default is given, so that 0.003 is not shown as 0
+        options |= {"step": _step(about["number"])}
+    if words:
+        number = create_widget(about["number"], annotation=hint, name=knob.name, options=options)
+        return WordOrNumber(words[0], number, value)
+    field = create_widget(value, annotation=hint, name=knob.name, options=options)
+    if hint is bool:
+        field.native.setText("")  # its title stands before it; an empty option means the default
+    return field
+
+
+def _step(default: float) -> float:
+    size = abs(default) or 1.0
+    return float(f"1e{int(f'{size:e}'.split('e')[1]) - 1}")

@@ -1,0 +1,85 @@
+"""Ties the lifetime of connections and widgets to a dock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from weakref import WeakMethod
+
+from qtpy.QtCore import QEvent, QObject, Signal
+from qtpy.QtWidgets import QDockWidget, QWidget
+
+
+def follow(owner: QWidget, signal: Any, method: Callable[..., object]) -> None:
+    """Call a method at each emission of a signal, for as long as its widget exists.
+
+    Signals of psygnal and napari know nothing of Qt: they would keep calling a widget whose window
+    is gone.
+    """
+    signal.connect(method)
+    weak = WeakMethod(method)
+
+    def let_go(*_: object) -> None:
+        alive = weak()
+        # a viewer that is being collected has taken its emitters apart already
+        with suppress(AttributeError):
+            if alive is not None:
+                signal.disconnect(alive)
+
+    owner.destroyed.connect(let_go)
+
+
+def end_with_dock(widget: QWidget) -> None:
+    """Delete a widget once napari has taken it out of its dock.
+
+    napari only detaches it: it would live on unseen, and listen.
+    """
+    _Departure(widget)
+
+
+class _Departure(QObject):
+    """Watches for a widget losing the parent it had."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self._docked = False
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
+        """Note docking; delete when undocked."""
+        if event is not None and event.type() == QEvent.Type.ParentChange and watched is not None:
+            if watched.parent() is not None:
+                self._docked = True
+            elif self._docked:
+                watched.deleteLater()
+        return False
+
+
+class Presence(QObject):
+    """Whether the dock around a widget can be seen: neither closed nor behind another tab.
+
+    Qt says of a widget behind a tab that it is visible.
+    """
+
+    changed = Signal(bool)
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.now = True
+        self._dock: QDockWidget | None = None
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
+        """Listen to the dock into which the widget is put."""
+        if event is not None and event.type() == QEvent.Type.ParentChange and watched is not None:
+            dock = watched.parent()
+            if isinstance(dock, QDockWidget) and dock is not self._dock:
+                self._dock = dock
+                dock.visibilityChanged.connect(self._hear)
+        return False
+
+    def _hear(self, visible: bool) -> None:
+        if visible != self.now:
+            self.now = visible
+            self.changed.emit(visible)

@@ -1,0 +1,1 @@
+"""The Attribution dock: paint, rank, threshold and export scores."""

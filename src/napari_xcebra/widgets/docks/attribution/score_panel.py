@@ -1,0 +1,194 @@
+"""Shows the painted scores: colours, threshold, tests, cells, and course over time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from qtpy.QtWidgets import QWidget
+
+from napari_xcebra.attribution.ranking import Ranking, statistic_columns
+from napari_xcebra.attribution.score_map import ScoreMap
+from napari_xcebra.widgets.controls.layouts import in_column
+from napari_xcebra.widgets.controls.lifetime import follow
+from napari_xcebra.widgets.docks.attribution.cell_table import CellTable
+from napari_xcebra.widgets.docks.attribution.paint_rows import ColorRow, OverTimeRow
+from napari_xcebra.widgets.docks.attribution.side_by_side import SideBySide
+from napari_xcebra.widgets.docks.attribution.work_rows import SignificanceRow, StabilityRow
+from napari_xcebra.widgets.layers.camera import bring_into_view
+from napari_xcebra.widgets.layers.painting import colors_of
+from napari_xcebra.widgets.plots.plot_style import style_of
+from napari_xcebra.widgets.plots.score_histogram import ScoreHistogram
+from napari_xcebra.widgets.state.shown import painted_map
+from napari_xcebra.widgets.work.services import Services
+
+
+class ScorePanel(QWidget):
+    """Everything there is to see of one map, top to bottom."""
+
+    def __init__(self, services: Services) -> None:
+        super().__init__()
+        self._state = services.state
+        self._painter = services.painter
+        self._time_painter = services.time_painter
+        self._around = services.around_event
+        self._curations = services.curations
+        self._statistics = services.statistics
+        self._map: ScoreMap | None = None
+        self.colors = ColorRow()
+        self.histogram = ScoreHistogram()
+        self.significance = SignificanceRow(services)
+        self.stability = StabilityRow(services)
+        self.table = CellTable()
+        self.over_time = OverTimeRow()
+        self.side_by_side = SideBySide()
+        above = (self.colors, self.histogram, self.significance, self.stability)
+        in_column(*above, (self.table, 1), self.over_time, self.side_by_side, of=self)
+        self._connect_parts()
+        self._follow_state()
+        self._show_theme()
+
+    def _connect_parts(self) -> None:
+        self.colors.colormap_changed.connect(lambda name: self._change(colormap=name))
+        self.colors.limits_changed.connect(self._set_limits)
+        self.histogram.threshold_changed.connect(lambda z: self._change(threshold=z))
+        self.histogram.dim_changed.connect(lambda dim: self._change(dim=dim))
+        self.histogram.brushed.connect(self._state.select)
+        self.table.marked.connect(self._mark_from_table)
+        self.over_time.toggled.connect(lambda on: self._change(over_time=on))
+        self.over_time.smoothing_changed.connect(lambda s: self._change(smoothing=s))
+        self.over_time.event_chosen.connect(self._around.ask)
+        self.side_by_side.picked.connect(self._state.select)
+
+    def _follow_state(self) -> None:
+        state = self._state
+        for signal, method in (
+            (state.selection_changed, self._show_selection),
+            (state.frame_changed, self._show_status),
+            (self._painter.limits_changed, self._show_colors),
+            (self._time_painter.status_changed, self._show_status),
+            (self._statistics.changed, self._show_table),
+            (state.viewer.events.theme, self._show_theme),
+        ):
+            follow(self, signal, method)
+
+    # ------------------------------------------------------------ what the user does
+
+    def _change(self, **what: Any) -> None:
+        self._state.shown = replace(self._state.shown, **what)
+
+    def _set_limits(self, limits: tuple[float, float] | None) -> None:
+        if self._time_painter.limits is not None:
+            self._time_painter.set_limits(limits)
+            self._show_colors()
+        else:
+            self._painter.set_limits(limits)
+
+    def _mark_from_table(self, cells: np.ndarray) -> None:
+        self._state.select(cells)
+        if (cell := self.table.current_cell) is not None and cell in cells:
+            bring_into_view(self._state, cell)
+
+    # ------------------------------------------------------------ what is shown
+
+    def show_map(self, painted: ScoreMap) -> None:
+        """Show a map, or the same again with what is chosen now."""
+        shown = self._state.shown
+        self._show_scores(painted)
+        for part in (self.significance, self.stability):
+            part.setVisible(not painted.provisional)  # which need a trained run
+        self._show_colors()
+        self.over_time.show_state(
+            following=shown.over_time,
+            smoothing=shown.smoothing,
+            why_not=painted.why_not_over_time,
+            note=painted.note_over_time,
+        )
+        self._offer_events(painted)
+        self.show_comparison()
+        self._show_selection()
+        self._show_status()
+
+    def _offer_events(self, painted: ScoreMap) -> None:
+        why_not = "Train the run to its end first." if painted.provisional else ""
+        if painted.at_chance:
+            why_not = f"{painted.factor} is at chance: no time at which it appears would be true."
+        self.over_time.offer_events(self._around.events, why_not)
+
+    def forget(self) -> None:
+        """Forget the map: there is none, or its cells have changed."""
+        self._map = None
+
+    def show_decisions(self) -> None:
+        """Show which cells are accepted."""
+        # after a switch to another recording, the map in this panel is still the old one
+        painted = painted_map(self._state)
+        if self._map is not None and painted is not None:
+            self._show_scores(painted)
+
+    def show_questions(self) -> None:
+        """Show the progress of the tests of the run."""
+        self.significance.show_shown()
+        self.stability.show_shown()
+
+    def show_comparison(self) -> None:
+        """Show the second map, if there is one."""
+        shown, beside = self._state.shown, self._painter.beside
+        self.side_by_side.show_choice(self._state.runs, shown, beside)
+        title = f"{beside[1]} · {beside[0]}" if beside else ""
+        self.side_by_side.show_maps(self._map, self._painter.map_beside(), title, shown.threshold)
+        self.side_by_side.mark(self._state.selection)
+
+    def _show_scores(self, painted: ScoreMap) -> None:
+        shown = self._state.shown
+        before, self._map = self._map, painted
+        same = before is not None and (
+            (before.attribution, before.factor, before.latent)
+            == (painted.attribution, painted.factor, painted.latent)
+        )
+        if not same:
+            self.histogram.show_map(painted)
+        self.histogram.show_threshold(shown.threshold, dim=shown.dim)
+        self._show_table()
+
+    def _show_table(self) -> None:
+        painted, shown = self._map, self._state.shown
+        opened, run = self._state.current, self._state.shown_run
+        if painted is None or opened is None:
+            return
+        grey = np.full(len(painted.scores), np.nan)
+        colors = colors_of(
+            grey if painted.at_chance else painted.scores, shown.colormap, self._painter.limits
+        )
+        found = self._statistics.of(opened, run) if run is not None else None
+        more = statistic_columns(found, painted.factor, shown.statistics)
+        accepted = self._curations.accepted(opened)
+        ranking = Ranking.of(opened.recording, painted, shown.threshold, accepted)
+        self.table.narrow(shown.q_limit if shown.q_only else None, stable_only=shown.stable_only)
+        self.table.show_ranking(ranking.with_columns(more), colors[1:])
+
+    def _show_colors(self) -> None:
+        painted, shown = self._map, self._state.shown
+        if painted is None:
+            return
+        moving = self._time_painter.limits
+        chosen = self._time_painter.limits_chosen if moving else self._painter.limits_chosen
+        colormap = "gray" if painted.at_chance else shown.colormap
+        self.colors.setEnabled(not painted.at_chance)
+        self.colors.show_colors(colormap, moving or self._painter.limits, chosen=chosen)
+        self.histogram.show_colors(colormap, self._painter.limits)
+
+    def _show_selection(self) -> None:
+        cells = self._state.selection
+        self.table.mark(cells)
+        self.histogram.mark(cells)
+        self.side_by_side.mark(cells)
+
+    def _show_status(self) -> None:
+        self.over_time.show_status(self._time_painter.status)
+
+    def _show_theme(self) -> None:
+        style = style_of(self._state.viewer.theme)
+        self.histogram.follow_theme(style)
+        self.side_by_side.follow_theme(style)

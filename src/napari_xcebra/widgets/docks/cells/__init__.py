@@ -1,0 +1,1 @@
+"""The Cells dock: traces, tuning and embedding of selected cells."""

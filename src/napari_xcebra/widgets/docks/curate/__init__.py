@@ -1,0 +1,1 @@
+"""The Curate dock: decide on cells by hand."""

@@ -1,0 +1,249 @@
+"""Steps through the cells, records decisions by hand, and saves the result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from qtpy.QtWidgets import QWidget
+from superqt.utils import qdebounced
+
+from napari_xcebra.widgets.controls.layouts import Fold, VerticalScroll, in_column, spare_from_wheel
+from napari_xcebra.widgets.controls.lifetime import Presence, end_with_dock, follow
+from napari_xcebra.widgets.controls.notice import NextStep, Notice
+from napari_xcebra.widgets.docks.curate.agreement_panel import AgreementPanel
+from napari_xcebra.widgets.docks.curate.cell_card import CellCard, DecisionRow, Tally, facts_of
+from napari_xcebra.widgets.docks.curate.curation_keys import DECISIONS, KeyBindings
+from napari_xcebra.widgets.docks.curate.finish_row import FinishRow
+from napari_xcebra.widgets.docks.curate.journal_line import JournalLine
+from napari_xcebra.widgets.docks.curate.keys_and_tags import KeysAndTags
+from napari_xcebra.widgets.docks.curate.queue_box import QueueBox
+from napari_xcebra.widgets.docks.curate.selection_row import SelectionRow
+from napari_xcebra.widgets.state.shown import chosen_map, shown_map
+from napari_xcebra.widgets.work.services import services_of
+
+if TYPE_CHECKING:
+    import napari
+
+WIDTH = 350
+
+
+class CurateDock(QWidget):
+    """Everything about deciding by hand, top to bottom."""
+
+    def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
+        super().__init__()
+        self.services = services_of(napari_viewer)
+        self.state = self.services.state
+        self.curations = self.services.curations
+        self.queue = self.services.queue
+        self.deciding = self.services.deciding
+        self._make_parts()
+        self._lay_out()
+        self._connect_parts()
+        self._follow_state()
+        self._show_keys()
+        self._refresh()
+
+    # ------------------------------------------------------------ making
+
+    def _make_parts(self) -> None:
+        self.empty = NextStep()
+        self.journal = JournalLine(self.curations)
+        self.tally = Tally()
+        self.card = CellCard()
+        self.decide = DecisionRow()
+        self.notice = Notice()
+        self.selection = SelectionRow(self.state, self.services.lasso)
+        self.queue_box = QueueBox()
+        self.agreement = AgreementPanel()
+        self.keys = KeysAndTags(self.state)
+        self.finish = FinishRow(self.state, self.curations, self.services.retraining)
+        # signals come in groups: what can be seen is brought up to date once
+        self._soon = qdebounced(self._catch_up, timeout=0, parent=self)
+
+    def _lay_out(self) -> None:
+        self.blind_fold = Fold(
+            "Blind judging and agreement",
+            "Decide without seeing scores; compare your decisions with the model or another "
+            "curator.",
+        )
+        self.blind_fold.addWidget(self.agreement)
+        self._parts = QWidget()
+        above = (self.journal, self.tally, self.card, self.decide, self.notice)
+        below = (self.queue_box, self.selection, self.finish, self.blind_fold, self.keys)
+        in_column(*above, *below, of=self._parts, spacing=6)
+        inside = QWidget()
+        in_column(self.empty, self._parts, 1, of=inside).setContentsMargins(6, 6, 6, 6)
+        in_column(VerticalScroll(inside, WIDTH), of=self)
+        spare_from_wheel(self)
+
+    def _connect_parts(self) -> None:
+        self.empty.asked.connect(self.services.open_dock)
+        self.journal.named.connect(self._name_curator)
+        self.card.tag_toggled.connect(self.deciding.tag)
+        self.card.tag_toggled.connect(self._later)  # also if the tag was refused
+        self.card.noted.connect(self.deciding.write_note)
+        self.decide.asked.connect(self.act)
+        self.queue_box.chosen.connect(self._choose_queue)
+        self.queue_box.factor_chosen.connect(lambda name: self._show(factor=name, latent=None))
+        self.queue_box.centering.connect(self._center)
+        self.selection.said.connect(self.notice.say)
+        self.selection.above.connect(self.deciding.accept_above)
+        # what is folded away is not computed
+        self.blind_fold.button.clicked.connect(self._later)
+        self.agreement.blind.connect(self.judge_blind)
+        self.agreement.compared.connect(self._compare)
+        self.keys.changed.connect(self._show_keys)
+        self.finish.said.connect(self.notice.say)
+
+    def _follow_state(self) -> None:
+        state = self.state
+        for signal, method in (
+            (state.recording_changed, self._show_recording),
+            (state.runs_changed, self._later),
+            (state.shown_changed, self._later),
+            (self.curations.changed, self._later),
+            (self.curations.said, self.notice.say),
+            (self.queue.moved, self._later),
+            (self.queue.said, self.notice.say),
+            (self.deciding.said, self.notice.say),
+            (self.services.retraining.said, self.notice.say),
+            (self.services.training.changed, self._later),
+        ):
+            follow(self, signal, method)
+        end_with_dock(self)
+        self.presence = Presence(self)
+        self.presence.changed.connect(self._come_or_go)
+        self.bindings = KeyBindings(self, state.viewer, self.act)
+
+    # ------------------------------------------------------------ keys
+
+    def _show_keys(self) -> None:
+        keys, tags = self.keys.chosen, self.keys.tag_names
+        self.bindings.bind(keys)
+        self.card.show_tags(tags, keys)
+        self.decide.show_keys(keys)
+        self.selection.show_keys(keys)
+        self._later()
+
+    def _come_or_go(self, in_front: bool) -> None:
+        """Take the keys and catch up, or give the keys back to napari."""
+        self._rest_keys()
+        if in_front:
+            self._soon()
+        else:
+            self.selection.area.put_down()
+
+    def _rest_keys(self) -> None:
+        self.bindings.rest(not self.presence.now or self.state.current is None)
+
+    def act(self, name: str) -> None:
+        """Do what a key or a button of the table of keys stands for."""
+        self.notice.clear()
+        if name in DECISIONS:
+            self.deciding.decide(DECISIONS[name])
+        elif name in ("previous", "next"):
+            self.queue.step(-1 if name == "previous" else 1)
+        elif name in ("undo", "redo"):
+            self.deciding.step_in_time(name)  # type: ignore[arg-type]
+        elif name == "note":
+            self.card.note.setFocus()
+        elif name in ("lasso", "rectangle"):
+            self.selection.toggle(name)  # type: ignore[arg-type]
+        elif name.startswith("tag "):
+            number = int(name.removeprefix("tag "))
+            if number <= len(self.keys.tag_names):
+                self.deciding.tag(self.keys.tag_names[number - 1])
+
+    # ------------------------------------------------------------ what the user does
+
+    def judge_blind(self, blind: bool) -> None:
+        """Hide all scores, or reveal them."""
+        self._show(blind=blind)
+        self.blind_fold.unfolded = True
+
+    def _choose_queue(self, choice: Any) -> None:
+        self.queue.choice = choice
+
+    def _center(self, on: bool) -> None:
+        self.queue.centering = on
+
+    def _show(self, **what: Any) -> None:
+        self.state.shown = replace(self.state.shown, **what)
+
+    def _name_curator(self, name: str) -> None:
+        self.curations.curator = name
+
+    def _compare(self, path: str) -> None:
+        curation = self.curations.current
+        if curation is not None:
+            self.agreement.compare_with(path, curation)
+
+    def _begin(self) -> None:
+        """Go to the first cell, if there is no current one and nothing to choose first."""
+        if self.presence.now and self.queue.cell is None and not self.curations.offers:
+            self.queue.begin()
+
+    # ------------------------------------------------------------ what is shown
+
+    def _later(self, *_: Any) -> None:
+        if self.presence.now:
+            self._soon()
+
+    def _catch_up(self) -> None:
+        self._refresh()
+        self._begin()
+
+    def _show_recording(self) -> None:
+        self.notice.clear()
+        self.agreement.forget_other()
+        self._later()
+
+    def _refresh(self) -> None:
+        there = self.state.current is not None
+        self.empty.say(
+            "" if there else "No recording yet: open one in the Recording dock.", "Recording"
+        )
+        self._parts.setVisible(there)
+        self._rest_keys()
+        if not there:
+            return
+        self.journal.show_state()
+        self._show_cell()
+        self._show_queue()
+        self.selection.show_state()
+        self.finish.show_state()
+        self._show_agreement()
+
+    def _show_cell(self) -> None:
+        curation, queue = self.curations.current, self.queue
+        assert curation is not None
+        self.card.show_cell(facts_of(self.state, self.curations, queue.cell))
+        self.tally.show_decisions(queue)
+        self.decide.show_place(*queue.place)
+        deciding = not self.curations.read_only and not self.curations.offers
+        self.decide.allow(
+            deciding=deciding,
+            undo=curation.can_undo and deciding,
+            redo=curation.can_redo and deciding,
+        )
+
+    def _show_queue(self) -> None:
+        state, curation = self.state, self.curations.current
+        painted = shown_map(state)
+        assert curation is not None
+        self.queue_box.show_choice(
+            self.queue.choice,
+            self.queue.orders,
+            painted.attribution.factors if painted else (),
+            state.shown.factor,
+            tuple(dict.fromkeys([*self.keys.tag_names, *curation.all_tags])),
+            state.shown.threshold if painted else None,
+        )
+
+    def _show_agreement(self) -> None:
+        curation = self.curations.current
+        assert curation is not None
+        painted = chosen_map(self.state) if self.blind_fold.unfolded else None
+        self.agreement.show_curation(curation, painted, self.state.shown)

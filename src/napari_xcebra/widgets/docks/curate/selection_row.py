@@ -1,0 +1,125 @@
+"""Selects many cells at once: drawn around in the image, or above the threshold."""
+
+from __future__ import annotations
+
+import numpy as np
+from qtpy.QtCore import Signal
+from qtpy.QtGui import QKeySequence
+from qtpy.QtWidgets import QPushButton, QShortcut, QWidget
+
+from napari_xcebra.widgets.controls.layouts import in_column, in_row
+from napari_xcebra.widgets.controls.lifetime import follow
+from napari_xcebra.widgets.controls.napari_window import main_window
+from napari_xcebra.widgets.controls.plain_text import PlainLabel
+from napari_xcebra.widgets.docks.curate.curation_keys import Keys, readable
+from napari_xcebra.widgets.layers.lasso import Form, Lasso
+from napari_xcebra.widgets.state.shown import shown_map
+from napari_xcebra.widgets.state.state import State
+
+HINTS: dict[Form | None, str] = {
+    None: "Shift+click adds a cell",
+    "lasso": "now draw around cells",
+    "rectangle": "now draw a box over cells",
+}
+
+
+class SelectionRow(QWidget):
+    """Buttons for lasso, rectangle and threshold."""
+
+    above = Signal()
+    """Accept all cells above the threshold."""
+    said = Signal(str, str, str)
+    """A sentence for a notice, its tone, and details."""
+
+    def __init__(self, state: State, area: Lasso) -> None:
+        super().__init__()
+        self._state = state
+        self.area = area
+        self.lasso = QPushButton("Lasso")
+        self.rectangle = QPushButton("Rectangle")
+        self.hint = PlainLabel()
+        self.hint.setToolTip("Decisions and tags apply to all selected cells.")
+        self.accept_above = QPushButton()
+        for form, button in self._forms.items():
+            button.setCheckable(True)
+            button.setStyleSheet("QPushButton { padding: 3px 7px; }")
+            button.clicked.connect(lambda on=False, form=form: self.arm(form if on else None))
+        shapes = in_row(self.lasso, self.rectangle, (self.hint, 1), spacing=4)
+        in_column(shapes, self.accept_above, of=self, spacing=4)
+        self.accept_above.clicked.connect(lambda _=False: self.above.emit())
+        self._follow_area()
+
+    def _follow_area(self) -> None:
+        area = self.area
+        follow(self, area.changed, self._show_form)
+        follow(self, area.drawn, self._select)
+        self.destroyed.connect(lambda *_: area.put_down())
+        # of the window: it works wherever the focus is
+        self._escape = QShortcut(main_window(self._state.viewer))
+        self._escape.setKey(QKeySequence("Esc"))
+        self._escape.setEnabled(False)
+        self._escape.activated.connect(area.put_down)
+        self.destroyed.connect(self._escape.deleteLater)
+
+    @property
+    def _forms(self) -> dict[Form, QPushButton]:
+        return {"lasso": self.lasso, "rectangle": self.rectangle}
+
+    def arm(self, form: Form | None) -> None:
+        """Let the next drag draw this shape around cells; None cancels."""
+        if form is not None and self._state.viewer.dims.ndisplay == 3:
+            self.said.emit("Lasso and rectangle work in the 2-D view only.", "warning", "")
+            form = None
+        self.area.arm(form)
+        self._show_form()
+
+    def toggle(self, form: Form) -> None:
+        """Arm the shape, or cancel it if it is armed."""
+        self.arm(None if self.area.form == form else form)
+
+    def _select(self, cells: np.ndarray, add: bool) -> None:
+        before = self._state.selection.tolist() if add else []
+        self._state.select([*before, *cells.tolist()])
+        if not len(cells):
+            self.said.emit("No cell centre lies inside the shape you drew.", "plain", "")
+
+    def show_keys(self, keys: Keys) -> None:
+        """Put the keys into the tooltips."""
+        self.lasso.setToolTip(
+            "Draw around cells in the image to select them; hold Shift to add to the "
+            f"selection. Key: {readable(keys['lasso'])}; Esc cancels."
+        )
+        self.rectangle.setToolTip(
+            "Draw a rectangle over cells in the image to select them; hold Shift to add to the "
+            f"selection. Key: {readable(keys['rectangle'])}; Esc cancels."
+        )
+
+    def show_state(self) -> None:
+        """Show what the next drag draws, how many cells are selected, and the threshold."""
+        self._show_form()
+        painted, shown = shown_map(self._state), self._state.shown
+        above = None if painted is None else int(painted.above(shown.threshold).sum())
+        self._show_threshold(shown.factor, shown.threshold, above)
+
+    def _show_form(self) -> None:
+        form, selected = self.area.form, len(self._state.selection)
+        self._escape.setEnabled(form is not None)
+        for name, button in self._forms.items():
+            button.setChecked(name == form)
+        many = f"{selected} cells selected" if selected > 1 and form is None else HINTS[form]
+        self.hint.setText(many)
+
+    def _show_threshold(self, factor: str, threshold: float, above: int | None) -> None:
+        """Show what accepting all above the threshold would do; `above` is None without scores."""
+        self.accept_above.setEnabled(above is not None)
+        z = f"{threshold:g}".replace("-", "−")
+        known = f"Accept all {above} cells with {factor} above z {z}"
+        self.accept_above.setText("Accept all above the threshold" if above is None else known)
+        self.accept_above.setToolTip(
+            "There are no scores: train a run first, or reveal them."
+            if above is None
+            else (
+                "Cells decided by hand stay as they are. After moving the threshold "
+                "(Attribution dock), press again to replace the earlier decisions by threshold."
+            )
+        )

@@ -1,0 +1,1 @@
+"""The Recording dock: open a recording and say what its variables are."""

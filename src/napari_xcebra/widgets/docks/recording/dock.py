@@ -1,0 +1,362 @@
+"""Opens a recording, shows what was found, and sets the kinds of its variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qtpy.QtCore import QSize, Qt, QTimer
+from qtpy.QtWidgets import (
+    QComboBox,
+    QDockWidget,
+    QMenu,
+    QMessageBox,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QWidget,
+)
+from superqt.utils import signals_blocked
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.text import counted, listed
+from napari_xcebra.widgets.controls.layouts import Fold, in_column, in_row, spare_from_wheel
+from napari_xcebra.widgets.controls.lifetime import end_with_dock, follow
+from napari_xcebra.widgets.controls.notice import NextStep, Notice
+from napari_xcebra.widgets.controls.path_fields import dropped_paths
+from napari_xcebra.widgets.controls.plain_text import plain
+from napari_xcebra.widgets.docks.recording.canvas_drops import CanvasDrops
+from napari_xcebra.widgets.docks.recording.found_panel import FoundPanel
+from napari_xcebra.widgets.docks.recording.loading import (
+    SAMPLES,
+    Loaded,
+    is_from,
+    put_into,
+    read,
+    simulate,
+    take_behavior,
+    with_kind,
+)
+from napari_xcebra.widgets.docks.recording.open_form import OpenForm
+from napari_xcebra.widgets.work.background import in_background
+from napari_xcebra.widgets.work.reading import Openings, result_of
+from napari_xcebra.widgets.work.services import services_of
+
+if TYPE_CHECKING:
+    import napari
+
+    from napari_xcebra.io.opening import Opening
+
+
+class RecordingDock(QWidget):
+    """Everything about opening a recording, top to bottom."""
+
+    def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
+        super().__init__()
+        self.services = services_of(napari_viewer)
+        self.state = self.services.state
+        self._loading: object | None = None
+        self._openings = Openings(self, napari_viewer)
+        self._shown: object = None
+        self._added: tuple[str, ...] = ()
+        self.opened_box = QComboBox()
+        self.opened_box.setToolTip("Open recordings; all docks show the one chosen here.")
+        self.close_button = QPushButton("Close")
+        self.close_button.setToolTip("Close this recording and remove its layers.")
+        self.layers_button = QPushButton("Show layers again")
+        self.layers_button.setToolTip("Add back the image and cell layers that were removed.")
+        self.form = OpenForm(napari_viewer)
+        self.open_button = QPushButton("Open")
+        self.cancel_button = QPushButton("Cancel")
+        self.cancel_button.setToolTip("Stop reading the files.")
+        self.sample_button = _sample_button(self.open_sample)
+        self.busy = QProgressBar()
+        self.busy.setRange(0, 0)
+        self.busy.setToolTip("Reading the files; you can keep working.")
+        self.notice = Notice()
+        self.found = FoundPanel()
+        self.next = NextStep()
+        self._lay_out()
+        self._connect()
+        self._show_recording()
+        self._mark_ready()
+        end_with_dock(self)
+
+    # ------------------------------------------------------------ opening
+
+    def open(self) -> None:
+        """Read what is chosen, in the background."""
+        try:
+            opening = self.form.opening
+        except InputError as error:
+            self.notice.say(str(error), "problem")
+            return
+        current = self.state.current
+        if current and current.opening and is_from(current, opening):
+            opening = replace(opening, kinds=current.opening.kinds)
+        self.form.remember(opening.path)
+        job = self._openings.submit(opening)
+        self._load(lambda: read(job, opening), opening.path.name)
+
+    def ask(self, opening: Opening, sentence: str) -> None:
+        """Show what could not be opened and why, so that the user can fill in what is missing."""
+        self.form.opening = opening
+        self._failed(sentence, "")
+
+    def take(self, paths: Sequence[str]) -> None:
+        """Put files where they belong: a recording above, behaviour below it."""
+        self.fold.unfolded = True
+        if self._opens_current() and self.form.recordings_among(paths):
+            # behaviour of the open recording does not belong to the next one
+            self.form.behavior.paths, self.form.footprints.path = (), None
+        self.form.take(paths)
+
+    def take_and_open(self, paths: Sequence[str]) -> None:
+        """Open what was dropped on the image, as napari does with pictures."""
+        if self.is_busy:
+            self.notice.say(
+                f"Still reading: drop {Path(paths[0]).name} again once this is done.", "warning"
+            )
+            return
+        dock = self.parent()
+        if isinstance(dock, QDockWidget):
+            dock.show()
+            dock.raise_()
+        self.take(paths)
+        recordings = self.form.recordings_among(paths)
+        if recordings or self._opens_current():
+            self._added = () if recordings else tuple(Path(path).name for path in paths)
+            self.open()
+
+    def open_sample(self, key: str) -> None:
+        """Simulate a recording, in the background."""
+        self._load(lambda: simulate(key), SAMPLES[key].title)
+
+    def cancel(self) -> None:
+        """Stop reading, and discard what was read."""
+        self._openings.cancel()
+        self._loading = None
+        self._mark_ready()
+        self.notice.say("Stopped.")
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being read."""
+        return self._loading is not None
+
+    def _load(self, work: Callable[[], Loaded], name: str) -> None:
+        self._loading = attempt = object()
+        self.notice.say(f"Reading {name} …")
+        self._mark_ready()
+
+        def if_wanted(then: Callable[..., None], *outcome: Any) -> None:
+            if self._loading is attempt:
+                self._loading = None
+                self._mark_ready()
+                then(*outcome)
+
+        done, failed = partial(if_wanted, self._loaded), partial(if_wanted, self._failed)
+        in_background(work, done, failed, owner=self)
+
+    def _loaded(self, loaded: Loaded) -> None:
+        self.notice.clear()
+        put_into(self.state, loaded)
+        self.services.processes.warm_up()
+        self._fold_form()
+        if self._added:
+            self.notice.say(
+                f"Added {listed(self._added)} to the behaviour of this recording. To undo this, "
+                "remove it above, in “Open a recording”, and press Open again.",
+                "good",
+            )
+            self._added = ()
+
+    def _failed(self, sentence: str, details: str) -> None:
+        self._added = ()
+        self.notice.say(sentence, "problem", details)
+        self.fold.unfolded = True
+        # once it has its place in the layout
+        QTimer.singleShot(0, self._scroll_to_notice)
+
+    def _scroll_to_notice(self) -> None:
+        self.area.ensureWidgetVisible(self.notice)
+
+    def _say_taken(self, name: str) -> None:
+        self.notice.say(
+            f"{name} will be read as cell traces. If it is behaviour, drop the recording as "
+            "well: the file then moves to Behaviour."
+        )
+
+    # ------------------------------------------------------------ changing
+
+    def choose_kind(self, name: str, kind: str) -> None:
+        """Change the kind of a variable."""
+        opened = self.state.current
+        if opened is None or opened.recording.variable(name).kind == kind:
+            return
+        try:
+            changed = with_kind(opened, name, kind)
+        except InputError as error:
+            self.notice.say(str(error), "problem")
+            self._show_recording()
+            return
+        if opened.opening is not None:
+            kinds = {**opened.opening.kinds, name: kind}
+            opened.opening = replace(opened.opening, kinds=kinds)  # type: ignore[arg-type]
+            # an angle that was averaged as a plain number must be averaged again
+            take = partial(take_behavior, self.state, opened, opened.opening)
+            job = self._openings.submit(opened.opening)
+            in_background(partial(result_of, job), take, self._warn, owner=self)
+        self.state.change_recording(changed)
+
+    def _warn(self, sentence: str, details: str) -> None:
+        self.notice.say(sentence, "warning", details)
+
+    def close_recording(self) -> None:
+        """Close the current recording, after asking if runs would be lost."""
+        opened = self.state.current
+        if opened is None:
+            return
+        if opened.runs:
+            runs = counted(len(opened.runs), "trained run")
+            answer = QMessageBox.question(
+                self,
+                "Close recording",
+                plain(f"{opened.name} has {runs}. Unsaved results will be lost. Close it anyway?"),
+            )
+            if answer != QMessageBox.StandardButton.Yes:
+                return
+        self.state.forget(opened)
+
+    # ------------------------------------------------------------ showing
+
+    def _show_recording(self) -> None:
+        opened = self.state.current
+        self._list_opened()
+        if opened is not self._shown:
+            self._shown = opened
+            self._fold_form()
+            # behaviour that was added while it was being read stays chosen
+            if opened and opened.opening and not self.form.goes_beyond(opened.opening):
+                self.form.opening = opened.opening
+        self.found.show_recording(opened.recording if opened else None)
+        self._mark_layers()
+        self._say_next()
+        self._mark_ready()
+
+    def _fold_form(self) -> None:
+        """Fold the form away, unless behaviour is still missing."""
+        recording = self.state.recording
+        self.fold.unfolded = recording is None or not recording.behavior
+
+    def _list_opened(self) -> None:
+        with signals_blocked(self.opened_box):
+            self.opened_box.clear()
+            self.opened_box.addItems([opened.name for opened in self.state.opened])
+            if self.state.current is not None:
+                self.opened_box.setCurrentText(self.state.current.name)
+        self.top.setVisible(bool(self.state.opened))
+
+    def _turn_to(self, number: int) -> None:
+        self.state.current = self.state.opened[number]
+
+    def _mark_layers(self, event: Any = None) -> None:
+        """Offer to add layers that the user has removed."""
+        opened = self.state.current
+        lacking = opened and self.state.lacks_layers(opened)
+        self.layers_button.setVisible(bool(lacking))
+
+    def _add_layers(self) -> None:
+        if self.state.current is not None:
+            self.state.add_layers(self.state.current)
+            self._mark_layers()
+
+    def _mark_ready(self) -> None:
+        reason = "A recording is being read." if self.is_busy else self.form.problem()
+        self.open_button.setEnabled(not reason)
+        self.open_button.setToolTip(plain(reason) or "Read the files in the background.")
+        self.open_button.setText("Open again" if self._opens_current() else "Open")
+        self.sample_button.setEnabled(not self.is_busy)
+        self.busy.setVisible(self.is_busy)
+        self.cancel_button.setVisible(self.is_busy)
+
+    def _opens_current(self) -> bool:
+        current = self.state.current
+        return bool(current and current.opening and current.opening.path == self.form.path.path)
+
+    def _say_next(self) -> None:
+        recording = self.state.recording
+        if recording is None:
+            text = "Next: choose a recording and press Open, or open a sample."
+        elif not recording.behavior:
+            text = "Next: add a behaviour file above and press Open again, or drop it on the image."
+        else:
+            text = "Next: choose variables in Train."
+        self.next.say(text, "Train" if recording is not None else "")
+
+    # ------------------------------------------------------------ putting together
+
+    def _connect(self) -> None:
+        self.open_button.clicked.connect(self.open)
+        self.cancel_button.clicked.connect(self.cancel)
+        self.close_button.clicked.connect(self.close_recording)
+        self.layers_button.clicked.connect(self._add_layers)
+        self.opened_box.activated.connect(self._turn_to)
+        self.form.changed.connect(self._mark_ready)
+        self.form.table_taken.connect(self._say_taken)
+        self.found.kind_chosen.connect(self.choose_kind)
+        self.next.asked.connect(self.services.open_dock)
+        spare_from_wheel(self.opened_box)
+        layers = self.state.viewer.layers.events
+        follow(self, self.state.recording_changed, self._show_recording)
+        follow(self, layers.inserted, self._mark_layers)
+        follow(self, layers.removed, self._mark_layers)
+        self.setAcceptDrops(True)
+        CanvasDrops(self, self.state.viewer, lambda: self.state.recording, self.take_and_open)
+
+    def _lay_out(self) -> None:
+        self.top = QWidget()
+        in_row((self.opened_box, 1), self.close_button, of=self.top)
+        self.fold = Fold("Open a recording", "Choose files and how to read them.", unfolded=True)
+        self.fold.addWidget(self.form)
+        buttons = QWidget()
+        in_row((self.open_button, 1), self.sample_button, of=buttons)
+        self.fold.addWidget(buttons)
+        waiting = in_row((self.busy, 1), self.cancel_button)
+        inside = QWidget()
+        parts = (self.top, self.layers_button, self.fold, waiting, self.notice, self.found)
+        in_column(*parts, 1, of=inside).setContentsMargins(9, 9, 9, 9)
+        self.area = QScrollArea()
+        self.area.setWidgetResizable(True)
+        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.area.setWidget(inside)
+        in_column(self.area, self.next, of=self)
+        self.setMinimumWidth(340)
+
+    def sizeHint(self) -> QSize:
+        """Wide enough for the table of variables."""
+        return QSize(400, 640)
+
+    def dragEnterEvent(self, event: Any) -> None:
+        """Welcome files anywhere on the dock."""
+        if dropped_paths(event):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: Any) -> None:
+        """Put them where they belong."""
+        self.take(dropped_paths(event))
+
+
+def _sample_button(open_sample: Callable[[str], None]) -> QPushButton:
+    button = QPushButton("Open a sample")
+    button.setToolTip("No data at hand? Try a simulated recording.")
+    menu = QMenu(button)
+    menu.setToolTipsVisible(True)
+    for key, sample in SAMPLES.items():
+        action = menu.addAction(sample.title, partial(open_sample, key))
+        action.setToolTip(sample.help)
+    button.setMenu(menu)
+    return button

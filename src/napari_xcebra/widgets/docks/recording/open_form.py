@@ -1,0 +1,164 @@
+"""Asks what to open: recording, behaviour, footprints, and how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from weakref import ref
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QDoubleSpinBox, QFormLayout, QLabel, QWidget
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.opening import Opening
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.widgets.controls.forms import SettingsForm
+from napari_xcebra.widgets.controls.layouts import in_column
+from napari_xcebra.widgets.controls.napari_window import real_viewer
+from napari_xcebra.widgets.controls.path_fields import PathField, PathList
+from napari_xcebra.widgets.controls.wording import in_dock
+from napari_xcebra.widgets.state.preferences import recent_paths, remember
+from napari_xcebra.widgets.work.reading import recognised
+
+AT_LEAST = {
+    "rate": "from the file",
+    "behavior_rate": "one sample per frame",
+    "neuropil": "from the source",
+    "gap": "automatic",
+}
+"""What the lowest value of a setting stands for."""
+WAYS = {
+    "behavior": "What it looks like",
+    "trials": "Trials, a row each",
+    "events": "Events, a row each",
+}
+"""Ways to read a file beside the recording: fields of an `Opening`, and the words for each."""
+TABLES = (".csv", ".tsv", ".txt", ".parquet")
+"""Files that hold traces as often as behaviour."""
+
+
+class OpenForm(QWidget):
+    """Fields of an `Opening`.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+        For whose window files are looked into.
+    """
+
+    changed = Signal()
+    table_taken = Signal(str)
+    """Name of a dropped table that is used as the recording, as there is no other."""
+
+    def __init__(self, viewer: Any) -> None:
+        super().__init__()
+        self._viewer = ref(real_viewer(viewer))
+        self.path = PathField(
+            "the recording",
+            "Folder or file from your extractor: suite2p, CaImAn, NWB, Minian, EXTRACT, "
+            "CNMF-E, Inscopix, or an array of traces. You can drop it here.",
+            "suite2p folder, CaImAn, NWB …",
+            folders=True,
+        )
+        self.path.offer(recent_paths())
+        self.behavior = PathList(
+            "behaviour files",
+            "Tables, arrays, poses or NWB files of behaviour, trials and events; you can drop them "
+            "here. Times are matched to the frames by the clock in the file.",
+            WAYS,
+        )
+        self.footprints = PathField(
+            "footprints",
+            "Only for traces without footprints: a label image (cell 1, 2, 3 …) or an ImageJ "
+            "RoiSet.zip.",
+            "only if the recording has none",
+        )
+        self.settings: SettingsForm[OpenSettings] = SettingsForm(OpenSettings())
+        for name, text in AT_LEAST.items():
+            for box in _spin_boxes(self.settings.widget(name)):
+                box.setSpecialValueText(text)
+        self.settings.widget("trigger").setPlaceholderText("column, or .npy of frame times")
+        rows = QFormLayout()
+        rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for title, field in (
+            ("Recording", self.path),
+            ("Behaviour", self.behavior),
+            ("Footprints", self.footprints),
+        ):
+            label = QLabel(title)
+            label.setBuddy(field)
+            rows.addRow(label, field)
+        in_column(rows, self.settings, of=self)
+        for part in (self.path, self.behavior, self.footprints, self.settings):
+            part.changed.connect(self.changed)
+        self.path.dropped.connect(self.take)
+
+    @property
+    def opening(self) -> Opening:
+        """The current choice; raises `InputError` if it is invalid."""
+        if self.path.path is None:
+            raise InputError("Choose a recording first.")
+        return Opening(
+            self.path.path,
+            footprints=self.footprints.path,
+            settings=self.settings.value,
+            behavior=self.behavior.read_as("behavior"),
+            trials=self.behavior.read_as("trials"),
+            events=self.behavior.read_as("events"),
+        )
+
+    @opening.setter
+    def opening(self, opening: Opening) -> None:
+        self.path.path = opening.path
+        self.behavior.paths = ()
+        for way in WAYS:
+            self.behavior.add(getattr(opening, way), way)
+        self.footprints.path = opening.footprints
+        self.settings.value = opening.settings
+
+    def remember(self, path: Path) -> None:
+        """Put a path first in the list of recent ones."""
+        remember(str(path))
+        self.path.offer(recent_paths())
+
+    def problem(self) -> str:
+        """Why it cannot be opened yet; empty if it can."""
+        try:
+            _ = self.opening
+        except InputError as error:
+            return in_dock(str(error))
+        return ""
+
+    def goes_beyond(self, opening: Opening) -> bool:
+        """Whether the form names the same recording with more behaviour."""
+        more = set(self.behavior.paths) > {p for way in WAYS for p in getattr(opening, way)}
+        return self.path.path == opening.path and more
+
+    def recordings_among(self, paths: Sequence[str]) -> list[Path]:
+        """Those paths that are known to be recordings."""
+        viewer = self._viewer()
+        return [path for path in map(Path, paths) if recognised(path, viewer)]
+
+    def take(self, paths: Sequence[str]) -> None:
+        """Put dropped paths where they belong: a recording above, behaviour below it."""
+        known = self.recordings_among(paths)
+        recordings = [path for path in map(Path, paths) if path.is_dir() or path in known]
+        others = [path for path in map(Path, paths) if path not in recordings]
+        for path in recordings:
+            before, self.path.path = self.path.path, path
+            # a table that stood in for the recording is behaviour, then
+            if before is not None and before.suffix.lower() in TABLES:
+                others.append(before)
+        for path in others:
+            if self.path.path is not None:
+                self.behavior.add([path])
+                continue
+            self.path.path = path
+            if path.suffix.lower() in TABLES:
+                self.table_taken.emit(path.name)
+
+
+def _spin_boxes(widget: QWidget) -> list[QDoubleSpinBox]:
+    own = [widget] if isinstance(widget, QDoubleSpinBox) else []
+    return [*own, *widget.findChildren(QDoubleSpinBox)]

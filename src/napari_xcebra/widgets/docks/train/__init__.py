@@ -1,0 +1,1 @@
+"""The Train dock: choose variables, train, read the verdict."""

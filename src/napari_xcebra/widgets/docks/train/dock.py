@@ -1,0 +1,282 @@
+"""Chooses variables, trains in the background, and shows the verdict."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from qtpy.QtCore import Qt, QTimer
+from qtpy.QtWidgets import (
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QWidget,
+)
+
+from napari_xcebra.jobs import Job
+from napari_xcebra.learn.quality.verdict import tone_of_all
+from napari_xcebra.runs import Run, free_name, next_name
+from napari_xcebra.widgets.controls.boxes import WindowButton
+from napari_xcebra.widgets.controls.layouts import in_column, in_row
+from napari_xcebra.widgets.controls.lifetime import end_with_dock, follow
+from napari_xcebra.widgets.controls.notice import VERDICT_HELP, NextStep, Notice, Tone
+from napari_xcebra.widgets.controls.work_bar import WorkBar, time_left
+from napari_xcebra.widgets.docks.train.run_list import RunList
+from napari_xcebra.widgets.docks.train.sweep_window import SweepWindow
+from napari_xcebra.widgets.docks.train.training_choice import DeviceLabel, TrainingChoice
+from napari_xcebra.widgets.plots.plot_style import style_of
+from napari_xcebra.widgets.plots.training_plots import LearningPlot
+from napari_xcebra.widgets.work.services import services_of
+
+if TYPE_CHECKING:
+    import napari
+
+    from napari_xcebra.jobs import Advanced
+    from napari_xcebra.learn.adaptation import How
+
+PHASES = {
+    "settling": "learning",
+    "raising λ": "learning, raising λ",
+    "holding": "learning, holding λ",
+}
+"""Names of the phases of training in the window."""
+
+
+class TrainDock(QWidget):
+    """Everything about training a run, top to bottom."""
+
+    def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
+        super().__init__()
+        self.services = services = services_of(napari_viewer)
+        self.state = services.state
+        # which paints scores as they come, whichever docks are open
+        self.training = services.training
+        self._provisional = ""
+        self._judged = False
+        self.recording_name = QLabel()
+        self.recording_name.setWordWrap(True)
+        self.choice = TrainingChoice(services)
+        self.factors, self.form = self.choice.factors, self.choice.form
+        self.name = QLineEdit()
+        self.name.setPlaceholderText("name of the run")
+        self.name.setToolTip("Name of the run in the list below; you can change it later.")
+        self.train_button = QPushButton("Train")
+        self.cancel_button = QPushButton("Cancel")
+        self.cancel_button.setToolTip("Stop; what has been learned is kept where possible.")
+        self.sweep_button = WindowButton(
+            "Sweep…",
+            "Train many runs with other seeds, latents, λ or label shifts, here or on a cluster.",
+            lambda parent: SweepWindow(services, self.choice.asked_for, parent),
+        )
+        self.why_not = QLabel()
+        self.why_not.setTextFormat(Qt.TextFormat.PlainText)
+        self.why_not.setWordWrap(True)
+        self.progress = WorkBar("Steps done, the state of λ, and the time left.")
+        self.device = DeviceLabel(services.processes)
+        self.plot = LearningPlot()
+        self.notice = Notice()
+        self.runs = RunList(services)
+        self.next = NextStep()
+        self._lay_out()
+        self.train_button.clicked.connect(lambda _=False: self.train())
+        self.cancel_button.clicked.connect(lambda _=False: self.cancel())
+        self.choice.changed.connect(self._mark_ready)
+        self.form.changed.connect(self._show_device)
+        self.next.asked.connect(services.open_dock)
+        self.runs.said.connect(self._say)
+        self.runs.comparing.connect(self.compare)
+        self.runs.carrying.connect(self.carry)
+        for signal, method in (
+            (self.state.recording_changed, self._show_recording),
+            (self.state.shown_changed, self._show_live),
+            (self.state.runs_changed, self._show_live),
+            (self.state.live_changed, self._show_live),
+            (self.training.changed, self._show_training),
+            (self.training.said, self._say),
+            (self.state.viewer.events.theme, self._show_theme),
+        ):
+            follow(self, signal, method)
+        end_with_dock(self)
+        self._show_theme()
+        self._show_recording()
+        self._show_run()
+        self._show_training()
+        # torch takes seconds to import: this also lets the child do it while the user chooses
+        self._show_device()
+
+    def _lay_out(self) -> None:
+        inside = QWidget()
+        buttons = in_row((self.name, 1), self.train_button, self.cancel_button, self.sweep_button)
+        above = (self.recording_name, self.choice, buttons, self.why_not, self.progress)
+        below = (self.device, self.runs, self.notice, self.plot)
+        in_column(*above, *below, 1, of=inside).setContentsMargins(9, 9, 9, 9)
+        self._area = area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inside)
+        in_column(area, self.next, of=self, spacing=0)
+        self.setMinimumWidth(340)
+
+    # ------------------------------------------------------------ training
+
+    def train(self) -> Job | None:
+        """Start a run with what is chosen; returns its job."""
+        opened = self.state.current
+        if opened is None or self.busy:
+            return None
+        if reason := self._why_not():
+            self._say(reason, "problem", "")
+            return None
+        factors, settings = self.choice.asked_for()
+        taken, wanted = [run.name for run in opened.runs], self.name.text().strip()
+        name = free_name(wanted, taken) if wanted else next_name(taken)
+        self.name.clear()
+        self.notice.clear()
+        # done with: progress, verdict and runs take its place
+        self.choice.fold()
+        if others := self.choice.together.chosen:
+            return self.training.start_together(opened, others, name, factors, settings)
+        live = self.choice.live.isChecked()
+        return self.training.start(opened, name, factors, settings, live=live)
+
+    def carry(self, recording: str, run: Run, how: How = "auto") -> Job | None:
+        """Bring a run of another recording to this one; returns its job."""
+        opened = self.state.current
+        if opened is None or self.busy:
+            return None
+        self.notice.clear()
+        taken = [own.name for own in opened.runs]
+        return self.training.carry(opened, free_name(f"{run.name} of {recording}", taken), run, how)
+
+    def cancel(self) -> None:
+        """Stop what is running."""
+        self.training.cancel()
+
+    def compare(self, other: str) -> None:
+        """Show another run next to the painted one, in the Attribution dock."""
+        dock: Any = self.services.open_dock("Attribution").widget()
+        dock.compare_run(other)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something runs."""
+        return self.training.busy
+
+    def _show_training(self) -> None:
+        """Show progress and curves of the training, even if it began before this dock."""
+        self._mark_ready()
+        self.plot.follow(self.training.course)
+        self.plot.setVisible(self.busy or self.state.shown_run is not None)
+        at, doing = self.training.progress, self.training.doing
+        self.progress.setVisible(self.busy)
+        self.progress.show_words(at, *(in_words(at) if at and doing != "stopping" else (doing,)))
+
+    # ------------------------------------------------------------ showing
+
+    def _show_recording(self) -> None:
+        opened = self.state.current
+        self.choice.show_recording(opened, [o for o in self.state.opened if o is not opened])
+        if opened is None:
+            self.recording_name.setText(
+                "No recording yet: open one in the Recording dock, or choose File ▸ Open "
+                "Sample ▸ napari-xcebra."
+            )  # fmt: skip
+        else:
+            recording = opened.recording
+            accepted = int(np.asarray(recording.accepted).sum())
+            self.recording_name.setText(
+                f"<b>{escape(opened.name)}</b>: {accepted} of {recording.n_cells} cells accepted, "
+                f"{recording.n_frames} frames at {recording.rate:g} Hz"
+            )
+        self._mark_ready()
+
+    def _show_device(self) -> None:
+        if not self.form.problem():
+            self.device.show_device(self.form.value.device, self.form.value.threads)
+
+    def _show_live(self) -> None:
+        """Say that the map is provisional, until there is a verdict."""
+        live, before = self.state.painted_live, self._provisional
+        self._provisional = live.sentence if live is not None else ""
+        if self._provisional:
+            self.notice.say(self._provisional, "warning")
+        elif before:
+            self.notice.clear()
+        self._show_run()
+        self._mark_ready()
+
+    def _show_run(self) -> None:
+        """Curves and verdict of the run that is painted."""
+        run = self.state.shown_run
+        if self.busy or self.state.painted_live is not None:
+            return
+        if run is None:
+            if self._judged:  # the run was deleted, or another recording has none
+                self.notice.clear()
+                self.plot.hide()
+            self._judged = False
+            return
+        self._judged = True
+        chances = [g.chance for g in run.fit.goodness.values()]
+        self.plot.show()
+        self.plot.show_history(run.fit.history, chances[0] if chances else np.nan)
+        self._say_verdict(run)
+
+    def _show_theme(self) -> None:
+        self.plot.follow_theme(style_of(self.state.viewer.theme))
+
+    def _say(self, sentence: str, tone: Tone, details: str) -> None:
+        self.notice.say(sentence, tone, details)
+        # once it has its place
+        QTimer.singleShot(0, self._reveal_notice)
+
+    def _reveal_notice(self) -> None:
+        self._area.ensureWidgetVisible(self.notice)
+
+    def _say_verdict(self, run: Run) -> None:
+        tone = tone_of_all(goodness.strength for goodness in run.fit.goodness.values())
+        lines = run.fit.summary().splitlines()
+        if run.fit.notes:
+            lines, tone = [*run.fit.notes, *lines], "warning"
+        self.notice.say("\n".join(f"• {line}" for line in lines), tone, help=VERDICT_HELP)
+
+    def _mark_ready(self) -> None:
+        reason = self._why_not()
+        self.train_button.setEnabled(not reason)
+        self.train_button.setToolTip(
+            escape(reason, quote=False) or "Train an encoder on the ticked factors."
+        )
+        # a running training, or a missing recording, is visible already
+        said = bool(reason) and not self.busy and self.state.current is not None
+        self.why_not.setText(reason)
+        self.why_not.setVisible(said)
+        others = len(self.choice.together.chosen)
+        self.train_button.setText(f"Train {others + 1} together" if others else "Train")
+        self.cancel_button.setEnabled(self.busy)
+        self._say_next(ready=not reason)
+
+    def _say_next(self, *, ready: bool) -> None:
+        painted = bool(self.state.runs) or self.state.live is not None
+        if painted:
+            sentence = "Next: see which cells carry each factor, in Attribution."
+        elif self.busy:
+            sentence = "Cells are painted as soon as the first map is ready."
+        else:
+            sentence = "Next: tick the factors to study, and press Train." if ready else ""
+        self.next.say(sentence, "Attribution" if painted else "")
+
+    def _why_not(self) -> str:
+        """Why training cannot begin; empty if it can."""
+        if self.state.current is None:
+            return "Open a recording first."
+        if self.busy:
+            return "A run is being trained."
+        return self.choice.why_not(self.state.current)
+
+
+def in_words(at: Advanced) -> tuple[str, ...]:
+    """What runs, its progress and the time left."""
+    doing = PHASES.get(at.phase, at.phase) or "scoring the cells"
+    return doing, f"{at.unit} {at.done} of {at.total}", time_left(at)

@@ -1,0 +1,190 @@
+"""Chooses what to train, how and where: factors, recordings, settings and device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QCheckBox, QLabel, QWidget
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.jobs import DeviceTask
+from napari_xcebra.learn.data.factors import Factor
+from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.widgets.controls.boxes import WindowButton
+from napari_xcebra.widgets.controls.forms import SettingsForm
+from napari_xcebra.widgets.controls.layouts import Fold, in_column
+from napari_xcebra.widgets.controls.wording import in_dock
+from napari_xcebra.widgets.docks.train.dimension_window import DimensionWindow
+from napari_xcebra.widgets.docks.train.factor_table import FactorTable
+from napari_xcebra.widgets.state.preferences import keep, kept_text, preferred_settings
+from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
+from napari_xcebra.widgets.work.many_runs import Latents
+from napari_xcebra.workspace_file import Opened
+
+if TYPE_CHECKING:
+    from napari_xcebra.widgets.work.services import Services
+
+HELP = (
+    "Train one embedding on this recording and the ticked ones. Their cells may differ, and "
+    "each gets its own run. They need the same variables and frame rate."
+)
+
+
+class TogetherBox(QWidget):
+    """A check box for each other recording; hidden if there is none."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._boxes: list[tuple[QCheckBox, Opened]] = []
+        self._title = QLabel("Train together with")
+        self._title.setToolTip(HELP)
+        self._column = in_column(self._title, of=self, spacing=2)
+        self.hide()
+
+    @property
+    def chosen(self) -> list[Opened]:
+        """Recordings that are ticked."""
+        return [opened for box, opened in self._boxes if box.isChecked()]
+
+    def choose(self, *names: str) -> None:
+        """Tick the recordings of these names, and no others."""
+        for box, opened in self._boxes:
+            box.setChecked(opened.name in names)
+
+    def show_others(self, others: Sequence[Opened]) -> None:
+        """Offer these recordings, none of them ticked."""
+        for box, _ in self._boxes:
+            self._column.removeWidget(box)
+            box.deleteLater()
+        self._boxes = []
+        for opened in others:
+            box = QCheckBox(opened.name)
+            box.setToolTip(HELP)
+            box.toggled.connect(lambda _: self.changed.emit())
+            self._column.addWidget(box)
+            self._boxes.append((box, opened))
+        self.setVisible(bool(others))
+        self.changed.emit()
+
+
+class DeviceLabel(QLabel):
+    """A line such as "Trains on CPU, 1 thread"."""
+
+    def __init__(self, processes: Processes) -> None:
+        super().__init__()
+        self.setWordWrap(True)
+        self.setToolTip("Where training runs; change Device or Threads under Advanced.")
+        self._asked: tuple[str, int] | None = None
+        self._jobs = jobs = JobQueue(processes, latest=True)
+        self.destroyed.connect(lambda *_: jobs.close())
+
+    def show_device(self, device: str, threads: int) -> None:
+        """Name the device that the settings stand for on this computer."""
+        if (device, threads) == self._asked:
+            return
+        self._asked = (device, threads)
+        self.setText("Looking for the device …")
+        task = DeviceTask(device, threads)
+        found, failed = partial(self._found, task), partial(self._failed, task)
+        self._jobs.ask(Work("the device", task, found, say=failed))
+
+    def _found(self, task: DeviceTask, name: str) -> None:
+        if self._asked == (task.device, task.threads):
+            self.setText(f"Trains on {name}")
+
+    def _failed(self, task: DeviceTask, sentence: str, *_: str) -> None:
+        if self._asked == (task.device, task.threads):
+            self.setText(in_dock(sentence))
+
+
+TITLE = "What to train"
+LIVE = "train/live"
+"""Preference: whether maps are painted during training."""
+
+
+class TrainingChoice(Fold):
+    """All choices for a run; folded away, the title sums them up."""
+
+    changed = Signal()
+
+    def __init__(self, services: Services) -> None:
+        super().__init__(TITLE, "Factors and settings of the next run.", unfolded=True)
+        self.factors = FactorTable()
+        self._services = services
+        self.dimension = WindowButton(
+            "How many latents?",
+            "Train with several numbers of latents, and see where the seeds agree.",
+            self._dimension_window,
+        )
+        self.factors.buttons.addWidget(self.dimension)
+        self.together = TogetherBox()
+        self.form: SettingsForm[FitSettings] = SettingsForm(preferred_settings())
+        self.live = QCheckBox("Paint the map during training")
+        self.live.setToolTip(
+            "Show a provisional map every few seconds, from some of the frames. Training takes "
+            "a little longer; its result does not change. Recordings trained together are "
+            "painted at the end."
+        )
+        self.live.setChecked(kept_text(LIVE) != "no")
+        for part in (self.factors, self.together, self.form, self.live):
+            self.addWidget(part)
+        for part in (self.factors, self.together, self.form):
+            part.changed.connect(self.changed)
+        self.live.toggled.connect(lambda live: keep(LIVE, "yes" if live else "no"))
+        self.together.changed.connect(lambda: self.live.setEnabled(not self.together.chosen))
+        self.button.clicked.connect(self._sum_up)
+
+    def asked_for(self) -> tuple[dict[str, Factor], FitSettings]:
+        """Chosen factors and settings; raises `InputError` if they are invalid."""
+        return self.factors.factors, self.form.value
+
+    def why_not(self, opened: Opened) -> str:
+        """Why the current choice cannot be trained; empty if it can."""
+        if problem := self.form.problem():
+            return problem
+        try:
+            factors = self.factors.factors
+        except InputError as error:
+            return str(error)
+        if factors or self.form.value.mode == "time":
+            return ""
+        if not opened.recording.behavior:
+            return "No behaviour yet: add a behaviour file in the Recording dock."
+        return "Tick at least one factor."
+
+    def show_recording(self, opened: Opened | None, others: Sequence[Opened]) -> None:
+        """Offer the variables of a recording, and the others to train it together with."""
+        self.factors.show_recording(opened.recording if opened else None)
+        self.together.show_others(others)
+        self.fold(unfolded=opened is None or not opened.runs)
+
+    def fold(self, *, unfolded: bool = False) -> None:
+        """Fold it away, or unfold it."""
+        self.unfolded = unfolded
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Put the choice into the title while folded away."""
+        try:
+            names = ", ".join(self.factors.factors)
+        except InputError:
+            names = ""
+        folded = names and not self.unfolded
+        self.title = f"{TITLE}: {names}" if folded else TITLE
+
+    def _dimension_window(self, parent: QWidget) -> DimensionWindow:
+        window = DimensionWindow(self._services, self.asked_for, parent)
+        window.chosen.connect(self._use_latents)
+        return window
+
+    def _use_latents(self, latents: Latents) -> None:
+        if latents.of_time:
+            self.form.value = replace(self.form.value, time_latents=latents.of_time)
+        for name, number in latents.of_factors.items():
+            self.factors.set_latents(name, number)

@@ -1,0 +1,1 @@
+"""Makes, paints and picks napari layers."""

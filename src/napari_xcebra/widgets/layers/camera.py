@@ -1,0 +1,252 @@
+"""Chooses what is in view: a cell, one of several recordings, or two maps side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import numpy as np
+from napari.layers import Image, Layer
+
+from napari_xcebra.widgets.controls.napari_window import canvas_of
+from napari_xcebra.widgets.state.of_state import OfState
+from napari_xcebra.widgets.state.own_layers import KEY, metadata, role_of
+
+if TYPE_CHECKING:
+    from napari.layers import Layer
+
+    from napari_xcebra.widgets.state.cell_queue import CellQueue
+    from napari_xcebra.widgets.state.state import State
+    from napari_xcebra.workspace_file import Opened
+
+
+MARGIN = 0.95
+"""Share of the canvas that a field of view takes, as in napari."""
+ACROSS = 18
+"""Width of the view, in cell diameters, when stepping through single cells."""
+
+
+def bring_into_view(state: State, cell: int, *, always: bool = False) -> None:
+    """Centre the camera on a cell, unless it is in view already; go to its plane, if any.
+
+    With `always`, centre it even if it is in view.
+    """
+    opened = state.current
+    center = center_of(opened, cell) if opened else None
+    layer = labels_layer(state)
+    if center is None or layer is None:
+        return
+    viewer = state.viewer
+    world = layer.data_to_world(center)
+    for axis, place in enumerate(world[:-2], start=viewer.dims.ndim - len(world)):
+        viewer.dims.set_point(axis, place)
+    low, high = layer.corner_pixels[:, -2:]
+    if always or not ((low <= center[-2:]).all() and (center[-2:] <= high).all()):
+        camera_of(viewer).center = (0.0, *world[-2:])
+
+
+def zoom_to_cells(state: State) -> None:
+    """Zoom in, if need be, until a cell can be told from its neighbours."""
+    opened, layer = state.current, labels_layer(state)
+    canvas = canvas_of(state.viewer)
+    if opened is None or layer is None or canvas is None:
+        return
+    sizes = np.bincount(opened.labels.ravel())[1:]
+    diameter = 2 * np.sqrt(np.median(sizes[sizes > 0]) / np.pi) if sizes.any() else 10.0
+    wanted = min(canvas.width(), canvas.height()) / (ACROSS * diameter * layer.scale[-1])
+    camera = camera_of(state.viewer)
+    camera.zoom = max(camera.zoom, wanted)
+
+
+def field_of(state: State) -> np.ndarray | None:
+    """(2, 2) first and last corner of the current recording's field of view, in world units."""
+    layer = labels_layer(state)
+    return None if layer is None else np.asarray(layer.extent.world)[:, -2:]
+
+
+def fit_into_view(state: State, field: np.ndarray) -> None:
+    """Show all of a field of view.
+
+    napari's own reset would also make room for hidden layers of other recordings.
+    """
+    canvas = canvas_of(state.viewer)
+    if canvas is None:
+        return
+    camera, (height, width) = camera_of(state.viewer), field[1] - field[0] + 1
+    camera.center = (0.0, *field.mean(axis=0))
+    camera.zoom = MARGIN * min(canvas.height() / height, canvas.width() / width)
+
+
+def camera_of(viewer: Any) -> Any:
+    """The camera, wherever this version of napari has it."""
+    return viewer.scene.camera if hasattr(viewer, "scene") else viewer.camera  # napari < 0.9
+
+
+def center_of(opened: Opened, cell: int) -> np.ndarray | None:
+    """Middle of a cell's pixels in its plane; None if it has none."""
+    center = opened.centers[cell]
+    return center if np.isfinite(center).all() else None
+
+
+def labels_layer(state: State) -> Layer | None:
+    """The layer in which the cells of the current recording can be found."""
+    opened = state.current
+    layers = [
+        layer
+        for layer in (state.layers_of(opened) if opened else ())
+        if role_of(layer) in ("cells", "scores")
+    ]
+    return next((layer for layer in layers if layer.visible), layers[0] if layers else None)
+
+
+class OneInView:
+    """Hides the layers of other recordings, which would lie on top of each other.
+
+    Those that were visible come back with their recording. The camera stays where it is if the new
+    field of view is the same, as from one day to the next; else it shows all of the new field.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._hidden: WeakSet[Layer] = WeakSet()
+        self._field: np.ndarray | None = None
+        state.recording_changed.connect(self._turn_to_current)
+        self._turn_to_current()
+
+    def _turn_to_current(self) -> None:
+        state = self._state
+        for opened in state.opened:
+            for layer in state.layers_of(opened):
+                if opened is state.current:
+                    layer.visible = layer.visible or layer in self._hidden
+                    self._hidden.discard(layer)
+                elif layer.visible:
+                    layer.visible = False
+                    self._hidden.add(layer)
+        self._follow_with_camera()
+
+    def _follow_with_camera(self) -> None:
+        before, field = self._field, field_of(self._state)
+        if field is None:
+            return
+        self._field = field
+        if before is not None and not np.allclose(before, field):
+            fit_into_view(self._state, field)
+
+
+class FollowQueue(OfState):
+    """Brings the current cell of the queue into view."""
+
+    def __init__(self, state: State, queue: CellQueue) -> None:
+        super().__init__(state)
+        self._queue = queue
+        self._fresh = True
+        queue.came_up.connect(self._show)
+        state.recording_changed.connect(self._start_over)
+
+    def _show(self, cell: int) -> None:
+        centering = self._queue.centering
+        if centering and self._fresh:
+            zoom_to_cells(self.state)
+        self._fresh = False
+        bring_into_view(self.state, cell, always=centering)
+
+    def _start_over(self) -> None:
+        self._fresh = True
+
+
+TITLE = "background of the second view"
+
+
+class SecondView(OfState):
+    """Puts one layer, over a copy of the background image, into a view of its own on the right.
+
+    napari's grid fills its views with layers by their order, a fixed number in each: the layers of
+    the second view are kept at the end of the list, and all others share the first.
+    """
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self._layer: Layer | None = None
+        self._before: tuple[bool, int, tuple[int, int]] | None = None
+        self._arranging = False
+        events = state.viewer.layers.events
+        for event in (events.inserted, events.removed, events.reordered):
+            event.connect(self._arrange)
+
+    @property
+    def _grid(self) -> Any:
+        viewer = self.state.viewer
+        return viewer.canvas.grid if hasattr(viewer, "canvas") else viewer.grid  # napari < 0.9
+
+    def show(self, layer: Layer | None) -> None:
+        """Show a layer on the right; None to go back to one view."""
+        self._layer = layer
+        if layer is None:
+            self._close()
+            return
+        beginning = self._before is None
+        if beginning:
+            grid = self._grid
+            self._before = (grid.enabled, grid.stride, grid.shape)
+        self._arrange()
+        if beginning:
+            self.state.viewer.reset_view()
+
+    def _arrange(self) -> None:
+        layers = self.state.viewer.layers
+        if self._arranging or self._layer is None or self._layer not in layers:
+            return
+        self._arranging = True
+        try:
+            right = [*self._background(), self._layer]
+            for own in right:
+                own.visible = True
+            if list(layers[-len(right) :]) != right:
+                for own in right:
+                    layers.move(layers.index(own), len(layers))
+            grid = self._grid
+            grid.shape = (1, 2)
+            grid.stride = max(1, len(layers) - len(right))
+            grid.enabled = True
+        finally:
+            self._arranging = False
+
+    def _close(self) -> None:
+        if self._before is None:
+            return
+        grid = self._grid
+        grid.enabled, grid.stride, grid.shape = self._before
+        self._before = None
+        self.state.viewer.reset_view()
+        layers = self.state.viewer.layers
+        for layer in [layer for layer in layers if _is_copy(layer)]:
+            layers.remove(layer)
+
+    def _background(self) -> list[Layer]:
+        """Copy of the background image of the recording, if it has one."""
+        opened = self.state.current
+        if opened is None:
+            return []
+        images = [image for image in self.state.layers_of(opened) if role_of(image) == "image"]
+        copies = [image for image in images if _is_copy(image)]
+        originals = [image for image in images if image not in copies]
+        shown = [image for image in originals if image.visible] or originals
+        if copies or not shown:
+            return copies[:1]
+        copy = Image(
+            shown[0].data,
+            name=TITLE,
+            colormap=shown[0].colormap,
+            contrast_limits=shown[0].contrast_limits,
+            metadata=metadata("image", opened.recording, opened.token, second=True),
+        )
+        layers = self.state.viewer.layers
+        active = layers.selection.active
+        layers.append(copy)
+        layers.selection.active = active
+        return [copy]
+
+
+def _is_copy(layer: Layer) -> bool:
+    return role_of(layer) == "image" and bool(layer.metadata[KEY].get("second"))

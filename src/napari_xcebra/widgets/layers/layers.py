@@ -1,0 +1,251 @@
+"""Makes the napari layers of a recording, updates and removes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+from napari.utils.colormaps import CyclicLabelColormap, label_colormap
+
+from napari_xcebra.recording import Recording
+from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.traces import LazyTraces
+from napari_xcebra.text import unmarked
+from napari_xcebra.widgets.state.own_layers import (
+    KEY,
+    LayerTuple,
+    layers_of,
+    metadata,
+    role_of,
+    shown_by,
+)
+
+if TYPE_CHECKING:
+    import napari
+    import pandas as pd
+
+    from napari_xcebra.workspace_file import Opened
+
+
+MOST_FRAMES = 64
+"""Frames that are drawn at once where a stretch is asked for, evenly spaced over it."""
+
+
+class CellMovie:
+    """Stands for a (frames, height, width) image in which every cell has one value per frame.
+
+    napari asks it for a frame at a time, so that a slider over 100,000 frames costs nothing.
+
+    Parameters
+    ----------
+    values : (frames, cells) array or LazyTraces
+        Can be replaced later: set `values`, then refresh the layer.
+    labels : (height, width) or (planes, height, width) int
+        Cell i has label i + 1.
+    """
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, values: Any, labels: np.ndarray) -> None:
+        self.values = values
+        # np.take wants the platform's own integers; converting once saves a copy a frame
+        self._labels = labels.astype(np.intp)
+        self._lookup = np.full(int(values.shape[1]) + 1, np.nan, np.float32)
+        # napari may still hold the frame before while it asks for the next
+        self._buffers = [np.empty(labels.shape, np.float32) for _ in range(2)]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Frames, then the field of view."""
+        return (int(self.values.shape[0]), *self._labels.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return 1 + self._labels.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of pixels in all frames."""
+        return int(np.prod(self.shape))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def frame(self, number: int) -> np.ndarray:
+        """Field of view at a frame, background NaN; valid until the frame after the next."""
+        self._lookup[1:] = self.values[number]
+        self._buffers.reverse()
+        return np.take(self._lookup, self._labels, out=self._buffers[0], mode="clip")
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        key = key if isinstance(key, tuple) else (key,)
+        if Ellipsis in key:
+            place = key.index(Ellipsis)
+            filled = (slice(None),) * (self.ndim - len(key) + 1)
+            key = (*key[:place], *filled, *key[place + 1 :])
+        first, rest = key[0], tuple(key[1:])
+        frames = np.arange(self.shape[0])[first]
+        if np.ndim(frames) == 0:
+            return self.frame(int(frames))[rest]
+        if len(frames) > MOST_FRAMES:
+            frames = frames[np.linspace(0, len(frames) - 1, MOST_FRAMES).astype(int)]
+        return np.stack([self.frame(int(frame))[rest].copy() for frame in frames])
+
+
+REJECTED = (0.5, 0.5, 0.5, 0.35)
+"""Colour of ROIs that do not count as cells."""
+
+IMAGE_NAMES = {
+    "mean": "mean image",
+    "enhanced": "enhanced mean image",
+    "max": "maximum projection",
+    "correlation": "correlation image",
+}
+
+
+def footprints_of(recording: Recording) -> Footprints:
+    """Where the cells are; discs on a grid where the source does not say."""
+    return recording.footprints or Footprints.on_a_grid(recording.n_cells)
+
+
+def recording_layers(recording: Recording, token: str = "") -> list[LayerTuple]:
+    """Background images, activity over time and cells, as (data, arguments, type).
+
+    They carry a token to be found by; a new one if none is given.
+    """
+    token = token or uuid4().hex
+    labels = footprints_of(recording).label_image()
+    layers: list[LayerTuple] = []
+    front = "mean" if "mean" in recording.images else next(iter(recording.images), "")
+    for key, image in recording.images.items():
+        low, high = np.percentile(image, [1, 99.8])
+        shown: dict[str, Any] = {
+            "name": IMAGE_NAMES.get(key, unmarked(key)),
+            "colormap": "gray",
+            "contrast_limits": (float(low), float(high) if high > low else float(low) + 1),
+            "visible": key == front,
+            "metadata": metadata("image", recording, token, shows=key),
+        }
+        layers.append((image, shown, "image"))
+    layers.append(_activity_layer(recording, labels, token))
+    cells: dict[str, Any] = {
+        "name": "cells",
+        "opacity": 0.6,
+        "colormap": cell_colormap(recording),
+        "features": cell_features(recording),
+        "metadata": metadata("cells", recording, token, value=recording),
+    }
+    layers.append((labels, cells, "labels"))
+    return layers
+
+
+def cell_colormap(recording: Recording) -> CyclicLabelColormap:
+    """Accepted cells in various colours, others grey."""
+    distinct = label_colormap(49).colors[1:]
+    colors = np.zeros((recording.n_cells + 1, 4), np.float32)
+    colors[1:] = distinct[np.arange(recording.n_cells) % len(distinct)]
+    colors[1:][~np.asarray(recording.accepted)] = REJECTED
+    return CyclicLabelColormap(colors=colors, background_value=0)
+
+
+def cell_features(recording: Recording, **columns: np.ndarray) -> pd.DataFrame:
+    """Features table as napari expects it: the row is the label, row 0 is background.
+
+    Parameters
+    ----------
+    recording : Recording
+    **columns : (cells,) arrays
+        Scores and the like.
+
+    Returns
+    -------
+    DataFrame, (cells + 1) rows
+        "cell" has the id of the source program; what else that says about cells follows.
+    """
+    import pandas as pd
+
+    said = {
+        name: np.asarray(column, object if np.asarray(column).dtype.kind in "SU" else None)
+        for name, column in recording.cells.items()
+    }
+    table = {
+        "cell": np.asarray(recording.cell_ids),
+        "accepted": np.asarray(recording.accepted),
+        **said,
+        **columns,
+    }
+    return pd.DataFrame({name: _after_background(np.asarray(v)) for name, v in table.items()})
+
+
+def _after_background(column: np.ndarray) -> np.ndarray:
+    """Column with an empty entry for the background before it."""
+    if column.dtype.kind == "f":
+        # napari knows only Python's own NaN, which double precision is
+        return np.concatenate([[np.nan], column.astype(np.float64)])
+    return np.concatenate([np.array([None], object), column.astype(object)])
+
+
+def _activity_layer(recording: Recording, labels: np.ndarray, token: str) -> LayerTuple:
+    traces = recording.traces
+    on_disk = isinstance(traces, LazyTraces)
+    sample = traces[:50] if on_disk else traces[:: max(1, recording.n_frames // 200)]
+    low, high = np.percentile(sample, [20, 99.5])
+    shown = {
+        "name": "activity",
+        "colormap": "inferno",
+        "contrast_limits": (float(low), float(high) if high > low else float(low) + 1),
+        "visible": False,
+        "rgb": False,
+        "axis_labels": ("frame", "plane", "y", "x") if labels.ndim == 3 else ("frame", "y", "x"),
+        "metadata": metadata("activity", recording, token),
+    }
+    return CellMovie(traces, labels), shown, "image"
+
+
+def add_missing(
+    viewer: napari.Viewer,
+    opened: Opened,
+    layers: Sequence[LayerTuple] | None = None,
+    prefix: str = "",
+) -> None:
+    """Add those of the images, activity and cells of a recording that are not in the viewer.
+
+    `layers` are those of `recording_layers`, where they were made already; `prefix` is put before
+    their names.
+    """
+    from napari.layers import Layer
+
+    there = {shown_by(layer.metadata) for layer in layers_of(viewer, opened)}
+    for values, arguments, kind in layers or recording_layers(opened.recording, token=opened.token):
+        layer = Layer.create(values, arguments, kind)
+        if shown_by(layer.metadata) not in there:
+            layer.name = prefix + layer.name
+            viewer.add_layer(layer)
+
+
+def bring_up_to_date(viewer: napari.Viewer, opened: Opened) -> None:
+    """Update the layers after a change of the recording."""
+    recording = opened.recording
+    for layer in layers_of(viewer, opened):
+        if role_of(layer) == "cells":
+            layer.metadata[KEY]["value"] = recording
+            layer.features = cell_features(recording)
+            layer.colormap = cell_colormap(recording)
+        elif role_of(layer) == "activity":
+            layer.data.values = recording.traces
+            layer.refresh()
+
+
+def remove(viewer: napari.Viewer, opened: Opened) -> None:
+    """Take all layers of a recording out of the viewer."""
+    layers = layers_of(viewer, opened)
+    # removing planes removes a slider, and napari then draws a half-removed layer and fails
+    for layer in layers:
+        layer.visible = False
+    # one by one, napari would look for garbage after each, which takes 0.2 s
+    with viewer.layers.batched_update():
+        for layer in layers:
+            viewer.layers.remove(layer)

@@ -1,0 +1,268 @@
+"""Selects cells by clicks in the image, and outlines them.
+
+The pointer also names the cell under it in the status bar, with the score that is painted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy  # whose parts are imported when they are first used
+from napari.layers import Labels
+
+from napari_xcebra.curation import STATUSES
+from napari_xcebra.widgets.layers.painting import add_quietly, label_colormap
+from napari_xcebra.widgets.state.own_layers import metadata, role_of
+from napari_xcebra.widgets.state.shown import painted_map
+
+if TYPE_CHECKING:
+    from napari.layers import Layer
+
+    from napari_xcebra.curation import Status
+    from napari_xcebra.widgets.state.curations import Curations
+    from napari_xcebra.widgets.state.state import State
+    from napari_xcebra.workspace_file import Opened
+
+
+class Outlines:
+    """An image of rings around some cells, changed in place.
+
+    Only the surroundings of cells that come or go are touched: a click costs the same in a field
+    of 10,000 cells as in one of ten.
+
+    Parameters
+    ----------
+    labels : (height, width) or (planes, height, width) int
+        Cell i has label i + 1.
+    width : int
+        Of the ring, in pixels.
+    """
+
+    def __init__(self, labels: np.ndarray, width: int = 2) -> None:
+        self.image = np.zeros_like(labels)
+        self._labels = labels
+        self._width = width
+        self._boxes = scipy.ndimage.find_objects(labels)
+        disc = scipy.ndimage.iterate_structure(scipy.ndimage.generate_binary_structure(2, 1), width)
+        # a ring lies in its own plane
+        self._brush = disc.reshape((1,) * (labels.ndim - 2) + disc.shape)
+        self._drawn: list[int] = []
+
+    def draw(self, cells: Iterable[int]) -> bool:
+        """Show rings around these cells, by position, and no others; whether that is a change."""
+        cells = [int(cell) for cell in cells]
+        if cells == self._drawn:
+            return False
+        for cell in self._drawn:
+            if (place := self._surroundings(cell)) is not None:
+                self.image[place] = 0
+        self._drawn = cells
+        for cell in self._drawn:
+            if (place := self._surroundings(cell)) is not None:
+                own = self._labels[place] == cell + 1
+                ring = scipy.ndimage.binary_dilation(own, self._brush) & ~own
+                self.image[place][ring] = cell + 1
+        return True
+
+    def _surroundings(self, cell: int) -> tuple[slice, ...] | None:
+        """Where a cell and its ring lie; None for a cell without pixels."""
+        box = self._boxes[cell] if cell < len(self._boxes) else None
+        if box is None:
+            return None
+        reach = [0] * (len(box) - 2) + [self._width] * 2
+        return tuple(
+            slice(max(side.start - more, 0), side.stop + more)
+            for side, more in zip(box, reach, strict=True)
+        )
+
+
+STILL = 4.0
+"""Pixels on the screen that a click may move before it is a drag."""
+PICKING_MODES = ("pan_zoom", "pick")
+"""In all others the mouse draws, and a click is a stroke."""
+WHITE = np.array([[0, 0, 0, 0], [1, 1, 1, 1]], np.float32)
+
+
+class Picking:
+    """Selects cells with the mouse, and shows which are selected."""
+
+    def __init__(self, state: State, curations: Curations) -> None:
+        self._state = state
+        self._curations = curations
+        self._outlines: WeakKeyDictionary[Labels, Outlines] = WeakKeyDictionary()
+        viewer = state.viewer
+        viewer.mouse_drag_callbacks.append(self._on_press)
+        # after napari's own, which would otherwise overwrite what is said here
+        viewer.events.status.connect(self._add_to_status, position="last")
+        viewer.tooltip.events.text.connect(self._add_to_tooltip, position="last")
+        viewer.layers.events.inserted.connect(self._keep_on_top, position="last")
+        state.selection_changed.connect(self._outline)
+
+    # ------------------------------------------------------------ clicks
+
+    def _on_press(self, viewer: Any, event: Any) -> Iterator[None]:
+        if event.button != 1 or not self._mouse_is_free(viewer):
+            return
+        start = np.asarray(event.pos, float)
+        yield
+        while event.type == "mouse_move":
+            if np.linalg.norm(np.asarray(event.pos, float) - start) > STILL:
+                return
+            yield
+        self.click(
+            event.position,
+            add="Shift" in event.modifiers or "Control" in event.modifiers,
+            view_direction=event.view_direction,
+        )
+
+    def click(self, position: Any, *, add: bool = False, view_direction: Any = None) -> None:
+        """Select the cell at a place in the world; with `add`, keep the others.
+
+        A click on the background selects nothing, and with `add` changes nothing.
+        """
+        found = self.cell_at(position, view_direction)
+        if found is None:
+            if not add and self._state.current is not None:
+                self._state.select([])
+            return
+        opened, cell = found
+        self._state.current = opened
+        self._state.select([cell], toggle=add)
+
+    def _mouse_is_free(self, viewer: Any) -> bool:
+        active = viewer.layers.selection.active
+        return str(getattr(active, "mode", "pan_zoom")) in PICKING_MODES
+
+    def cell_at(self, position: Any, view_direction: Any = None) -> tuple[Opened, int] | None:
+        """Recording and position of the cell at a place in the world.
+
+        The current recording is asked first, then the others that are in view.
+        """
+        state = self._state
+        others = [opened for opened in state.opened if opened is not state.current]
+        for opened in filter(None, [state.current, *others]):
+            layers = state.layers_of(opened)
+            if not any(layer.visible for layer in layers):
+                continue
+            label = _label_at(layers, position, view_direction, state.viewer.dims)
+            if label:
+                return opened, label - 1
+        return None
+
+    # ------------------------------------------------------------ what is selected
+
+    def _outline(self) -> None:
+        """Draw rings around the selected cells of the current recording."""
+        opened = self._state.current
+        if opened is not None and len(self._state.selection) and not self._has_outlines(opened):
+            self._add_outline_layer(opened)
+        own = self._state.layers_of(opened) if opened else []
+        for layer, outlines in self._outlines.items():
+            if outlines.draw(self._state.selection if layer in own else ()):
+                layer.refresh(extent=False, highlight=False)
+
+    def _has_outlines(self, opened: Opened) -> bool:
+        return any(layer in self._outlines for layer in self._state.layers_of(opened))
+
+    def _add_outline_layer(self, opened: Opened) -> None:
+        side = min(opened.labels.shape[-2:])
+        outlines = Outlines(opened.labels, width=int(np.clip(round(side / 256), 1, 4)))
+        layer = Labels(
+            outlines.image,
+            name="selected cells",
+            opacity=1.0,
+            colormap=label_colormap(WHITE),
+            metadata=metadata("selection", opened.recording, opened.token),
+        )
+        self._outlines[layer] = outlines
+        add_quietly(self._state.viewer, layer)
+
+    def _keep_on_top(self, event: Any) -> None:
+        layers = self._state.viewer.layers
+        if role_of(event.value) == "selection":
+            return
+        for layer in [x for x in layers if x in self._outlines]:
+            layers.move(layers.index(layer), len(layers))
+
+    # ------------------------------------------------------------ the cell under the pointer
+
+    def _add_to_status(self, event: Any) -> None:
+        said = event.value
+        before = said.get("coordinates", "") if isinstance(said, dict) else str(said)
+        text = self._under_pointer()
+        if not text or text in before:
+            return
+        after = f"{before}; {text}" if before else text
+        viewer = self._state.viewer
+        viewer.status = {**said, "coordinates": after} if isinstance(said, dict) else after
+
+    def _add_to_tooltip(self, event: Any) -> None:
+        tooltip = self._state.viewer.tooltip
+        text = self._under_pointer() if tooltip.visible else ""
+        if text and text not in event.value:
+            tooltip.text = f"{event.value}\n{text}" if event.value else text
+
+    def _under_pointer(self) -> str:
+        """What the active layer does not itself say about the cell under the pointer."""
+        viewer = self._state.viewer
+        if not viewer.mouse_over_canvas:
+            return ""
+        role = role_of(viewer.layers.selection.active) if viewer.layers.selection.active else None
+        if role == "scores":
+            return ""
+        found = self.cell_at(viewer.cursor.position, viewer.cursor._view_direction)
+        if found is None:
+            return ""
+        opened, cell = found
+        score = self._painted(cell) if opened is self._state.current else ""
+        status = STATUSES[self._curations.status(opened)[cell]]
+        named = "" if role == "cells" else naming(opened, cell, status)
+        return ", ".join(filter(None, [named, score]))
+
+    def _painted(self, cell: int) -> str:
+        """Score and z of what is painted."""
+        painted = painted_map(self._state)
+        if painted is None or not painted.known[cell]:
+            return ""
+        return f"{painted.factor} {painted.scores[cell]:.3g} (z {painted.z[cell]:.1f})"
+
+
+def naming(opened: Opened, cell: int, status: Status = "undecided") -> str:
+    """A cell by the id and name of its source, and whether it was accepted.
+
+    It is given by its position in the recording. A `status` that somebody decided comes before
+    what the extractor says.
+    """
+    recording = opened.recording
+    words = [f"cell {np.asarray(recording.cell_ids)[cell]}"]
+    if "name" in recording.cells:
+        words.append(str(recording.cells["name"][cell]))
+    if status == "undecided":
+        words.append("accepted" if np.asarray(recording.accepted)[cell] else "not accepted")
+    else:
+        words.append(f"{status} in curation")
+    return ", ".join(words)
+
+
+def _label_at(layers: list[Layer], position: Any, view_direction: Any, dims: Any) -> int:
+    """Label of the uppermost cells or scores at a place in the world; 0 where there is none."""
+    labelled = [layer for layer in layers[::-1] if role_of(layer) in ("cells", "scores")]
+    if dims.ndisplay == 3:
+        for layer in (x for x in labelled if x.visible):
+            value = layer.get_value(
+                position,
+                view_direction=view_direction,
+                dims_displayed=list(dims.displayed),
+                world=True,
+            )
+            return int(value or 0)
+        return 0
+    # those in view first: the user may have moved one of them
+    for layer in sorted(labelled, key=lambda x: not x.visible):
+        place = np.round(layer.world_to_data(position)[-layer.ndim :]).astype(int)
+        inside = all(0 <= at < size for at, size in zip(place, layer.data.shape, strict=True))
+        return int(layer.data[tuple(place)]) if inside else 0
+    return 0

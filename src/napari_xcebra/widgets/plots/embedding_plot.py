@@ -1,0 +1,280 @@
+"""Draws the embedding as a cloud of points to pan, zoom, rotate and click, with a colour key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from qtpy.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from qtpy.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
+from qtpy.QtWidgets import QSizePolicy, QWidget
+
+from napari_xcebra.widgets.controls.plain_text import plain
+from napari_xcebra.widgets.plots.cloud import faded, nearest, painted, projected, rotation
+from napari_xcebra.widgets.plots.plot_style import PlotStyle
+
+REACH = 25.0
+"""Pixels from a point within which a click finds it."""
+CLICK = 4.0
+"""Pixels that the mouse may move during a click."""
+START = (0.6, 0.45)
+"""Turn and tilt of a cloud in three dimensions at first, in radians."""
+
+
+class EmbeddingPlot(QWidget):
+    """Points in two or three dimensions."""
+
+    point_chosen = Signal(int)
+    """Index of the point that the user clicked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._points = np.zeros((0, 3), np.float32)
+        self._names: tuple[str, ...] = ("", "")
+        self._colors = np.zeros((0, 3), np.uint8)
+        self._marked: int | None = None
+        self._style: PlotStyle | None = None
+        self._places = np.zeros((0, 2))
+        self._picture: QImage | None = None
+        self._pressed: QPointF | None = None
+        self._held: QPointF | None = None
+        self.reset_view()
+        self.setMouseTracking(False)
+        self.setMinimumSize(60, 60)
+
+    def sizeHint(self) -> QSize:
+        """As large as a small plot."""
+        return QSize(240, 200)
+
+    # ------------------------------------------------------------ what is shown
+
+    def show_points(self, points: np.ndarray, names: Sequence[str]) -> None:
+        """Show fitted points, (points, 3) float, by the names of their two or three axes."""
+        if len(names) != len(self._names):
+            self._names = tuple(names)
+            self.reset_view()
+        self._points, self._names = points, tuple(names)
+        self._redraw()
+
+    def show_colors(self, colors: np.ndarray) -> None:
+        """Colour the points, (points, 3) uint8."""
+        self._colors = colors
+        self._redraw()
+
+    def mark(self, point: int | None) -> None:
+        """Mark a point with a ring."""
+        if point != self._marked:
+            self._marked = point
+            self.update()
+
+    def follow_style(self, style: PlotStyle) -> None:
+        """Use the colours of a theme."""
+        self._style = style
+        self._redraw()
+
+    def reset_view(self) -> None:
+        """All points in view."""
+        self._zoom, self._shift = 1.0, np.zeros(2)
+        self._yaw, self._pitch = START
+        self._redraw()
+
+    @property
+    def in_three(self) -> bool:
+        """Whether there are three axes."""
+        return len(self._names) == 3
+
+    @property
+    def places(self) -> np.ndarray:
+        """Where the points are, in pixels of this widget: (points, 2)."""
+        self._paint_picture()
+        return self._places
+
+    # ------------------------------------------------------------ drawing
+
+    @property
+    def _turn(self) -> np.ndarray:
+        return rotation(self._yaw, self._pitch) if self.in_three else np.eye(3)
+
+    def _redraw(self) -> None:
+        self._picture = None
+        self.update()
+
+    def _area(self) -> tuple[int, int]:
+        """Width and height for the points."""
+        return max(1, self.width()), max(1, self.height())
+
+    def _paint_picture(self) -> QImage | None:
+        """Points as an image, made when something changed."""
+        if self._picture is None and self._style and len(self._colors) == len(self._points):
+            ratio = max(1, round(self.devicePixelRatioF()))
+            width, height = self._area()
+            places, depth = projected(
+                self._points, self._turn, (width, height), self._zoom, self._shift
+            )
+            self._places = places
+            colors = self._colors
+            if self.in_three:
+                background = np.array(QColor(self._style.background).getRgb()[:3])
+                colors = faded(colors, np.nan_to_num(depth), background)
+            size = (width * ratio, height * ratio)
+            pixels = painted(places * ratio, depth if self.in_three else None, colors, size, ratio)
+            image = QImage(
+                pixels.tobytes(), *size, 4 * size[0], QImage.Format.Format_ARGB32
+            ).copy()  # Qt does not keep the bytes alive
+            image.setDevicePixelRatio(ratio)
+            self._picture = image
+        return self._picture
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Points, ring and axes."""
+        style, picture = self._style, self._paint_picture()
+        if style is None:
+            return
+        p = QPainter(self)
+        p.fillRect(self.rect(), QColor(style.background))
+        if picture is not None:
+            p.drawImage(0, 0, picture)
+            self._draw_ring(p, style)
+        p.setPen(QColor(style.ink))
+        if self.in_three:
+            self._draw_triad(p)
+        else:
+            self._draw_names(p)
+        p.end()
+
+    def _draw_ring(self, p: QPainter, style: PlotStyle) -> None:
+        if self._marked is None or self._marked >= len(self._places):
+            return
+        x, y = self._places[self._marked]
+        if not np.isfinite([x, y]).all():
+            return
+        p.setRenderHint(QPainter.RenderHint.Antialiasing)
+        middle = QPointF(float(x), float(y))
+        for color, width in ((style.background, 5), (style.accent, 2)):
+            p.setPen(QPen(QColor(color), width))
+            p.drawEllipse(middle, 6.0, 6.0)
+
+    def _draw_names(self, p: QPainter) -> None:
+        width, height = self._area()
+        bottom = QRectF(0, height - 16, width - 4, 16)
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        p.drawText(bottom, int(right), f"{self._names[0]} →")
+        p.drawText(QRectF(4, 0, width, 16), f"↑ {self._names[1]}")
+
+    def _draw_triad(self, p: QPainter) -> None:
+        """Where the three axes point."""
+        _, height = self._area()
+        corner = QPointF(34, height - 34)
+        for name, axis in zip(self._names, self._turn.T, strict=True):
+            end = corner + QPointF(24 * float(axis[0]), -24 * float(axis[1]))
+            p.drawLine(corner, end)
+            p.drawText(end + QPointF(3, 3), name)
+
+    # ------------------------------------------------------------ mouse
+
+    def resizeEvent(self, event: object) -> None:
+        """Fit the new size."""
+        self._redraw()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begin a click or a drag."""
+        self._pressed = self._held = event.position()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Turn in three dimensions, move in two (or with the right button)."""
+        if self._held is None:
+            return
+        step = event.position() - self._held
+        self._held = event.position()
+        right = bool(event.buttons() & Qt.MouseButton.RightButton)
+        if self.in_three and not right:
+            self._yaw += 0.01 * step.x()
+            self._pitch = float(np.clip(self._pitch + 0.01 * step.y(), -np.pi / 2, np.pi / 2))
+        else:
+            scale = self._zoom * 0.43 * min(self._area())
+            self._shift = self._shift + np.array([step.x(), -step.y()]) / scale
+        self._redraw()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Choose a point, if the mouse was not moved."""
+        pressed, self._pressed, self._held = self._pressed, None, None
+        if pressed is None or event.button() != Qt.MouseButton.LeftButton:
+            return
+        here = event.position()
+        if (here - pressed).manhattanLength() <= CLICK:
+            point = nearest(self.places, here.x(), here.y(), REACH)
+            if point is not None:
+                self.point_chosen.emit(point)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """All points in view."""
+        self.reset_view()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom around the mouse."""
+        factor = 1.0015 ** event.angleDelta().y()
+        width, height = self._area()
+        here = event.position()
+        away = np.array([here.x() - width / 2, height / 2 - here.y()])
+        away /= self._zoom * 0.43 * min(width, height)
+        self._shift = self._shift + away * (1 / factor - 1)
+        self._zoom *= factor
+        self._redraw()
+
+
+STRIP = 8
+TEXT = 15
+
+
+class ColorKey(QWidget):
+    """A strip; below it the two ends (and what lies between them), or one value per colour."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._colors = np.zeros((0, 3), np.uint8)
+        self._labels: tuple[str, ...] = ()
+        self._ink = "#808080"
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def sizeHint(self) -> QSize:
+        """Tall enough for the strip and a line of text."""
+        return QSize(120, STRIP + TEXT + 2)
+
+    def show_key(
+        self, title: str, colors: np.ndarray, labels: Sequence[str], style: PlotStyle
+    ) -> None:
+        """Show colours, (levels, 3) uint8, from the lowest to the highest value."""
+        self._colors, self._labels, self._ink = colors, tuple(labels), style.ink
+        self.setToolTip(plain(f"{title}; grey where unknown."))
+        self.update()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What is written below the strip."""
+        return self._labels
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Strip and labels."""
+        if not len(self._colors):
+            return
+        p = QPainter(self)
+        one = self.width() / len(self._colors)
+        for place, color in enumerate(self._colors):
+            p.fillRect(QRectF(place * one, 1, one + 0.6, STRIP), QColor(*map(int, color)))
+        p.setPen(QColor(self._ink))
+        for label, rectangle, align in self._texts():
+            p.drawText(rectangle, int(align | Qt.AlignmentFlag.AlignVCenter), label)
+        p.end()
+
+    def _texts(self) -> list[tuple[str, QRectF, Qt.AlignmentFlag]]:
+        whole = QRectF(0, STRIP + 1, self.width(), TEXT)
+        if len(self._labels) == len(self._colors):
+            part = whole.width() / len(self._labels)
+            middle = Qt.AlignmentFlag.AlignHCenter
+            return [
+                (label, QRectF(place * part, whole.top(), part, TEXT), middle)
+                for place, label in enumerate(self._labels)
+            ]
+        sides = [Qt.AlignmentFlag.AlignHCenter] * len(self._labels)
+        sides[0], sides[-1] = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
+        return [(label, whole, side) for label, side in zip(self._labels, sides, strict=True)]

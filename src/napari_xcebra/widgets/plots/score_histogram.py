@@ -1,0 +1,238 @@
+"""Plots the distribution of scores, with a threshold to drag and a range to brush."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyqtgraph
+from napari.utils.colormaps import ensure_colormap
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtGui import QBrush, QColor
+from qtpy.QtWidgets import QCheckBox, QLabel, QPushButton, QWidget
+from superqt.utils import qthrottled, signals_blocked
+
+from napari_xcebra.attribution.score_map import ScoreMap
+from napari_xcebra.widgets.controls.boxes import NumberBox
+from napari_xcebra.widgets.controls.layouts import in_column, in_row
+from napari_xcebra.widgets.controls.plain_text import PlainLabel
+from napari_xcebra.widgets.plots.plot_style import BLUE, ORANGE, PlotStyle, dress, plain_plot
+
+BINS = 40
+PAUSE = 30
+"""Milliseconds between two reports while the threshold is dragged."""
+
+
+class ScoreHistogram(QWidget):
+    """Histogram of the scores of all cells."""
+
+    threshold_changed = Signal(float)
+    """The new threshold, as z."""
+    dim_changed = Signal(bool)
+    brushed = Signal(object)
+    """Positions of the cells in the region, highest score first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._map: ScoreMap | None = None
+        self._threshold = 0.0
+        self._edges, self._counts = np.zeros(1), np.zeros(0)
+        self._bars: pyqtgraph.BarGraphItem | None = None
+        self._colormap, self._limits = "viridis", (0.0, 1.0)
+        self._z_axis = _StandardisedAxis()
+        self._view = _BrushedView()
+        self.plot = plain_plot(self._view, top=self._z_axis)
+        self._set_up_plot()
+        self.z = NumberBox("Threshold as z: standard deviations above the mean score.")
+        self.z.setSingleStep(0.1)
+        self.score = NumberBox("The same threshold as a score.")
+        self.reset = QPushButton("Reset")
+        self.reset.setToolTip("Back to z = 0, the mean score.")
+        self.count = PlainLabel()
+        self.count.setToolTip("Cells above the threshold, of all cells that have a score.")
+        self.dim = QCheckBox("Dim the others")
+        self.dim.setToolTip("Dim cells below the threshold in the image.")
+        self._lay_out()
+        self._tell_soon = qthrottled(self._tell, timeout=PAUSE, leading=False, parent=self)
+        self.line.sigDragged.connect(lambda _: self._tell_soon())
+        self.line.sigPositionChangeFinished.connect(self._tell)
+        self.z.valueChanged.connect(self._set_threshold)
+        self.score.valueChanged.connect(self._set_score)
+        self.reset.clicked.connect(lambda _=False: self._set_threshold(0.0))
+        self.dim.toggled.connect(self.dim_changed)
+        self._view.moved.connect(self._show_region)
+        self._view.brushed.connect(self._select_region)
+
+    def _set_up_plot(self) -> None:
+        self.plot.setFixedHeight(160)
+        self.plot.setToolTip(
+            "Scores of all cells. Drag the line to move the threshold; drag anywhere else to "
+            "select the cells in a range of scores."
+        )
+        self.plot.getAxis("bottom").enableAutoSIPrefix(False)  # scores stand as they are
+        self.plot.setLabel("bottom", "score (below), z (above)")
+        self.plot.setLabel("left", "cells")
+        self.plot.showAxis("top")
+        self.line = pyqtgraph.InfiniteLine(
+            movable=True,
+            pen=pyqtgraph.mkPen(ORANGE, width=2),
+            hoverPen=pyqtgraph.mkPen(ORANGE, width=5),
+        )
+        self.line.setZValue(10)
+        self.line.setCursor(Qt.CursorShape.SizeHorCursor)
+        self.region = pyqtgraph.LinearRegionItem(brush=(86, 180, 233, 60), movable=False)
+        self.region.hide()
+        self.marks = pyqtgraph.ScatterPlotItem(
+            symbol="t1", size=9, brush=BLUE, pen=pyqtgraph.mkPen("k", width=0.5)
+        )
+        for item in (self.region, self.line, self.marks):
+            self.plot.addItem(item, ignoreBounds=True)
+
+    def _lay_out(self) -> None:
+        numbers = (QLabel("Threshold z"), self.z, QLabel("score"), self.score)
+        above = in_row(*numbers, 1, self.reset, spacing=4)
+        in_column(self.plot, above, in_row((self.count, 1), self.dim), of=self)
+
+    # ------------------------------------------------------------ showing
+
+    def show_map(self, painted: ScoreMap) -> None:
+        """Show the distribution of other scores."""
+        self._map = painted
+        low, high = painted.span
+        width = (high - low) or 1.0
+        self._counts, self._edges = np.histogram(
+            painted.scores[painted.known], bins=BINS, range=(low, low + width)
+        )
+        self._z_axis.standardise(painted)
+        self._view.setXRange(low, low + width, padding=0.03)
+        self._view.setYRange(0, max(1, int(self._counts.max(initial=1))), padding=0.08)
+        self.line.setBounds((low - 0.02 * width, low + 1.02 * width))
+        self.score.suit(low, low + width)
+        self.region.hide()
+
+    def show_colors(self, colormap: str, limits: tuple[float, float]) -> None:
+        """Give the bars the colours of the cells."""
+        self._colormap, self._limits = colormap, limits
+        self._draw_bars()
+
+    def show_threshold(self, z: float, *, dim: bool) -> None:
+        """Show a threshold, wherever it was set; the bars follow with their colours."""
+        self._threshold = z = float(z)  # a script may give a number of numpy
+        with signals_blocked(self.dim):
+            self.dim.setChecked(dim)
+        if self._map is None:
+            return
+        score = self._map.score_of(z)
+        if not self.line.moving:
+            with signals_blocked(self.line):
+                self.line.setValue(score)
+        self.z.show_number(z)
+        self.score.show_number(score)
+        above = int(self._map.above(z).sum())
+        self.count.setText(f"{above} of {int(self._map.known.sum())} cells above threshold")
+        self.reset.setEnabled(z != 0)
+
+    def mark(self, cells: np.ndarray) -> None:
+        """Point at the scores of some cells."""
+        if self._map is None:
+            return
+        scores = self._map.scores[cells] if len(cells) else np.zeros(0)
+        scores = scores[np.isfinite(scores)]
+        self.marks.setData(scores, np.zeros(len(scores)))
+
+    def follow_theme(self, style: PlotStyle) -> None:
+        """Colours of the plot."""
+        dress(self.plot, style)
+
+    def _draw_bars(self) -> None:
+        centers = (self._edges[:-1] + self._edges[1:]) / 2
+        if self._map is None or not len(centers):
+            return
+        low, high = self._limits
+        place = np.clip((centers - low) / ((high - low) or 1.0), 0, 1)
+        colors = 255 * ensure_colormap(self._colormap).map(place)
+        colors[centers <= self._map.score_of(self._threshold), 3] = 90
+        if self._bars is not None:
+            self.plot.removeItem(self._bars)
+        self._bars = pyqtgraph.BarGraphItem(
+            x=centers,
+            height=self._counts,
+            width=self._edges[1] - self._edges[0],
+            brushes=[QBrush(QColor(*color)) for color in colors.astype(int).tolist()],
+            pen=pyqtgraph.mkPen(128, 128, 128, 120),
+        )
+        self._bars.setZValue(-1)
+        self.plot.addItem(self._bars, ignoreBounds=True)
+
+    # ------------------------------------------------------------ the user's part
+
+    def _tell(self) -> None:
+        self._tell_soon.cancel()
+        if self._map is not None:
+            self.threshold_changed.emit(self._map.z_of(float(self.line.value())))
+
+    def _set_threshold(self, z: float) -> None:
+        self.threshold_changed.emit(float(z))
+
+    def _set_score(self, score: float) -> None:
+        if self._map is not None:
+            self.threshold_changed.emit(self._map.z_of(score))
+
+    def _show_region(self, low: float, high: float) -> None:
+        self.region.setRegion((low, high))
+        self.region.show()
+
+    def _select_region(self, low: float, high: float) -> None:
+        """Report the cells in a region; an empty region removes the mark."""
+        if self._map is None:
+            return
+        if low < high:
+            self._show_region(low, high)
+            self.brushed.emit(self._map.within(low, high))
+        elif self.region.isVisible():
+            self.region.hide()
+            self.brushed.emit(np.zeros(0, np.int64))
+
+
+class _StandardisedAxis(pyqtgraph.AxisItem):
+    """Ticks in z over an axis in scores."""
+
+    def __init__(self) -> None:
+        super().__init__("top")
+        self._map: ScoreMap | None = None
+
+    def standardise(self, painted: ScoreMap) -> None:
+        """Take mean and spread of other scores."""
+        self._map = painted
+        self.picture = None
+        self.update()
+
+    def linkedViewChanged(self, view: Any, newRange: Any = None) -> None:
+        """Follow the view, in z."""
+        low, high = newRange if newRange is not None else view.viewRange()[0]
+        if self._map is not None:
+            low, high = self._map.z_of(low), self._map.z_of(high)
+        self.setRange(low, high)
+
+
+class _BrushedView(pyqtgraph.ViewBox):
+    """A view in which dragging marks a range instead of moving the plot."""
+
+    moved = Signal(float, float)
+    brushed = Signal(float, float)
+
+    def mouseDragEvent(self, ev: Any, axis: int | None = None) -> None:
+        """Mark from where the button went down to where the mouse is."""
+        if ev.button() != Qt.MouseButton.LeftButton:
+            ev.ignore()
+            return
+        ev.accept()
+        ends = [self.mapToView(at).x() for at in (ev.buttonDownPos(), ev.pos())]
+        (self.brushed if ev.isFinish() else self.moved).emit(min(ends), max(ends))
+
+    def mouseClickEvent(self, ev: Any) -> None:
+        """Remove the mark."""
+        if ev.button() == Qt.MouseButton.LeftButton:
+            at = self.mapToView(ev.pos()).x()
+            self.brushed.emit(at, at)
+            ev.accept()

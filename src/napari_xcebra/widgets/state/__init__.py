@@ -1,0 +1,1 @@
+"""What the docks of a viewer share, without Qt."""

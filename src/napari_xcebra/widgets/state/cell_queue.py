@@ -1,0 +1,266 @@
+"""Goes through the cells of a recording in an order, one at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from psygnal import Signal
+
+from napari_xcebra.attribution.score_map import ScoreMap
+from napari_xcebra.curation import STATUSES, UNDECIDED, Curation, Filter, Queue, Status, ordered
+from napari_xcebra.widgets.state.of_state import OfState
+from napari_xcebra.widgets.state.shown import chosen_map
+
+if TYPE_CHECKING:
+    from napari_xcebra.widgets.state.curations import Curations
+    from napari_xcebra.widgets.state.state import State
+    from napari_xcebra.workspace_file import Opened
+
+BLIND_ORDERS = ("random", "position", "id")
+"""Orders that say nothing about the scores."""
+EMPTY = "No cells match the filter."
+
+
+@dataclass(frozen=True)
+class QueueChoice:
+    """Which cells are in the queue, in which order.
+
+    Parameters
+    ----------
+    order : str
+        One of `napari_xcebra.curation.ORDERS`.
+    status : {"any", "undecided", "accepted", "rejected"}
+    above : bool or None
+        Above the threshold or not; None for both.
+    tag : str
+        Empty for any.
+    """
+
+    order: str = "score"
+    status: Literal["any"] | Status = "any"
+    above: bool | None = None
+    tag: str = ""
+
+    @property
+    def filter(self) -> Filter:
+        """The filter that the queue takes."""
+        statuses = STATUSES if self.status == "any" else (self.status,)
+        return Filter(statuses, self.above, self.tag)
+
+
+class CellQueue(OfState):
+    """Goes from cell to cell of the current recording."""
+
+    moved = Signal()
+    """The current cell or the queue has changed."""
+    came_up = Signal(int)
+    """This cell became the current one, and should be in view."""
+    said = Signal(str, str, str)
+    """A sentence for a notice, its tone, and details."""
+
+    def __init__(self, state: State, curations: Curations) -> None:
+        super().__init__(state)
+        self.curations = curations
+        self.centering = True
+        """Whether the current cell is centred in the image."""
+        self._choice = QueueChoice()
+        self._cell: int | None = None
+        self._order: tuple[tuple[Any, ...], np.ndarray] | None = None
+        self._queue: Queue | None = None
+        state.selection_changed.connect(self._follow_selection)
+        state.recording_changed.connect(self._start_over)
+        state.shown_changed.connect(self._forget_queue)
+        state.runs_changed.connect(self._forget_queue)
+        self.curations.changed.connect(self._forget_queue)
+        self._follow_selection()
+
+    # ------------------------------------------------------------ the queue
+
+    @property
+    def choice(self) -> QueueChoice:
+        """Order and filter, or the nearest that are possible now."""
+        choice = self._choice
+        if self.state.shown.blind:
+            order = choice.order if choice.order in BLIND_ORDERS else "random"
+            return replace(choice, order=order, above=None)
+        if choice.order not in self.orders:
+            return replace(choice, order="position", above=None)
+        return choice
+
+    @choice.setter
+    def choice(self, choice: QueueChoice) -> None:
+        self._choice = choice
+        self._forget_queue()
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """Orders that are possible now."""
+        if self.state.shown.blind:
+            return BLIND_ORDERS
+        painted = chosen_map(self.state)
+        if painted is None:
+            return ("position", "random", "id")
+        known = ["q-value"] if painted.q is not None else []
+        known += ["instability"] if painted.places is not None else []
+        return ("score", *known, "disagreement", "position", "random", "id")
+
+    @property
+    def queue(self) -> Queue | None:
+        """The queue of cells; None without a recording."""
+        opened, curation = self.state.current, self.curations.current
+        if opened is None or curation is None:
+            return None
+        if self._queue is None:
+            choice = self.choice
+            order = self._ordered(opened, choice.order, chosen_map(self.state))
+            self._queue = Queue(order, self._kept(choice, curation))
+        return self._queue
+
+    def _ordered(self, opened: Opened, order: str, painted: ScoreMap | None) -> np.ndarray:
+        map_key = (painted.attribution, painted.factor, painted.latent) if painted else ()
+        key = (opened.recording, order, *map_key)
+        if self._order is None or not _same(self._order[0], key):
+            recording = opened.recording
+            found = ordered(
+                order,
+                np.asarray(recording.cell_ids),
+                score=painted.scores if painted else None,
+                q=painted.q if painted else None,
+                spread=_spread(painted),
+                extractor=recording.cells.get("probability", recording.accepted),
+                centroids=opened.centers if order == "position" else None,
+            )
+            self._order = (key, found)
+        return self._order[1]
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many cells are decided, and how many there are, of any status."""
+        queue, curation = self.queue, self.curations.current
+        if queue is None or curation is None:
+            return 0, 0
+        keep = self._kept(replace(self.choice, status="any"), curation)
+        return int((self.status[keep] != UNDECIDED).sum()), int(keep.sum())
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Number of the current cell in the queue, 0 if it is not in it, and cells in the queue."""
+        queue, cell = self.queue, self.cell
+        if queue is None:
+            return 0, 0
+        if cell is None or not queue.keep[cell]:
+            return 0, len(queue)
+        return queue.number(cell) + 1, len(queue)
+
+    @property
+    def status(self) -> np.ndarray:
+        """(cells,) int8, decisions on the current recording that may be seen."""
+        opened = self.state.current
+        return np.zeros(0, np.int8) if opened is None else self.curations.status(opened)
+
+    def _kept(self, choice: QueueChoice, curation: Curation) -> np.ndarray:
+        painted = chosen_map(self.state)
+        return choice.filter.keep(
+            self.status,
+            None if painted is None else painted.above(self.state.shown.threshold),
+            curation.tagged(choice.tag) if choice.tag else None,
+        )
+
+    def _forget_queue(self) -> None:
+        self._queue = None
+        self.moved.emit()
+
+    # ------------------------------------------------------------ the current cell
+
+    @property
+    def cell(self) -> int | None:
+        """Position of the current cell in the recording."""
+        recording = self.state.recording
+        known = recording is not None and self._cell is not None and self._cell < recording.n_cells
+        return self._cell if known else None
+
+    @property
+    def meant(self) -> np.ndarray:
+        """Positions of the cells that a decision applies to: those selected, or the current one."""
+        selection = self.state.selection
+        if len(selection):
+            return selection
+        return np.array([] if self.cell is None else [self.cell], np.int64)
+
+    def go_to(self, cell: int | None) -> None:
+        """Make a cell the current one: selected, so that all docks show it, and in view."""
+        if cell is None:
+            return
+        self._cell = cell
+        if self.state.selection.tolist() != [cell]:
+            self.state.select([cell])
+        else:
+            self.moved.emit()
+        self.came_up.emit(cell)
+
+    def begin(self) -> None:
+        """Go to the first undecided cell of the queue, or to its first cell."""
+        queue = self.queue
+        if queue is not None:
+            undecided = queue.with_keep(queue.keep & (self.status == UNDECIDED))
+            first = undecided.next()
+            self.go_to(queue.next() if first is None else first)
+
+    def step(self, by: Literal[-1, 1]) -> None:
+        """Go to the next cell of the queue or the one before."""
+        queue = self.queue
+        if queue is None:
+            return
+        found = queue.next(self.cell) if by > 0 else queue.previous(self.cell)
+        if found is None:
+            end = "last" if by > 0 else "first"
+            said = f"This is the {end} cell of the queue." if len(queue) else EMPTY
+            self.said.emit(said, "plain", "")
+        self.go_to(found)
+
+    def step_on(self) -> None:
+        """Go to the next cell to decide on: an undecided one, if these are in the queue."""
+        queue = self.queue
+        if queue is None:
+            return
+        if not len(queue):
+            self.said.emit(EMPTY, "plain", "")
+            return
+        if "undecided" in self.choice.filter.statuses:
+            queue = queue.with_keep(queue.keep & (self.status == UNDECIDED))
+        found = queue.next(self.cell)
+        if found is None:
+            found = queue.next() if queue.next() != self.cell else None
+            left = len(queue)
+            self.said.emit(
+                f"End of the queue. Starting over: {left} cell{'s' * (left != 1)} left."
+                if found is not None
+                else "End of the queue: every other cell in it is decided.",
+                "plain" if found is not None else "good",
+                "",
+            )
+        self.go_to(found)
+
+    def _follow_selection(self) -> None:
+        if len(self.state.selection) == 1:
+            self._cell = int(self.state.selection[0])
+        self.moved.emit()
+
+    def _start_over(self) -> None:
+        self._cell = None
+        self._forget_queue()
+
+
+def _spread(painted: ScoreMap | None) -> np.ndarray | None:
+    """(cells,) float, how far the ranks by several seeds are apart; NaN where a cell has none."""
+    if painted is None or painted.places is None:
+        return None
+    return np.where(painted.known, np.diff(painted.places, axis=0)[0], np.nan)
+
+
+def _same(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    return len(first) == len(second) and all(
+        a is b or (isinstance(a, str | int) and a == b) for a, b in zip(first, second, strict=True)
+    )

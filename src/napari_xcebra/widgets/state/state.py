@@ -1,0 +1,373 @@
+"""Holds what all docks of a viewer share: recordings, runs, what is shown, and the selection.
+
+Docks change it through its methods and listen to its signals.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+from weakref import WeakValueDictionary, ref
+
+import numpy as np
+from psygnal import Signal
+
+from napari_xcebra.files import name_of
+from napari_xcebra.recording import Recording
+from napari_xcebra.runs import Run, free_name
+from napari_xcebra.settings import known_only
+from napari_xcebra.text import unmarked
+from napari_xcebra.widgets.state import own_layers
+from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, role_of, token_of
+from napari_xcebra.widgets.state.preferences import preferred_colormap
+from napari_xcebra.widgets.state.shown import Shown, painted_map
+from napari_xcebra.widgets.state.time_slider import TimeSlider
+from napari_xcebra.workspace_file import Opened, WorkspaceFile, save_workspace
+
+if TYPE_CHECKING:
+    import napari
+
+    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.io.opening import Opening
+    from napari_xcebra.learn import Fit
+    from napari_xcebra.widgets.state.shown import LiveRun
+
+NAMED = 3
+"""Unsaved runs to name at most; of more, only the number is given."""
+
+
+class Drawing(Protocol):
+    """Draws recordings in a viewer; handed to the state, which does not draw itself."""
+
+    def add_missing(
+        self, viewer: Any, opened: Opened, layers: Sequence[LayerTuple] | None, prefix: str
+    ) -> None:
+        """Add those layers of a recording that are not in the viewer."""
+
+    def bring_up_to_date(self, viewer: Any, opened: Opened) -> None:
+        """Update the layers after a change of a recording."""
+
+    def remove(self, viewer: Any, opened: Opened) -> None:
+        """Remove all layers of a recording."""
+
+
+class State:
+    """State of one viewer.
+
+    Signals
+    -------
+    recording_changed
+        Another recording is current, or the current one was changed or closed.
+    runs_changed
+        A run of the current recording was added, changed, renamed or removed.
+    shown_changed
+        What is painted is to change; `shown` says how.
+    live_changed
+        The run that is being trained has a new map, or has come to its end.
+    selection_changed
+        Other cells are selected.
+    frame_changed(int)
+        The time slider was moved.
+    """
+
+    recording_changed = Signal()
+    runs_changed = Signal()
+    shown_changed = Signal()
+    live_changed = Signal()
+    selection_changed = Signal()
+    frame_changed = Signal(int)
+
+    closed = False
+    """Whether the window is closed."""
+
+    def __init__(self, viewer: napari.Viewer, drawing: Drawing) -> None:
+        self._viewer = ref(viewer)
+        self._drawing = drawing
+        self.opened: list[Opened] = []
+        self._current: Opened | None = None
+        self._shown = Shown(colormap=preferred_colormap())
+        self._live: LiveRun | None = None
+        self._selection = np.zeros(0, np.int64)
+        # by identity, which a run keeps when it is renamed or attributed once more
+        self._saved: WeakValueDictionary[int, Fit] = WeakValueDictionary()
+        self._slider = TimeSlider(self)
+        for layer in viewer.layers:
+            self._adopt(layer)
+        viewer.layers.events.inserted.connect(lambda event: self._adopt(event.value))
+
+    @property
+    def viewer(self) -> napari.Viewer:
+        """The viewer this state belongs to."""
+        viewer = self._viewer()
+        assert viewer is not None, "the viewer of this state was closed"
+        return viewer
+
+    # ------------------------------------------------------------ recordings
+
+    @property
+    def current(self) -> Opened | None:
+        """The recording that the docks work on."""
+        return self._current
+
+    @current.setter
+    def current(self, opened: Opened | None) -> None:
+        if opened is self._current:
+            return
+        self._current = opened
+        self._selection = np.zeros(0, np.int64)
+        self._shown = Shown(colormap=self._shown.colormap)
+        before = self._slider.frame
+        self._slider.frame = self._slider.there
+        self.recording_changed.emit()
+        self.runs_changed.emit()
+        self.selection_changed.emit()
+        self.shown_changed.emit()
+        if self.frame != before:
+            self.frame_changed.emit(self.frame)
+
+    @property
+    def recording(self) -> Recording | None:
+        """The current recording."""
+        return self._current.recording if self._current else None
+
+    def show(
+        self,
+        recording: Recording,
+        opening: Opening | None = None,
+        layers: Sequence[LayerTuple] | None = None,
+    ) -> Opened:
+        """Add the layers of a recording, if it has none yet, and make it current.
+
+        `layers` are those of `recording_layers`, where they were made in the background already.
+        """
+        opened = next((o for o in self.opened if o.recording is recording), None)
+        if opened is None:
+            token = token_of(layers[0]) if layers else uuid4().hex
+            opened = self._register(recording, token, opening)
+        if not any(role_of(layer) == "cells" for layer in self.layers_of(opened)):
+            self.add_layers(opened, layers)
+        self.current = opened
+        return opened
+
+    def add_layers(self, opened: Opened, layers: Sequence[LayerTuple] | None = None) -> None:
+        """Add those of the images, activity and cells of a recording that are not in the viewer."""
+        self._drawing.add_missing(self.viewer, opened, layers, self.prefix(opened))
+
+    def prefix(self, opened: Opened) -> str:
+        """Prefix of the names of layers, where there are several recordings."""
+        return "" if self.opened[0] is opened else unmarked(f"{opened.name} · ")
+
+    def change_recording(self, recording: Recording) -> None:
+        """Replace the current recording by a changed copy: other kinds, traces, accepted cells."""
+        if self._current is None:
+            return
+        self._current.recording = recording
+        for drawn in ("labels", "centers"):
+            self._current.__dict__.pop(drawn, None)
+        self._drawing.bring_up_to_date(self.viewer, self._current)
+        self.recording_changed.emit()
+
+    def layers_of(self, opened: Opened) -> list[Any]:
+        """Layers in the viewer that belong to a recording, whatever they are called by now."""
+        return own_layers.layers_of(self.viewer, opened)
+
+    def lacks_layers(self, opened: Opened) -> bool:
+        """Whether layers of a recording were removed from the viewer."""
+        wanted = {"cells", "activity"} | ({"image"} if opened.recording.images else set())
+        return not wanted <= {role_of(layer) for layer in self.layers_of(opened)}
+
+    def forget(self, opened: Opened) -> None:
+        """Close a recording and remove its layers."""
+        self.opened.remove(opened)
+        self._drawing.remove(self.viewer, opened)
+        if opened is self._current:
+            self.current = self.opened[-1] if self.opened else None
+
+    def _adopt(self, layer: Any) -> None:
+        """Adopt a recording that came with a layer: from a reader, a sample or a script."""
+        if role_of(layer) != "cells":
+            return
+        entry = layer.metadata[KEY]
+        if any(opened.token == entry.get("token") for opened in self.opened):
+            return
+        recording = entry.get("value")
+        if isinstance(recording, Recording):
+            opened = self._register(recording, entry["token"], entry.get("opening"))
+            own_layers.put_before_names(self.viewer, opened, self.prefix(opened))
+            self.current = opened
+            collect_while_waiting()
+
+    def _register(self, recording: Recording, token: str, opening: Opening | None) -> Opened:
+        wanted = name_of(str(opening.path) if opening else recording.source)
+        name = free_name(wanted, [opened.name for opened in self.opened])
+        opened = Opened(name, recording, token, opening)
+        self.opened.append(opened)
+        return opened
+
+    # ------------------------------------------------------------ on disk
+
+    def save(self, folder: str | PathLike[str]) -> Path:
+        """Write recordings (where they are), runs and view settings to a folder."""
+        current = self.opened.index(self._current) if self._current else -1
+        return save_workspace(WorkspaceFile(self.opened, current, asdict(self._shown)), folder)
+
+    def restore(self, saved: WorkspaceFile) -> None:
+        """Show what `load_workspace` read, beside what is open already."""
+        for opened in saved.opened:
+            self.mark_as_saved(opened.runs)
+            opened.name = free_name(opened.name, [other.name for other in self.opened])
+            self.opened.append(opened)
+            self.add_layers(opened)
+        if 0 <= saved.current < len(saved.opened):
+            self.current = saved.opened[saved.current]
+            self.shown = Shown(**known_only(Shown, saved.shown))
+
+    def mark_as_saved(self, runs: Iterable[Run]) -> None:
+        """Note runs that were just written, or come from a file."""
+        for run in runs:
+            self._saved[id(run.fit)] = run.fit
+
+    @property
+    def unsaved(self) -> str:
+        """The runs that would be lost with the window, as a sentence; empty if there are none."""
+        names = [
+            f"{run.name} of {opened.name}"
+            for opened in self.opened
+            for run in opened.runs
+            if id(run.fit) not in self._saved
+        ]
+        if not names:
+            return ""
+        which = ", ".join(names) if len(names) <= NAMED else f"{len(names)} runs"
+        are = "is" if len(names) == 1 else "are"
+        return f"{which} {are} not saved (Save in the Train dock, or File ▸ Save workspace)."
+
+    # ------------------------------------------------------------ runs
+
+    @property
+    def runs(self) -> list[Run]:
+        """Runs of the current recording, oldest first."""
+        return list(self._current.runs) if self._current else []
+
+    def add_run(self, run: Run, to: Opened | None = None) -> Run:
+        """Add a run, under another name if its own is taken; returns it as it was added."""
+        opened = to or self._current
+        assert opened is not None, "a run needs a recording"
+        run = replace(run, name=free_name(run.name, [r.name for r in opened.runs]))
+        opened.runs.append(run)
+        if opened is self._current:
+            self.runs_changed.emit()
+        return run
+
+    def replace_run(self, name: str, run: Run) -> None:
+        """Replace a run by a changed one (renamed, or with another attribution)."""
+        places = [
+            (opened, place)
+            for opened in self.opened
+            for place, old in enumerate(opened.runs)
+            if old.name == name and old.created == run.created
+        ]
+        # runs that were trained together have the same name and time
+        same = [(opened, place) for opened, place in places if opened.runs[place].fit is run.fit]
+        for opened, place in same or places:
+            opened.runs[place] = run
+        if self._shown.run == name and run.name != name:
+            self._shown = replace(self._shown, run=run.name)
+        self.runs_changed.emit()
+
+    def remove_run(self, name: str) -> None:
+        """Remove a run of the current recording."""
+        if self._current is not None:
+            self._current.runs = [run for run in self._current.runs if run.name != name]
+            self.runs_changed.emit()
+
+    # ------------------------------------------------------------ what is shown
+
+    @property
+    def shown(self) -> Shown:
+        """What is painted."""
+        return self._shown
+
+    @shown.setter
+    def shown(self, shown: Shown) -> None:
+        if shown != self._shown:
+            self._shown = shown
+            self.shown_changed.emit()
+
+    @property
+    def shown_run(self) -> Run | None:
+        """The run that is painted."""
+        return self._current.run(self._shown.run) if self._current else None
+
+    @property
+    def live(self) -> LiveRun | None:
+        """The run that is being trained on the current recording, as far as it has got."""
+        live = self._live
+        return live if live is not None and live.opened is self._current else None
+
+    def show_live(self, live: LiveRun | None) -> None:
+        """Show the latest map of the run in training; None once it has finished or failed."""
+        self._live = live
+        self.live_changed.emit()
+
+    @property
+    def painted_live(self) -> LiveRun | None:
+        """The run that is being trained, if its map is what is painted."""
+        live = self.live
+        return live if live is not None and live.name == self._shown.run else None
+
+    @property
+    def attribution(self) -> Attribution | None:
+        """The attribution that is painted, if it has been computed."""
+        if self.painted_live is not None:
+            return self.painted_live.attribution
+        run = self.shown_run
+        return run.attributions.get(self._shown.method) if run else None
+
+    @property
+    def scores(self) -> np.ndarray | None:
+        """(cells,) scores that are painted; NaN for cells that were not used."""
+        painted = painted_map(self)
+        return None if painted is None else painted.scores
+
+    # ------------------------------------------------------------ selection and time
+
+    @property
+    def selection(self) -> np.ndarray:
+        """Positions of the selected cells in the recording, in the order of selecting."""
+        return self._selection
+
+    def select(self, cells: Iterable[int], *, toggle: bool = False) -> None:
+        """Select cells by position; with `toggle`, change these and keep the others."""
+        chosen = list(dict.fromkeys(int(cell) for cell in cells))
+        if toggle:
+            before = self._selection.tolist()
+            kept = [cell for cell in before if cell not in chosen]
+            chosen = kept + [cell for cell in chosen if cell not in before]
+        selection = np.array(chosen, np.int64)
+        if not np.array_equal(selection, self._selection):
+            self._selection = selection
+            self.selection_changed.emit()
+
+    @property
+    def frame(self) -> int:
+        """Frame at the time slider."""
+        return self._slider.frame
+
+    @frame.setter
+    def frame(self, frame: int) -> None:
+        self._slider.go_to(frame)
+
+
+def collect_while_waiting() -> None:
+    """Collect garbage now, while the user waits for something to open anyway.
+
+    With napari loaded this takes 0.2 s, and Python does it whenever there are enough new objects,
+    mostly at the first layer that is added during training. Done now, it is not due by then.
+    """
+    gc.collect()

@@ -1,0 +1,248 @@
+"""Runs tasks in the background processes of a window, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from psygnal import Signal
+
+from napari_xcebra.jobs import Advanced, Cancelled, Failed, Finished, Job, Started, Task
+from napari_xcebra.jobs.events import Event, Outcome
+from napari_xcebra.jobs.job import GRACE
+from napari_xcebra.widgets.work.background import listen
+
+if TYPE_CHECKING:
+    from napari_xcebra.jobs import Worker
+
+Which = Literal["worker", "second_worker"]
+SEVERAL = 5.0
+"""Seconds that a task of several trainings has to return the finished ones."""
+
+
+class Processes:
+    """Starts the background processes when they are first needed, and ends them together."""
+
+    closed = False
+
+    @cached_property
+    def worker(self) -> Worker:
+        """The process that trains and scores."""
+        return _started()
+
+    @cached_property
+    def second_worker(self) -> Worker:
+        """The process for long work that nothing else should wait for."""
+        return _started()
+
+    def warm_up(self) -> None:
+        """Start the first process ahead of its first task: importing torch takes seconds."""
+        _ = self.worker
+
+    def ready(self, which: Which = "worker") -> bool:
+        """Whether a process has started, so that work begins at once."""
+        return which in self.__dict__ and self.__dict__[which].ready
+
+    def close(self) -> None:
+        """End the processes; their last messages are dropped."""
+        self.closed = True
+        for which in ("worker", "second_worker"):
+            if which in self.__dict__:
+                self.__dict__.pop(which).close()
+
+
+def _started() -> Worker:
+    from napari_xcebra.jobs import Worker
+
+    worker = Worker()
+    worker.start()
+    return worker
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """A task, and what to do with its result.
+
+    Parameters
+    ----------
+    title : str
+        What it is, to be read after "Computing".
+    task : Task
+    keep : callable
+        Called with the result.
+    key : hashable
+        By which `JobQueue.awaits` knows it.
+    say : callable, optional
+        Told what goes wrong (sentence, tone, details), in place of the listeners of the queue.
+    heard : callable, optional
+        Called with every event, in place of `keep` and `say`.
+    long : bool
+        Several trainings: in the second process.
+    grace : float
+        Seconds to hand over what is finished when it is stopped.
+    at_stake : str
+        What would be lost with the window, as a sentence.
+    """
+
+    title: str
+    task: Task
+    keep: Callable[[Any], object] = lambda _: None
+    key: Hashable = None
+    say: Callable[[str, str, str], object] | None = None
+    heard: Callable[[Event], object] | None = None
+    long: bool = False
+    grace: float = GRACE
+    at_stake: str = ""
+
+    @property
+    def process(self) -> Which:
+        """Where it runs."""
+        return "second_worker" if self.long else "worker"
+
+
+class JobQueue:
+    """Runs one task at a time; it goes on when the dock that asked for it is closed.
+
+    With `latest`, only the task asked for last is run next: an earlier one that still waits is
+    dropped, and nothing is said of one that fails after another was asked for, or that is stopped.
+    `changed` is then not emitted while a task advances.
+    """
+
+    changed = Signal()
+    """A task began, advanced or ended."""
+    said = Signal(str, str, str)
+    """A sentence for a notice, its tone, and details."""
+
+    def __init__(self, processes: Processes, *, latest: bool = False) -> None:
+        self._processes = processes
+        self._latest = latest
+        self._waiting: list[Work] = []
+        self._job: Job | None = None
+        self._closed = False
+        self.current: Work | None = None
+        self.started = False
+        """Whether the process has begun with the task; it may be busy with one of another queue."""
+        self.progress: Advanced | None = None
+
+    # ------------------------------------------------------------ what is under way
+
+    @property
+    def busy(self) -> bool:
+        """Whether a task is under way, or waits for its turn."""
+        return self.current is not None
+
+    def awaits(self, key: Hashable) -> bool:
+        """Whether the work of that key is under way, or waits for its turn."""
+        works = self._waiting if self.current is None else [self.current, *self._waiting]
+        return any(work.key == key for work in works)
+
+    def runs(self, kind: str) -> bool:
+        """Whether the task under way has this key, or one that begins with it."""
+        key = self.current.key if self.current else None
+        return key == kind or (isinstance(key, tuple) and key[0] == kind)
+
+    @property
+    def title(self) -> str:
+        """What is being computed."""
+        return self.current.title if self.current else ""
+
+    @property
+    def waiting(self) -> int:
+        """Tasks that come after the one under way."""
+        return len(self._waiting)
+
+    @property
+    def waits_for(self) -> str:
+        """What it waits for before there is progress to show, in a word or two."""
+        if self.started:
+            return "starting"
+        ready = self.current is None or self._processes.ready(self.current.process)
+        return "waiting for its turn" if ready else "starting the background process"
+
+    @property
+    def at_stake(self) -> str:
+        """What would be lost with the window, as a sentence; empty if nothing is under way."""
+        if self.current is None:
+            return ""
+        return self.current.at_stake or f"Still computing {self.title}: the result will be lost."
+
+    # ------------------------------------------------------------ asking and stopping
+
+    def ask(self, *works: Work) -> Job | None:
+        """Run these once earlier work is done; returns the job that runs now."""
+        if self._closed or self._processes.closed:
+            return None
+        self._waiting = [*works] if self._latest else [*self._waiting, *works]
+        if self.busy:
+            self.changed.emit()
+        else:
+            self._begin()
+        return self._job
+
+    def cancel(self) -> None:
+        """Stop, and drop what is waiting; earlier results are kept."""
+        self._waiting.clear()
+        # closed processes have ended their jobs; a widget that is being garbage-collected must not
+        # touch a job that is collected with it
+        if self._job is not None and self.current is not None and not self._processes.closed:
+            self._job.cancel(self.current.grace)
+
+    def close(self) -> None:
+        """Stop, and make no more calls."""
+        self._closed = True
+        self.cancel()
+
+    # ------------------------------------------------------------ following
+
+    def _begin(self) -> None:
+        if self._waiting:
+            self.current = work = self._waiting.pop(0)
+            self.started, self.progress = False, None
+            process: Worker = getattr(self._processes, work.process)
+            self._job = process.submit(work.task)
+            listen(self._job.events(), lambda event: self._on(event, work))
+        self.changed.emit()
+
+    def _on(self, event: Event, work: Work) -> None:
+        if self._processes.closed:
+            self._job = self.current = None
+        if self._closed or work is not self.current:
+            return
+        if isinstance(event, Started):
+            self.started = True
+        elif isinstance(event, Advanced):
+            self.progress = event
+        if isinstance(event, Outcome):
+            self._end(event, work)
+            return
+        if work.heard is not None:
+            work.heard(event)
+        if not (self._latest and isinstance(event, Advanced)):
+            self.changed.emit()
+
+    def _end(self, event: Outcome, work: Work) -> None:
+        self._job = self.current = None
+        if self._latest and self._waiting:
+            self._begin()
+            if isinstance(event, Finished) and event.result is not None:
+                work.keep(event.result)
+            self.changed.emit()
+            return
+        if work.heard is not None:
+            work.heard(event)
+        else:
+            self._tell(event, work)
+        if not self.busy:  # what was kept may have led to more
+            self._begin()
+
+    def _tell(self, event: Outcome, work: Work) -> None:
+        say = work.say or self.said.emit
+        if isinstance(event, Failed):
+            say(event.sentence, "problem", event.details)
+        elif event.result is not None and not (self._latest and isinstance(event, Cancelled)):
+            work.keep(event.result)
+        if isinstance(event, Cancelled) and not self._latest:
+            kept = "nothing was kept" if event.result is None else "what was finished is kept"
+            say(f"Stopped {work.title}: {kept}.", "plain", "")

@@ -1,0 +1,172 @@
+"""Builds and owns the services of a window, one of each."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from qtpy.QtCore import QTimer
+
+from napari_xcebra.support.memory import give_back_memory
+from napari_xcebra.widgets.controls.dock_opening import open_dock
+from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
+from napari_xcebra.widgets.layers import layers
+from napari_xcebra.widgets.layers.camera import FollowQueue, OneInView
+from napari_xcebra.widgets.layers.decision_painter import DecisionPainter
+from napari_xcebra.widgets.layers.picking import Picking
+from napari_xcebra.widgets.layers.score_painter import ScorePainter
+from napari_xcebra.widgets.state.cell_queue import CellQueue
+from napari_xcebra.widgets.state.curations import Curations
+from napari_xcebra.widgets.state.deciding import Deciding
+from napari_xcebra.widgets.state.preferences import follow_preferences
+from napari_xcebra.widgets.state.state import State
+from napari_xcebra.widgets.work.closing import AskBeforeClosing
+from napari_xcebra.widgets.work.job_queue import JobQueue, Processes
+from napari_xcebra.widgets.work.reading import close_reader
+
+if TYPE_CHECKING:
+    import napari
+    from qtpy.QtWidgets import QDockWidget
+
+    from napari_xcebra.widgets.layers.lasso import Lasso
+    from napari_xcebra.widgets.work.around_event import AroundPainter
+    from napari_xcebra.widgets.work.many_runs import DimensionSearch, Sweeper
+    from napari_xcebra.widgets.work.retraining import Retraining
+    from napari_xcebra.widgets.work.run_jobs import RunJobs
+    from napari_xcebra.widgets.work.scores_over_time import ScoreFeed, TimePainter
+    from napari_xcebra.widgets.work.statistics_store import StatisticsStore
+    from napari_xcebra.widgets.work.training import Trainer
+
+
+class Services:
+    """Everything that the docks of one viewer share, each built from what it needs.
+
+    What paints, or takes long to import, is made when first asked for.
+    """
+
+    def __init__(self, viewer: napari.Viewer) -> None:
+        follow_preferences()
+        self.state = state = State(viewer, layers)
+        self.processes = Processes()
+        self.jobs = JobQueue(self.processes)
+        """What is computed for runs, one thing after the other."""
+        self.curations = Curations(state)
+        self.decisions = DecisionPainter(state, self.curations)
+        self.queue = CellQueue(state, self.curations)
+        self.deciding = Deciding(state, self.curations, self.queue)
+        self.picking = Picking(state, self.curations)
+        self.camera = OneInView(state), FollowQueue(state, self.queue)
+        window = main_window(viewer)
+        if window is not None:
+            window.destroyed.connect(self.close)
+            # when what is deleted later is gone as well
+            window.destroyed.connect(lambda: QTimer.singleShot(1000, give_back_memory))
+            AskBeforeClosing(self.at_stake, window)
+
+    def close(self) -> None:
+        """End the background processes and let others have the journals."""
+        self.state.closed = True
+        self.processes.close()
+        close_reader(self.state.viewer)
+        self.curations.close()
+
+    def at_stake(self) -> list[str]:
+        """What would be lost with the window, a sentence each."""
+        made = [self.__dict__[name] for name in ("training", "sweeper") if name in self.__dict__]
+        at_work = sorted(queue.at_stake for queue in (self.jobs, *made) if queue.busy)
+        return [*at_work, *filter(None, [self.state.unsaved])]
+
+    def open_dock(self, name: str) -> QDockWidget:
+        """Open a dock, or bring it to the front."""
+        return open_dock(self.state.viewer, name)
+
+    # ------------------------------------------------------------ painting
+
+    @cached_property
+    def painter(self) -> ScorePainter:
+        """Paints the map that is shown, from when it is first asked for."""
+        return ScorePainter(self.state)
+
+    @cached_property
+    def time_painter(self) -> TimePainter:
+        """Paints the scores at the frame of the time slider."""
+        from napari_xcebra.widgets.work.scores_over_time import TimePainter
+
+        return TimePainter(self.state, self.scores_over_time)
+
+    @cached_property
+    def lasso(self) -> Lasso:
+        """Draws around cells."""
+        from napari_xcebra.widgets.layers.lasso import Lasso
+
+        return Lasso(self.state)
+
+    # ------------------------------------------------------------ work
+
+    @cached_property
+    def run_jobs(self) -> RunJobs:
+        """Scores, tests and repeats runs."""
+        from napari_xcebra.widgets.work.run_jobs import RunJobs
+
+        return RunJobs(self.state, self.jobs)
+
+    @cached_property
+    def training(self) -> Trainer:
+        """Trains runs."""
+        from napari_xcebra.widgets.work.training import Trainer
+
+        return Trainer(self.state, self.processes, self.painter)
+
+    @cached_property
+    def retraining(self) -> Retraining:
+        """Trains again on the accepted cells."""
+        from napari_xcebra.widgets.work.retraining import Retraining
+
+        return Retraining(self.state, self.curations, self.painter, self.training)
+
+    @cached_property
+    def statistics(self) -> StatisticsStore:
+        """Single-cell statistics of runs."""
+        from napari_xcebra.widgets.work.statistics_store import StatisticsStore
+
+        return StatisticsStore(self.state, self.jobs)
+
+    @cached_property
+    def scores_over_time(self) -> ScoreFeed:
+        """Scores frame by frame."""
+        from napari_xcebra.widgets.work.scores_over_time import ScoreFeed
+
+        return ScoreFeed(self.processes)
+
+    @cached_property
+    def around_event(self) -> AroundPainter:
+        """Scores by the time from an event."""
+        from napari_xcebra.widgets.work.around_event import AroundPainter
+
+        return AroundPainter(self.state, self.jobs)
+
+    @cached_property
+    def dimension_search(self) -> DimensionSearch:
+        """Tries numbers of latents."""
+        from napari_xcebra.widgets.work.many_runs import DimensionSearch
+
+        return DimensionSearch(self.state, self.jobs)
+
+    @cached_property
+    def sweeper(self) -> Sweeper:
+        """Runs sweeps."""
+        from napari_xcebra.widgets.work.many_runs import Sweeper
+
+        return Sweeper(self.processes)
+
+
+_SERVICES: WeakKeyDictionary[Any, Services] = WeakKeyDictionary()
+
+
+def services_of(viewer: napari.Viewer) -> Services:
+    """The services of a viewer, also by a proxy of it; made when first asked for."""
+    viewer = real_viewer(viewer)
+    if viewer not in _SERVICES:
+        _SERVICES[viewer] = Services(viewer)
+    return _SERVICES[viewer]

@@ -1,0 +1,162 @@
+"""What was measured, in words that do not contradict each other."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from napari_xcebra.learn import Goodness
+from napari_xcebra.learn.quality.verdict import BEHIND, CLEAR_R2, CLEAR_SHARE
+
+
+def a_goodness(**changes):
+    values = {
+        "factor": "place",
+        "infonce": 5.0,
+        "chance": 6.2,
+        "goodness": 1.2,
+        "error": 0.1,
+        "training": 1.3,
+        "r2": 0.8,
+        "above_chance": True,
+        "p": 0.001,
+        "samples": 100.0,
+        "shifts": 90.0,
+        "allowed": 2.0,
+        "ridge_r2": 0.75,
+    }
+    return Goodness(**(values | changes))
+
+
+TIME = {"factor": "time", "r2": math.nan, "ridge_r2": math.nan, "p": math.nan, "samples": math.nan,
+        "shifts": math.nan, "allowed": math.nan}  # fmt: skip
+UNTESTED = {"p": math.nan, "samples": 4.0, "shifts": 2.0}
+FAINT = {"goodness": 0.1, "r2": 0.05, "ridge_r2": 0.06}
+
+
+@pytest.mark.parametrize(
+    ("goodness", "words"),
+    [
+        (
+            a_goodness(),
+            "place is clearly in these cells (1.20 ± 0.10 nats above chance on held-out data, 60% "
+            "of what is possible; R² 0.80 (ridge regression 0.75); p = 0.001).",
+        ),
+        (
+            a_goodness(**FAINT, training=0.2),
+            "place is weakly in these cells (0.10 ± 0.10 nats above chance on held-out data, 5% of "
+            "what is possible; R² 0.05 (ridge regression 0.06); p = 0.001).",
+        ),
+        (
+            a_goodness(goodness=-0.1, above_chance=False, p=0.4, r2=-0.02, ridge_r2=0.01),
+            "place is at chance in these cells (-0.10 ± 0.10 nats above chance on held-out data, "
+            "0% of what is possible; R² -0.02 (ridge regression 0.01); p = 0.4): its map means "
+            "nothing.",
+        ),
+        (
+            a_goodness(**TIME),
+            "The time latents find structure that lasts beyond chance (1.20 ± 0.10 nats above "
+            "chance on held-out data).",
+        ),
+        (
+            a_goodness(**TIME | {"goodness": 0.0, "above_chance": False}),
+            "The time latents find no structure that lasts beyond chance (0.00 ± 0.10 nats above "
+            "chance on held-out data).",
+        ),
+    ],
+    ids=["clear", "weak", "chance", "time", "no time"],
+)
+def test_the_verdict_in_words(goodness, words):
+    assert goodness.verdict == words
+
+
+def test_two_values_that_are_decoded_perfectly_are_clear():
+    """They are worth no more than 0.69 nats, however well they are told."""
+    found = a_goodness(goodness=0.66, allowed=0.69, r2=0.97, accuracy=1.0, ridge_accuracy=0.99)
+    assert found.strength == "clear"
+    assert "accuracy 1.00 (ridge regression 0.99)" in found.verdict
+    assert "R²" not in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("share", "r2", "strength"),
+    [
+        (CLEAR_SHARE + 0.01, 0.0, "clear"),
+        (0.0, CLEAR_R2 + 0.01, "clear"),
+        (CLEAR_SHARE - 0.01, CLEAR_R2 - 0.01, "weak"),
+    ],
+)
+def test_clear_is_a_share_of_what_is_possible_or_of_the_variance(share, r2, strength):
+    assert a_goodness(goodness=2.0 * share, r2=r2, ridge_r2=r2).strength == strength
+
+
+@pytest.mark.parametrize("above", [True, False])
+def test_what_could_not_be_tested_is_not_tested_and_its_map_may_mean_something(above):
+    found = a_goodness(**UNTESTED, above_chance=above)
+    assert found.strength == "not tested"
+    assert found.too_slow
+    assert "means nothing" not in found.verdict
+    assert "clearly" not in found.verdict and "weakly" not in found.verdict
+    assert "at chance" not in found.verdict
+    assert "p =" not in found.verdict
+    assert "about 4 independent samples of it: too few to test" in found.verdict
+
+
+def test_a_regression_that_is_much_better_is_said():
+    better = a_goodness(r2=0.5, ridge_r2=0.5 + BEHIND + 0.01).verdict
+    assert "A ridge regression decodes it better (R² 0.56 against 0.50)" in better
+    assert "decodes it better" not in a_goodness(r2=0.5, ridge_r2=0.5 + BEHIND - 0.01).verdict
+
+
+def test_a_fit_far_better_on_its_training_frames_is_said_to_overfit():
+    assert a_goodness(training=5.0).verdict.endswith("(5.00 nats): it overfits.")
+    assert "overfits" not in a_goodness(training=4.5).verdict
+
+
+EVERYTHING = [
+    dict(factor=factor, goodness=goodness, training=training, r2=r2, ridge_r2=ridge, p=p,
+         samples=samples, shifts=samples, above_chance=above, accuracy=accuracy,
+         ridge_accuracy=accuracy, allowed=allowed)
+    for factor, goodness, training, r2, ridge, (p, samples), above, accuracy, allowed
+    in itertools.product(
+        ["place"], [-0.1, 0.05, 1.2], [0.1, 6.0], [-0.1, 0.2, 0.9], [0.0, 0.95],
+        [(0.001, 50.0), (0.4, 50.0), (math.nan, 3.0)], [True, False], [math.nan, 0.8],
+        [math.nan, 0.0, 2.0])
+]  # fmt: skip
+
+
+def test_no_sentence_contradicts_another():
+    for values in EVERYTHING:
+        found = a_goodness(**values)
+        verdict, strength = found.verdict, found.strength
+        assert "nan" not in verdict
+        assert ("means nothing" in verdict) == (strength == "at chance")
+        assert ("too few to test" in verdict) == (strength == "not tested")
+        assert ("clearly in" in verdict) == (strength == "clear")
+        assert ("weakly in" in verdict) == (strength == "weak")
+        if "means nothing" in verdict:
+            assert "overfits" not in verdict and "compare its map" not in verdict
+        assert verdict.endswith(".")
+
+
+def test_a_file_written_before_there_was_a_test_is_read():
+    values = a_goodness().as_dict()
+    added = ("p", "null_low", "null_high", "samples", "allowed", "accuracy", "ridge_r2",
+             "ridge_accuracy", "shifts", "scale")  # fmt: skip
+    for name in added:
+        del values[name]
+    old = Goodness.from_dict(values)
+    assert all(math.isnan(getattr(old, name)) for name in added)
+    assert not old.too_slow
+    assert old.strength == "clear"
+    assert old.verdict.startswith("place is clearly in these cells (1.20 ± 0.10 nats above chance")
+    assert "nan" not in old.verdict
+
+
+def test_what_was_measured_survives_its_file():
+    found = a_goodness(null_low=-0.3, null_high=-0.1, accuracy=0.9, ridge_accuracy=0.8, scale=0.5)
+    assert Goodness.from_dict(found.as_dict()) == found
+    none = a_goodness(**TIME)
+    assert none.as_dict()["r2"] is None
+    np.testing.assert_equal(vars(Goodness.from_dict(none.as_dict())), vars(none))

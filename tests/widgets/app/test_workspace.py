@@ -1,0 +1,110 @@
+"""One entry of the menu opens all docks where they belong."""
+
+import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QFileDialog, QMainWindow
+
+from napari_xcebra.widgets.app.workspace import Workspace, open_workspace
+from napari_xcebra.widgets.controls import dock_opening
+from napari_xcebra.widgets.controls.dock_opening import (
+    DOCKS,
+    docked_widget,
+    open_dock,
+)
+from napari_xcebra.widgets.layers.camera import camera_of
+from napari_xcebra.widgets.work.services import services_of
+
+pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
+
+
+def area(dock):
+    window = dock.parent()
+    assert isinstance(window, QMainWindow)
+    return window.dockWidgetArea(dock)
+
+
+def test_all_docks_open_as_tabs_on_the_right_and_the_cells_at_the_bottom(viewer):
+    open_workspace(viewer)
+    docks = {name: docked_widget(viewer, name) for name in DOCKS}
+    assert "Recording" in docks
+    for name, dock in docks.items():
+        wanted = Qt.DockWidgetArea.RightDockWidgetArea
+        if name == "Cells":
+            wanted = Qt.DockWidgetArea.BottomDockWidgetArea
+        assert area(dock) == wanted
+        assert dock.windowTitle() == name
+    window = docks["Recording"].parent()
+    beside = set(window.tabifiedDockWidgets(docks["Recording"]))
+    assert beside == {d for n, d in docks.items() if n not in ("Recording", "Cells")}
+
+
+def test_opening_all_docks_leaves_the_view_of_the_image_as_it_is(
+    make_napari_viewer, small_field, qtbot
+):
+    viewer = make_napari_viewer(show=True)
+    state = services_of(viewer).state
+    state.show(small_field)
+    camera = camera_of(viewer)
+    camera.center, camera.zoom = (0, 20, 70), 3.0
+    open_workspace(viewer)
+    curate = docked_widget(viewer, "Curate")
+    qtbot.waitUntil(lambda: not curate.widget().presence.now)
+    qtbot.wait(50)  # what the docks put off until there is time
+    assert (camera.center, camera.zoom) == ((0, 20, 70), 3.0)
+    assert len(state.selection) == 0
+    # who goes there to judge has a cell before them
+    curate.raise_()
+    qtbot.waitUntil(lambda: len(state.selection) == 1)
+    assert camera.center != (0, 20, 70)
+    services_of(state.viewer).close()
+
+
+def test_opening_again_brings_forward_what_is_there(viewer):
+    first = open_dock(viewer, "Recording")
+    assert open_dock(viewer, "Recording") is first
+    first.close()
+    assert open_dock(viewer, "Recording") is first
+    assert not first.isHidden()
+
+
+def test_the_entry_of_the_menu_opens_the_docks_and_goes(viewer, qtbot):
+    viewer.window.add_dock_widget(Workspace(viewer), name=dock_opening.full_name("Workspace"))
+    qtbot.waitUntil(lambda: docked_widget(viewer, "Recording") is not None, timeout=10_000)
+    assert dock_opening.full_name("Workspace") not in viewer.window.dock_widgets
+
+
+def test_napari_finds_the_docks_under_the_names_of_its_menu(viewer):
+    from npe2 import PluginManager
+
+    manifest = PluginManager.instance().get_manifest("napari-xcebra")
+    shown = {widget.display_name for widget in manifest.contributions.widgets}
+    assert shown == {"Workspace", *DOCKS}
+
+
+def chosen_in_the_menu(command):
+    from napari._app_model import get_app_model
+
+    return get_app_model().commands.execute_command(command).result()
+
+
+def test_the_menus_of_napari_open_the_docks(viewer, qtbot):
+    chosen_in_the_menu("napari-xcebra.recording")
+    assert docked_widget(viewer, "Recording") is not None
+    first = docked_widget(viewer, "Recording")
+    chosen_in_the_menu("napari-xcebra.workspace")
+    qtbot.waitUntil(lambda: docked_widget(viewer, "Cells") is not None, timeout=20_000)
+    assert docked_widget(viewer, "Recording") is first
+
+
+def test_a_session_is_saved_and_opened_from_the_menu(
+    viewer, state, small_field, tmp_path, qtbot, monkeypatch
+):
+    folder = tmp_path / "kept"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(folder), ""))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(folder))
+    state.show(small_field)
+    chosen_in_the_menu("napari-xcebra.save_workspace")
+    qtbot.waitUntil(lambda: (folder / "session.json").exists(), timeout=20_000)
+    chosen_in_the_menu("napari-xcebra.open_saved_workspace")
+    qtbot.waitUntil(lambda: len(state.opened) == 2, timeout=20_000)
+    assert state.recording.n_cells == small_field.n_cells
