@@ -48,10 +48,10 @@ def opened_from(data, run):
 
 
 def test_recording_runs_scores_and_view_come_back(tmp_path, data, run):
-    saved = WorkspaceFile([opened_from(data, run)], 0, {"run": "first", "threshold": 0.5})
+    saved = WorkspaceFile([opened_from(data, run)], 0, [{"run": "first", "threshold": 0.5}])
     again = load_workspace(save_workspace(saved, tmp_path / "session"))
     assert again.current == 0
-    assert again.shown == {"run": "first", "threshold": 0.5}
+    assert again.shown == [{"run": "first", "threshold": 0.5}]
     (opened,) = again.opened
     (loaded,) = opened.runs
     assert (loaded.name, loaded.created, loaded.verdict) == (run.name, run.created, run.verdict)
@@ -99,13 +99,13 @@ def test_another_recording_in_its_place_is_refused(tmp_path, data, run):
 
 
 def test_the_file_keeps_its_name_and_keys_so_that_other_versions_open_it(tmp_path, data, run):
-    folder = save_workspace(WorkspaceFile([opened_from(data, run)], 0, {"run": "a"}), tmp_path)
+    folder = save_workspace(WorkspaceFile([opened_from(data, run)], 0, [{"run": "a"}]), tmp_path)
     about = json.loads((folder / "session.json").read_text())
     assert (about["kind"], about["format"]) == ("napari-xcebra session", 1)
     # earlier versions pass over the last two
     keys = {"kind", "format", "recordings", "current", "shown", "files", "checksum"}
     assert set(about) == keys
-    assert set(about["recordings"][0]) == {"name", "runs", "fingerprint", "opening"}
+    assert set(about["recordings"][0]) == {"name", "runs", "fingerprint", "opening", "shown"}
 
 
 def test_a_folder_without_one_is_said_to_hold_no_workspace(tmp_path):
@@ -236,17 +236,17 @@ def test_two_windows_that_save_one_workspace_take_turns(tmp_path, data, run):
     def save(number):
         opened = opened_from(data, replace(run, name=f"by {number}"))
         for _ in range(5):
-            save_workspace(WorkspaceFile([opened], 0, {"run": f"by {number}"}), folder)
+            save_workspace(WorkspaceFile([opened], 0, [{"run": f"by {number}"}]), folder)
 
     with ThreadPoolExecutor(2) as windows:
         list(windows.map(save, range(2)))
     found = load_workspace(folder)
-    assert found.opened[0].runs[0].name == found.shown["run"]
+    assert found.opened[0].runs[0].name == found.shown[0]["run"]
     assert len(list((folder / "runs").iterdir())) == 1
 
 
 def test_a_damaged_file_of_a_workspace_gets_a_sentence(tmp_path, simulation, run):
-    saved = WorkspaceFile([Opened("simulated", simulation.recording, runs=[run])], 0, {"at": 0.5})
+    saved = WorkspaceFile([Opened("simulated", simulation.recording, runs=[run])], 0, [{"at": 0.5}])
     folder = save_workspace(saved, tmp_path / "session")
     refused = 0
     for copy in damaged_copies(folder, tmp_path / "copy", rounds=150):
@@ -258,7 +258,7 @@ def test_a_damaged_file_of_a_workspace_gets_a_sentence(tmp_path, simulation, run
         else:
             (opened,) = found.opened
             np.testing.assert_array_equal(opened.recording.traces, simulation.recording.traces)
-            assert (found.shown, opened.name) == ({"at": 0.5}, "simulated")
+            assert (found.shown, opened.name) == ([{"at": 0.5}], "simulated")
             np.testing.assert_array_equal(opened.runs[0].fit.scale, run.fit.scale)
     assert refused > 120
 

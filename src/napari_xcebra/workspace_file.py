@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,13 +108,13 @@ class WorkspaceFile:
     opened : sequence of Opened
     current : int
         Number of the recording that the docks work on; -1 for none.
-    shown : mapping
-        View settings, as plain values.
+    shown : sequence of mapping
+        View settings of each recording, as plain values.
     """
 
     opened: Sequence[Opened]
     current: int = -1
-    shown: Mapping[str, Any] = field(default_factory=dict)
+    shown: Sequence[Mapping[str, Any]] = ()
 
 
 def save_workspace(workspace: WorkspaceFile, folder: str | PathLike[str]) -> Path:
@@ -141,14 +142,14 @@ def _described(workspace: WorkspaceFile, folder: Path, written: dict[str, Any]) 
     """What the file says; runs and recordings without a path are written, and listed."""
     mark = uuid4().hex[:8]
     recordings = []
-    for number, opened in enumerate(workspace.opened):
+    for number, (opened, shown) in enumerate(zip_longest(workspace.opened, workspace.shown)):
         runs = []
         for count, run in enumerate(opened.runs):
             place = f"runs/{mark}-{number}-{count}"
             run.save(folder / place)
             written[f"{place}/{RUN}"] = entry_of(folder / place / RUN)
             runs.append(place)
-        about: dict[str, Any] = {"name": opened.name, "runs": runs}
+        about: dict[str, Any] = {"name": opened.name, "runs": runs, "shown": dict(shown or {})}
         about["fingerprint"] = fingerprint(opened.recording)
         if opened.opening is None:
             about["file"] = f"recording-{mark}-{number}.npz"
@@ -162,7 +163,8 @@ def _described(workspace: WorkspaceFile, folder: Path, written: dict[str, Any]) 
         "format": FORMAT,
         "recordings": recordings,
         "current": workspace.current,
-        "shown": dict(workspace.shown),
+        # where earlier versions look for it
+        "shown": recordings[workspace.current]["shown"] if recordings else {},
     }
 
 
@@ -207,7 +209,14 @@ def _read(
             places = [_place(folder, run, _RUN, files) for run in each["runs"]]
             runs = [Run.load(place, recording) for place in places]
             opened.append(Opened(str(each["name"]), recording, opening=opening, runs=runs))
-        return WorkspaceFile(opened, int(about["current"]), dict(about["shown"]))
+        current = int(about["current"])
+        # earlier versions kept the view of the recording in front alone
+        of_front = [about["shown"] if number == current else {} for number in range(len(opened))]
+        shown = [
+            dict(each.get("shown", front))
+            for each, front in zip(about["recordings"], of_front, strict=True)
+        ]
+        return WorkspaceFile(opened, current, shown)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         if isinstance(error, InputError):
             raise

@@ -89,7 +89,7 @@ def test_a_run_is_carried_to_other_cells_though_their_ids_are_the_same(dock, qtb
     assert run.complete
 
 
-def test_maps_of_two_recordings_are_told_apart_by_name(dock, qtbot):
+def test_maps_of_two_recordings_have_the_names_they_would_have_alone(dock, qtbot):
     """Each may have its run 1, and napari would number the layer of the second."""
     monday, tuesday = dock.state.opened
     dock.choice.form.value = replace(dock.choice.form.value, **QUICK)
@@ -104,13 +104,13 @@ def test_maps_of_two_recordings_are_told_apart_by_name(dock, qtbot):
         for opened in (monday, tuesday)
     }
     assert not any("[" in name for names in maps.values() for name in names)
-    assert maps["monday"][0].startswith("direction · run 1")
-    assert maps["tuesday"][0].startswith("tuesday · direction · run 1")
+    for name in ("monday", "tuesday"):
+        assert maps[name][0].startswith("direction · conditional encoding · run 1")
     dock.state.current = tuesday
     (run,) = tuesday.runs
     dock.state.replace_run("run 1", replace(run, name="better"))
     (layer,) = [layer for layer in dock.state.layers_of(tuesday) if is_map(layer)]
-    assert layer.name.startswith("tuesday · direction · better")
+    assert layer.name.startswith("direction · conditional encoding · better")
 
 
 def is_map(layer):

@@ -111,5 +111,7 @@ def test_the_layer_of_a_deleted_run_is_taken_over_by_the_next(
         assert painter.layer.metadata[KEY]["run"] == run.name
         state.remove_run(name)
 
-    assert names == ["place · first", "place · second", "place · third"]
+    assert names == [
+        f"place · conditional encoding · {name}" for name in ("first", "second", "third")
+    ]
     assert sum(role_of(layer) == "scores" for layer in state.layers_of(opened)) == 1

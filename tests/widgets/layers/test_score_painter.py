@@ -46,7 +46,7 @@ def colors(layer):
 def test_a_layer_is_made_when_a_factor_is_first_shown(state, viewer):
     assert visible_scores(viewer) == []
     show(state, run="run 1", factor="place")
-    assert visible_scores(viewer) == ["place · run 1"]
+    assert visible_scores(viewer) == ["place · inverted neuron gradient · run 1"]
     layer = services_of(state.viewer).painter.layer
     brightest = np.nanargmax(shown_map(state).scores)
     np.testing.assert_allclose(colors(layer)[UNUSED], GREY, atol=1e-6)
@@ -75,9 +75,9 @@ def test_switching_hides_our_other_maps_and_never_the_users_layers(state, viewer
     hidden = viewer.add_image(np.ones((10, 72)), name="mine, hidden", visible=False)
     show(state, run="run 1", factor="place")
     show(state, factor="time")
-    assert visible_scores(viewer) == ["time · run 1"]
+    assert visible_scores(viewer) == ["time · inverted neuron gradient · run 1"]
     show(state, run="run 2")
-    assert visible_scores(viewer) == ["time · run 2"]
+    assert visible_scores(viewer) == ["time · inverted neuron gradient · run 2"]
     assert own.visible and not hidden.visible
 
 
@@ -108,7 +108,7 @@ def test_a_deleted_layer_is_made_again(state, viewer):
     viewer.layers.remove(services_of(state.viewer).painter.layer)
     show(state, factor="time")
     show(state, factor="place")
-    assert visible_scores(viewer) == ["place · run 1"]
+    assert visible_scores(viewer) == ["place · inverted neuron gradient · run 1"]
 
 
 def test_a_factor_at_chance_is_painted_grey_and_says_so(state):
@@ -179,7 +179,7 @@ def test_scores_that_arrive_later_are_painted(state, viewer):
     assert visible_scores(viewer) == []
     other = replace(run.attributions[METHOD], method="neuron-gradient")
     state.replace_run("run 1", run.with_attribution(other))
-    assert visible_scores(viewer) == ["place · run 1"]
+    assert visible_scores(viewer) == ["place · neuron gradient · run 1"]
 
 
 def test_a_renamed_run_keeps_its_layers(state, viewer):
@@ -187,7 +187,7 @@ def test_a_renamed_run_keeps_its_layers(state, viewer):
     layer, run = services_of(state.viewer).painter.layer, state.shown_run
     state.replace_run("run 1", replace(run, name="final"))
     assert services_of(state.viewer).painter.layer is layer
-    assert visible_scores(viewer) == ["place · final"]
+    assert visible_scores(viewer) == ["place · inverted neuron gradient · final"]
 
 
 def test_removing_a_run_hides_its_map(state, viewer):
@@ -208,7 +208,7 @@ def test_each_recording_has_its_own_maps(state, viewer):
     state.current = first
     show(state, run="run 1", factor="place", method=METHOD)
     assert services_of(state.viewer).painter.layer is not other
-    assert not other.visible
+    assert other not in viewer.layers
 
 
 def test_a_second_map_gets_a_view_of_its_own(state, viewer):
@@ -216,16 +216,19 @@ def test_a_second_map_gets_a_view_of_its_own(state, viewer):
     painter = services_of(state.viewer).painter
     show(state, run="run 1", factor="place")
     painter.beside = ("run 2", "place")
-    assert sorted(visible_scores(viewer)) == ["place · run 1", "place · run 2"]
+    assert sorted(visible_scores(viewer)) == [
+        "place · inverted neuron gradient · run 1",
+        "place · inverted neuron gradient · run 2",
+    ]
     assert grid.enabled
     names = [layer.name for layer in viewer.layers]
     right = [names[i] for i in grid.contents_at((0, 1), viewer.layers)]
     left = [names[i] for i in grid.contents_at((0, 0), viewer.layers)]
-    assert right == ["background of the second view", "place · run 2"]
-    assert {"mean image", "place · run 1"} <= set(left)
+    assert right == ["background of the second view", "place · inverted neuron gradient · run 2"]
+    assert {"mean image", "place · inverted neuron gradient · run 1"} <= set(left)
     painter.beside = None
     assert not grid.enabled
-    assert visible_scores(viewer) == ["place · run 1"]
+    assert visible_scores(viewer) == ["place · inverted neuron gradient · run 1"]
 
 
 def test_the_second_view_stays_in_order_when_layers_come_and_go(state, viewer):
@@ -238,7 +241,7 @@ def test_the_second_view_stays_in_order_when_layers_come_and_go(state, viewer):
     viewer.layers.remove(own)
     names = [layer.name for layer in viewer.layers]
     right = [names[i] for i in grid.contents_at((0, 1), viewer.layers)]
-    assert right == ["background of the second view", "place · run 2"]
+    assert right == ["background of the second view", "place · inverted neuron gradient · run 2"]
 
 
 def test_the_same_map_twice_is_no_comparison(state, viewer):

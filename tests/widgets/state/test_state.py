@@ -68,17 +68,15 @@ def test_a_sample_becomes_the_current_recording_also_of_docks_that_open_later(vi
     assert state.current.opening is None
 
 
-def test_a_second_recording_is_named_before_its_layers_and_hides_the_first(
-    viewer, small_field, other_field
-):
+def test_a_second_recording_takes_the_place_of_the_first(viewer, small_field, other_field):
     state = services_of(viewer).state
     add_as_napari_does(viewer, recording_layers(small_field))
     add_as_napari_does(viewer, recording_layers(other_field))
     first, second = state.opened
     assert state.current is second
     names = [layer.name for layer in state.layers_of(second)]
-    assert names == [f"{second.name} · {x.name}" for x in state.layers_of(first)]
-    assert not any(layer.visible for layer in state.layers_of(first))
+    assert names == [layer.name for layer in state.layers_of(first)]
+    assert list(viewer.layers) == state.layers_of(second)
 
 
 def test_layers_are_known_by_what_they_carry_not_by_their_name(state, small_field):
@@ -138,17 +136,16 @@ def test_layers_of_a_closed_recording_are_not_drawn_while_they_are_removed(viewe
 
 
 def test_the_frame_is_where_the_slider_is_from_the_beginning(viewer, small_field):
-    """napari begins in the middle of what has frames, and knows only the longest recording."""
+    """napari would begin in the middle of what has frames."""
     state = services_of(viewer).state
     traces = np.random.default_rng(0).random((900, 5), np.float32)
     add_as_napari_does(viewer, recording_layers(Recording.from_arrays(traces, rate=10.0)))
-    assert viewer.dims.current_step[0] > 0
-    assert state.frame == viewer.dims.current_step[0]
+    assert state.frame == viewer.dims.current_step[0] == 0
     state.frame = 800
     seen = []
     state.recording_changed.connect(lambda: seen.append(state.frame))
     state.show(small_field)
-    assert seen[0] == small_field.n_frames - 1
+    assert seen == [0] and viewer.dims.current_step[0] == 0
 
 
 def test_another_recording_starts_without_selection_and_with_nothing_painted(

@@ -56,7 +56,7 @@ def test_the_map_so_far_is_painted_ranked_and_called_provisional(state, asked, d
     sketch(state, asked, qtbot)
     (layer,) = score_layers(state)
     assert layer.visible
-    assert layer.name == "place · run 1 (training)"
+    assert layer.name == "place · inverted neuron gradient · run 1 (training)"
     assert dock.choice.run.currentText() == "run 1 · training, 10%"
     assert "Provisional" in dock.verdict.text
     assert "no verdict yet" in dock.verdict.text
@@ -128,7 +128,10 @@ def test_a_layer_waits_for_the_first_map_hidden_and_goes_if_none_comes(state, as
     layers = services_of(state.viewer).painter.layers
     layers.prepare(asked, "place", METHOD, TRAINING)
     (layer,) = score_layers(state)
-    assert (layer.name, layer.visible) == ("place · run 1 (training)", False)
+    assert (layer.name, layer.visible) == (
+        "place · inverted neuron gradient · run 1 (training)",
+        False,
+    )
     services_of(state.viewer).training._trained(Failed("It failed."), asked)
     assert score_layers(state) == []
 
@@ -140,10 +143,10 @@ def test_a_layer_whose_map_never_came_is_that_of_the_next_map(state, asked):
     state.add_run(scored_run("run 0", created="2026-11-16T08:00:00"))
     state.shown = replace(state.shown, run="run 0", factor="speed", method=METHOD)
     assert score_layers(state) == before
-    assert before[0].name == "speed · run 0 (at chance)"
+    assert before[0].name == "speed · inverted neuron gradient · run 0 (at chance)"
     assert before[0].visible
     layers.prepare(asked, "place", METHOD, TRAINING)
-    assert before[0].name == "speed · run 0 (at chance)"
+    assert before[0].name == "speed · inverted neuron gradient · run 0 (at chance)"
     assert len(score_layers(state)) == 2
 
 
@@ -165,7 +168,7 @@ def test_the_trained_map_takes_over_layer_factor_and_threshold(state, asked, doc
     (attribution,) = run.attributions.values()
     training._scored(Finished(attribution), state.current, run.fit, [], show=True)
     assert services_of(state.viewer).painter.layer is layer
-    assert layer.name == "speed · run 1 (at chance)"
+    assert layer.name == "speed · inverted neuron gradient · run 1 (at chance)"
     assert (state.shown.factor, state.shown.threshold) == ("speed", 0.5)
     assert state.live is None
     assert not painted_map(state).provisional

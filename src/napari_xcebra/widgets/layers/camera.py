@@ -1,16 +1,15 @@
-"""Chooses what is in view: a cell, one of several recordings, or two maps side by side."""
+"""Chooses what is in view: a cell, all of a recording, or two maps side by side."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 import numpy as np
 from napari.layers import Image, Layer
 
 from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.state.of_state import OfState
-from napari_xcebra.widgets.state.own_layers import KEY, metadata, role_of
+from napari_xcebra.widgets.state.own_layers import is_copy, metadata, role_of
 
 if TYPE_CHECKING:
     from napari.layers import Layer
@@ -99,39 +98,39 @@ def labels_layer(state: State) -> Layer | None:
     return next((layer for layer in layers if layer.visible), layers[0] if layers else None)
 
 
-class OneInView:
-    """Hides the layers of other recordings, which would lie on top of each other.
+class FollowFront(OfState):
+    """Looks at the recording in front: where the user left it, or at all of it when it is new.
 
-    Those that were visible come back with their recording. The camera stays where it is if the new
-    field of view is the same, as from one day to the next; else it shows all of the new field.
+    The camera stays where it is if the field of view is the same, as from one day to the next.
     """
 
     def __init__(self, state: State) -> None:
-        self._state = state
-        self._hidden: WeakSet[Layer] = WeakSet()
-        self._field: np.ndarray | None = None
-        state.recording_changed.connect(self._turn_to_current)
-        self._turn_to_current()
+        super().__init__(state)
+        self._left: dict[str, tuple[Any, float]] = {}
+        self._before: tuple[np.ndarray, tuple[Any, float]] | None = None
+        state.leaving.connect(self._remember)
+        state.recording_changed.connect(self._follow)
 
-    def _turn_to_current(self) -> None:
-        state = self._state
-        for opened in state.opened:
-            for layer in state.layers_of(opened):
-                if opened is state.current:
-                    layer.visible = layer.visible or layer in self._hidden
-                    self._hidden.discard(layer)
-                elif layer.visible:
-                    layer.visible = False
-                    self._hidden.add(layer)
-        self._follow_with_camera()
+    def _remember(self) -> None:
+        opened, field = self.state.current, field_of(self.state)
+        if opened is not None and field is not None:
+            camera = camera_of(self.state.viewer)
+            place = camera.center, camera.zoom
+            self._left[opened.token] = place
+            self._before = field, place
 
-    def _follow_with_camera(self) -> None:
-        before, field = self._field, field_of(self._state)
-        if field is None:
+    def _follow(self) -> None:
+        opened, field = self.state.current, field_of(self.state)
+        before, self._before = self._before, None
+        if before is None or opened is None or field is None:
             return
-        self._field = field
-        if before is not None and not np.allclose(before, field):
-            fit_into_view(self._state, field)
+        same = np.allclose(before[0], field)
+        place = before[1] if same else self._left.get(opened.token)
+        if place is None:
+            fit_into_view(self.state, field)
+        else:
+            camera = camera_of(self.state.viewer)
+            camera.center, camera.zoom = place
 
 
 class FollowQueue(OfState):
@@ -220,7 +219,7 @@ class SecondView(OfState):
         self._before = None
         self.state.viewer.reset_view()
         layers = self.state.viewer.layers
-        for layer in [layer for layer in layers if _is_copy(layer)]:
+        for layer in [layer for layer in layers if is_copy(layer)]:
             layers.remove(layer)
 
     def _background(self) -> list[Layer]:
@@ -229,7 +228,7 @@ class SecondView(OfState):
         if opened is None:
             return []
         images = [image for image in self.state.layers_of(opened) if role_of(image) == "image"]
-        copies = [image for image in images if _is_copy(image)]
+        copies = [image for image in images if is_copy(image)]
         originals = [image for image in images if image not in copies]
         shown = [image for image in originals if image.visible] or originals
         if copies or not shown:
@@ -246,7 +245,3 @@ class SecondView(OfState):
         layers.append(copy)
         layers.selection.active = active
         return [copy]
-
-
-def _is_copy(layer: Layer) -> bool:
-    return role_of(layer) == "image" and bool(layer.metadata[KEY].get("second"))

@@ -75,7 +75,7 @@ class DecisionPainter(OfState):
     def _make(self, opened: Opened) -> Labels:
         layer = Labels(
             border_image(opened.labels, _width(opened.labels)),
-            name=self.state.prefix(opened) + NAME,
+            name=NAME,
             opacity=1.0,
             metadata=metadata("decisions", opened.recording, opened.token),
         )

@@ -25,6 +25,7 @@ from napari_xcebra.widgets.state.own_layers import (
 if TYPE_CHECKING:
     import napari
     import pandas as pd
+    from napari.layers import Layer
 
     from napari_xcebra.workspace_file import Opened
 
@@ -209,12 +210,10 @@ def add_missing(
     viewer: napari.Viewer,
     opened: Opened,
     layers: Sequence[LayerTuple] | None = None,
-    prefix: str = "",
 ) -> None:
     """Add those of the images, activity and cells of a recording that are not in the viewer.
 
-    `layers` are those of `recording_layers`, where they were made already; `prefix` is put before
-    their names.
+    `layers` are those of `recording_layers`, where they were made already.
     """
     from napari.layers import Layer
 
@@ -222,7 +221,6 @@ def add_missing(
     for values, arguments, kind in layers or recording_layers(opened.recording, token=opened.token):
         layer = Layer.create(values, arguments, kind)
         if shown_by(layer.metadata) not in there:
-            layer.name = prefix + layer.name
             viewer.add_layer(layer)
 
 
@@ -239,9 +237,9 @@ def bring_up_to_date(viewer: napari.Viewer, opened: Opened) -> None:
             layer.refresh()
 
 
-def remove(viewer: napari.Viewer, opened: Opened) -> None:
-    """Take all layers of a recording out of the viewer."""
-    layers = layers_of(viewer, opened)
+def take_out(viewer: napari.Viewer, layers: Sequence[Layer]) -> None:
+    """Take layers out of the viewer; they stay as they are."""
+    visible = [layer.visible for layer in layers]
     # removing planes removes a slider, and napari then draws a half-removed layer and fails
     for layer in layers:
         layer.visible = False
@@ -249,3 +247,11 @@ def remove(viewer: napari.Viewer, opened: Opened) -> None:
     with viewer.layers.batched_update():
         for layer in layers:
             viewer.layers.remove(layer)
+    for layer, was_visible in zip(layers, visible, strict=True):
+        layer.visible = was_visible
+
+
+def put_back(viewer: napari.Viewer, layers: Sequence[Layer]) -> None:
+    """Put layers back that were taken out, in their order, above those of others."""
+    for layer in layers:
+        viewer.add_layer(layer)

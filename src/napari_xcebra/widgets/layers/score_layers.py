@@ -7,11 +7,11 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from napari.layers import Labels
 
-from napari_xcebra.attribution.methods import is_consensus
+from napari_xcebra.attribution.methods import is_consensus, title_of_method
 from napari_xcebra.text import unmarked
-from napari_xcebra.widgets.layers.painting import AT_CHANCE, NOT_TESTED, blank_layer
+from napari_xcebra.widgets.layers.painting import blank_layer
 from napari_xcebra.widgets.state.of_state import OfState
-from napari_xcebra.widgets.state.own_layers import KEY, role_of
+from napari_xcebra.widgets.state.own_layers import KEY, Role, role_of
 
 if TYPE_CHECKING:
     from napari_xcebra.runs import Run
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 AnyRun: TypeAlias = "Run | LiveRun | Asked"
 """What has maps: a run, also one that is being trained or was just asked for."""
 TRAINING = " (training)"
-MARKS = ("", TRAINING, AT_CHANCE, NOT_TESTED)
-"""Marks of a map, with which the name of its layer may end."""
+"""Mark of a map, with which the name of its layer ends."""
 
 
 class ScoreLayers(OfState):
@@ -77,7 +76,7 @@ class ScoreLayers(OfState):
         """Remove the layers of a run that failed or was stopped."""
         for layer in self._of(opened):
             if _is_of(layer, run):
-                self.state.viewer.layers.remove(layer)
+                self.state.remove_layer(opened, layer)
 
     def follow_runs(self) -> None:
         """Keep the layers of renamed runs, and free those of deleted ones."""
@@ -89,13 +88,9 @@ class ScoreLayers(OfState):
         for layer in self._of(state.current):
             entry = layer.metadata[KEY]
             runs = [run for run in state.runs if run.created == entry.get("created")]
-            if entry.get("run") in names or len(runs) != 1:
-                continue
-            before, after = (_title(entry["factor"], name) for name in (entry["run"], runs[0].name))
-            if _mark_of(layer) is not None:
-                layer.name = layer.name.replace(before, after, 1)
-            entry["title"] = entry["title"].replace(before, after, 1)
-            entry["run"] = runs[0].name
+            if entry.get("run") not in names and len(runs) == 1:
+                entry["run"] = runs[0].name
+                entitle(layer)
 
     def _of(self, opened: Opened | None) -> list[Labels]:
         layers = self.state.layers_of(opened) if opened else []
@@ -104,13 +99,12 @@ class ScoreLayers(OfState):
     def _blank(self, run: AnyRun, factor: str, method: str) -> Labels:
         opened = self.state.current
         assert opened is not None, "a map is of a recording"
-        # runs of two recordings may have one name, which napari would number
-        title = self.state.prefix(opened) + _title(factor, run.name) + of_seeds(method)
+        title = _title(factor, method, run.name)
         return blank_layer(
             opened.recording,
             opened.labels,
             title,
-            title=title,
+            named=title,
             token=opened.token,
             factor=factor,
             method=method,
@@ -133,34 +127,40 @@ class ScoreLayers(OfState):
         return None
 
     def _insert(self, layer: Labels) -> Labels:
-        """Put it below what is drawn over maps."""
         # the label image is shared: drawing in one layer would change all
         layer.editable = False
-        layers = self.state.viewer.layers
-        above = [i for i, x in enumerate(layers) if role_of(x) in ("decisions", "selection")]
-        layers.insert(above[0] if above else len(layers), layer)
+        self.state.viewer.layers.insert(place_below(self.state, "decisions", "selection"), layer)
         return layer
 
 
-def entitle(layer: Labels, mark: str) -> None:
-    """Put the mark of its map into a layer's name, unless the user renamed it."""
-    if _mark_of(layer) is not None:
-        layer.name = layer.metadata[KEY]["title"] + mark
+def place_below(state: State, *roles: Role) -> int:
+    """Where to insert a layer so that it lies below those of the recording in front."""
+    layers = state.viewer.layers
+    above = [i for i, layer in enumerate(layers) if role_of(layer) in roles]
+    return above[0] if above else len(layers)
 
 
-def _mark_of(layer: Labels) -> str | None:
-    """The mark in a layer's name; None if the user renamed it."""
-    title = layer.metadata[KEY].get("title", "")
-    return next((mark for mark in MARKS if layer.name == title + mark), None)
+def entitle(layer: Labels, mark: str | None = None) -> None:
+    """Name a layer by its map and a mark, unless the user renamed it; None leaves the mark."""
+    entry = layer.metadata[KEY]
+    if layer.name != entry.get("named"):
+        return
+    if mark is not None:
+        entry["mark"] = mark
+    latent = entry.get("latent")
+    title = _title(entry["factor"], entry["method"], entry["run"], latent) + entry.get("mark", "")
+    # napari numbers a name that another layer has
+    layer.name = title
+    entry["named"] = layer.name
 
 
-def of_seeds(method: str) -> str:
-    """Suffix of the name of a layer with the consensus of seeds."""
-    return " · consensus of seeds" if is_consensus(method) else ""
-
-
-def _title(factor: str, run: str) -> str:
-    return unmarked(f"{factor} · {run}")
+def _title(factor: str, method: str, run: str, latent: int | str | None = None) -> str:
+    part = (
+        ""
+        if latent is None
+        else f", {latent if isinstance(latent, str) else f'latent {latent + 1}'}"
+    )
+    return unmarked(f"{factor}{part} · {title_of_method(method)} · {run}")
 
 
 def _is_of(layer: Labels, run: AnyRun) -> bool:

@@ -61,8 +61,12 @@ def layers_of(viewer: Any, opened: Opened) -> list[Any]:
     ]
 
 
-def put_before_names(viewer: Any, opened: Opened, prefix: str) -> None:
-    """Put a prefix before the names of layers that were added without one."""
+def clean_names(viewer: Any, opened: Opened) -> None:
+    """Take away the numbers that napari put after names that another recording had."""
     for layer in layers_of(viewer, opened):
-        # napari numbers names that are taken
-        layer.name = prefix + re.sub(r" \[\d+\]$", "", layer.name)
+        layer.name = re.sub(r" \[\d+\]$", "", layer.name)
+
+
+def is_copy(layer: Any) -> bool:
+    """Whether a layer is a copy of the background, made for a second view."""
+    return role_of(layer) == "image" and bool(layer.metadata[KEY].get("second"))

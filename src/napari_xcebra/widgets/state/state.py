@@ -8,9 +8,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import uuid4
 from weakref import WeakValueDictionary, ref
 
@@ -21,9 +22,8 @@ from napari_xcebra.files import name_of
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.settings import known_only
-from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.state import own_layers
-from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, role_of, token_of
+from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, is_copy, role_of, token_of
 from napari_xcebra.widgets.state.preferences import preferred_colormap
 from napari_xcebra.widgets.state.shown import Shown, painted_map
 from napari_xcebra.widgets.state.time_slider import TimeSlider
@@ -44,23 +44,37 @@ NAMED = 3
 class Drawing(Protocol):
     """Draws recordings in a viewer; handed to the state, which does not draw itself."""
 
-    def add_missing(
-        self, viewer: Any, opened: Opened, layers: Sequence[LayerTuple] | None, prefix: str
-    ) -> None:
+    def add_missing(self, viewer: Any, opened: Opened, layers: Sequence[LayerTuple] | None) -> None:
         """Add those layers of a recording that are not in the viewer."""
 
     def bring_up_to_date(self, viewer: Any, opened: Opened) -> None:
         """Update the layers after a change of a recording."""
 
-    def remove(self, viewer: Any, opened: Opened) -> None:
-        """Remove all layers of a recording."""
+    def take_out(self, viewer: Any, layers: Sequence[Any]) -> None:
+        """Take layers out of the viewer."""
+
+    def put_back(self, viewer: Any, layers: Sequence[Any]) -> None:
+        """Put layers back that were taken out, in their order."""
+
+
+class View(NamedTuple):
+    """What is seen of a recording; kept while another one is in front."""
+
+    shown: Shown
+    selection: np.ndarray = np.zeros(0, np.int64)
+    frame: int = 0
 
 
 class State:
     """State of one viewer.
 
+    One recording is in front: its layers are in the viewer, and those of the others are set aside.
+    napari has one time slider for all layers it has, and two recordings need two.
+
     Signals
     -------
+    leaving
+        Another recording is about to come to the front.
     recording_changed
         Another recording is current, or the current one was changed or closed.
     runs_changed
@@ -75,6 +89,7 @@ class State:
         The time slider was moved.
     """
 
+    leaving = Signal()
     recording_changed = Signal()
     runs_changed = Signal()
     shown_changed = Signal()
@@ -93,12 +108,20 @@ class State:
         self._shown = Shown(colormap=preferred_colormap())
         self._live: LiveRun | None = None
         self._selection = np.zeros(0, np.int64)
+        # by token, of recordings that are not in front
+        self._views: dict[str, View] = {}
+        self._aside: dict[str, list[Any]] = {}
+        # tokens of recordings that have come to the front before
+        self._drawn: set[str] = set()
         # by identity, which a run keeps when it is renamed or attributed once more
         self._saved: WeakValueDictionary[int, Fit] = WeakValueDictionary()
         self._slider = TimeSlider(self)
         for layer in viewer.layers:
             self._adopt(layer)
-        viewer.layers.events.inserted.connect(lambda event: self._adopt(event.value))
+        # when napari is done with the layer, as those of other recordings are taken out
+        viewer.layers.events.inserted.connect(
+            lambda event: self._adopt(event.value), position="last"
+        )
 
     @property
     def viewer(self) -> napari.Viewer:
@@ -111,24 +134,48 @@ class State:
 
     @property
     def current(self) -> Opened | None:
-        """The recording that the docks work on."""
+        """The recording in front, which the docks work on."""
         return self._current
 
     @current.setter
     def current(self, opened: Opened | None) -> None:
         if opened is self._current:
             return
-        self._current = opened
-        self._selection = np.zeros(0, np.int64)
-        self._shown = Shown(colormap=self._shown.colormap)
-        before = self._slider.frame
-        self._slider.frame = self._slider.there
+        before = self._current
+        if before in self.opened:
+            self._views[before.token] = View(self._shown, self._selection, self.frame)
+        with self._slider.held():
+            self._bring_to_front(opened)
+            self._current = opened
+        token = opened.token if opened else ""
+        view = self._views.pop(token, View(Shown(colormap=self._shown.colormap)))
+        self._shown, self._selection = view.shown, view.selection
+        moved = self._slider.begin_at(view.frame)
         self.recording_changed.emit()
         self.runs_changed.emit()
         self.selection_changed.emit()
         self.shown_changed.emit()
-        if self.frame != before:
+        if moved:
             self.frame_changed.emit(self.frame)
+
+    def _bring_to_front(
+        self, opened: Opened | None, layers: Sequence[LayerTuple] | None = None
+    ) -> None:
+        """Set the layers of all other recordings aside, and put those of this one back."""
+        viewer, drawing = self.viewer, self._drawing
+        current = self._current
+        if current not in (None, opened) and current.token not in self._aside:
+            self.leaving.emit()
+        for other in self.opened:
+            if other is not opened and other.token not in self._aside:
+                own = own_layers.layers_of(viewer, other)
+                self._aside[other.token] = [layer for layer in own if not is_copy(layer)]
+                drawing.take_out(viewer, own)
+        if opened is None:
+            return
+        drawing.put_back(viewer, self._aside.pop(opened.token, []))
+        if opened.token not in self._drawn:
+            self.add_layers(opened, layers)
 
     @property
     def recording(self) -> Recording | None:
@@ -149,18 +196,17 @@ class State:
         if opened is None:
             token = token_of(layers[0]) if layers else uuid4().hex
             opened = self._register(recording, token, opening)
-        if not any(role_of(layer) == "cells" for layer in self.layers_of(opened)):
-            self.add_layers(opened, layers)
+        with self._slider.held():
+            self._bring_to_front(opened, layers)
+            if not any(role_of(layer) == "cells" for layer in self.layers_of(opened)):
+                self.add_layers(opened, layers)
         self.current = opened
         return opened
 
     def add_layers(self, opened: Opened, layers: Sequence[LayerTuple] | None = None) -> None:
         """Add those of the images, activity and cells of a recording that are not in the viewer."""
-        self._drawing.add_missing(self.viewer, opened, layers, self.prefix(opened))
-
-    def prefix(self, opened: Opened) -> str:
-        """Prefix of the names of layers, where there are several recordings."""
-        return "" if self.opened[0] is opened else unmarked(f"{opened.name} · ")
+        self._drawn.add(opened.token)
+        self._drawing.add_missing(self.viewer, opened, layers)
 
     def change_recording(self, recording: Recording) -> None:
         """Replace the current recording by a changed copy: other kinds, traces, accepted cells."""
@@ -173,8 +219,16 @@ class State:
         self.recording_changed.emit()
 
     def layers_of(self, opened: Opened) -> list[Any]:
-        """Layers in the viewer that belong to a recording, whatever they are called by now."""
-        return own_layers.layers_of(self.viewer, opened)
+        """Layers that belong to a recording, also while it is not in front."""
+        aside = self._aside.get(opened.token)
+        return own_layers.layers_of(self.viewer, opened) if aside is None else list(aside)
+
+    def remove_layer(self, opened: Opened, layer: Any) -> None:
+        """Remove a layer of a recording, also if it is not in front."""
+        if opened.token in self._aside:
+            self._aside[opened.token].remove(layer)
+        else:
+            self.viewer.layers.remove(layer)
 
     def lacks_layers(self, opened: Opened) -> bool:
         """Whether layers of a recording were removed from the viewer."""
@@ -184,7 +238,10 @@ class State:
     def forget(self, opened: Opened) -> None:
         """Close a recording and remove its layers."""
         self.opened.remove(opened)
-        self._drawing.remove(self.viewer, opened)
+        with self._slider.held():
+            self._drawing.take_out(self.viewer, own_layers.layers_of(self.viewer, opened))
+        self._aside.pop(opened.token, None)
+        self._views.pop(opened.token, None)
         if opened is self._current:
             self.current = self.opened[-1] if self.opened else None
 
@@ -198,8 +255,9 @@ class State:
         recording = entry.get("value")
         if isinstance(recording, Recording):
             opened = self._register(recording, entry["token"], entry.get("opening"))
-            own_layers.put_before_names(self.viewer, opened, self.prefix(opened))
+            self._drawn.add(opened.token)
             self.current = opened
+            own_layers.clean_names(self.viewer, opened)
             collect_while_waiting()
 
     def _register(self, recording: Recording, token: str, opening: Opening | None) -> Opened:
@@ -214,18 +272,23 @@ class State:
     def save(self, folder: str | PathLike[str]) -> Path:
         """Write recordings (where they are), runs and view settings to a folder."""
         current = self.opened.index(self._current) if self._current else -1
-        return save_workspace(WorkspaceFile(self.opened, current, asdict(self._shown)), folder)
+        shown = [asdict(self._shown_of(opened)) for opened in self.opened]
+        return save_workspace(WorkspaceFile(self.opened, current, shown), folder)
+
+    def _shown_of(self, opened: Opened) -> Shown:
+        if opened is self._current:
+            return self._shown
+        return self._views[opened.token].shown if opened.token in self._views else Shown()
 
     def restore(self, saved: WorkspaceFile) -> None:
         """Show what `load_workspace` read, beside what is open already."""
-        for opened in saved.opened:
+        for opened, shown in zip_longest(saved.opened, saved.shown[: len(saved.opened)]):
             self.mark_as_saved(opened.runs)
             opened.name = free_name(opened.name, [other.name for other in self.opened])
             self.opened.append(opened)
-            self.add_layers(opened)
+            self._views[opened.token] = View(Shown(**known_only(Shown, shown or {})))
         if 0 <= saved.current < len(saved.opened):
-            self.current = saved.opened[saved.current]
-            self.shown = Shown(**known_only(Shown, saved.shown))
+            self.show(saved.opened[saved.current].recording)
 
     def mark_as_saved(self, runs: Iterable[Run]) -> None:
         """Note runs that were just written, or come from a file."""

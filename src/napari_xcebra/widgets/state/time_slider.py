@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +23,25 @@ class TimeSlider(OfState):
     def __init__(self, state: State) -> None:
         super().__init__(state)
         self.frame = 0
+        self._held = False
         state.viewer.dims.events.current_step.connect(self._follow)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Follow nothing while layers come and go, at which napari moves the slider."""
+        before, self._held = self._held, True
+        try:
+            yield
+        finally:
+            self._held = before
+
+    def begin_at(self, frame: int) -> bool:
+        """Put the slider of a recording that came to the front on a frame; whether it changed."""
+        before = self.frame
+        with self.held():
+            self.go_to(frame)
+        self.frame = self.there
+        return self.frame != before
 
     def go_to(self, frame: int) -> None:
         """Move to a frame, or to the first or last where there is no such frame."""
@@ -54,7 +74,8 @@ class TimeSlider(OfState):
         return min(at, recording.n_frames - 1)
 
     def _follow(self) -> None:
-        self._take(self.there)
+        if not self._held:
+            self._take(self.there)
 
     def _take(self, frame: int) -> None:
         if frame != self.frame:

@@ -11,6 +11,7 @@ from napari_xcebra.jobs import AroundTask
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.moments import window_of
 from napari_xcebra.widgets.layers.layers import CellMovie
+from napari_xcebra.widgets.layers.score_layers import place_below
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import metadata, role_of
 from napari_xcebra.widgets.work.job_queue import JobQueue, Work
@@ -125,9 +126,7 @@ class AroundPainter(OfState):
         )  # fmt: skip
         if hasattr(layer, "colorbar"):  # napari 0.6.5 and later
             layer.colorbar.visible = True
-        layers = state.viewer.layers
-        above = [i for i, o in enumerate(layers) if role_of(o) in ("decisions", "selection")]
-        layers.insert(above[0] if above else len(layers), layer)
+        state.viewer.layers.insert(place_below(state, "decisions", "selection"), layer)
         begins = np.flatnonzero(scores.place == 0)
         if len(begins):
             state.frame = int(begins[0])

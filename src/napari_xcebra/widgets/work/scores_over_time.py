@@ -12,6 +12,7 @@ from psygnal import Signal
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.jobs import OverTimeTask
 from napari_xcebra.widgets.layers.layers import CellMovie
+from napari_xcebra.widgets.layers.score_layers import place_below
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import metadata, role_of
 from napari_xcebra.widgets.state.score_cache import Question, ScoresOverTime
@@ -238,10 +239,8 @@ class TimePainter(OfState):
         )
         if hasattr(layer, "colorbar"):  # napari 0.6.5 and later
             layer.colorbar.visible = True
-        layers = state.viewer.layers
-        over = ("scores", "decisions", "selection")
-        above = [i for i, other in enumerate(layers) if role_of(other) in over]
-        layers.insert(above[0] if above else len(layers), layer)
+        at = place_below(state, "scores", "decisions", "selection")
+        state.viewer.layers.insert(at, layer)
         return layer
 
     # ------------------------------------------------------------ computing

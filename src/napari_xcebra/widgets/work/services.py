@@ -12,7 +12,7 @@ from napari_xcebra.support.memory import give_back_memory
 from napari_xcebra.widgets.controls.dock_opening import open_dock
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.layers import layers
-from napari_xcebra.widgets.layers.camera import FollowQueue, OneInView
+from napari_xcebra.widgets.layers.camera import FollowFront, FollowQueue
 from napari_xcebra.widgets.layers.decision_painter import DecisionPainter
 from napari_xcebra.widgets.layers.picking import Picking
 from napari_xcebra.widgets.layers.score_painter import ScorePainter
@@ -56,7 +56,7 @@ class Services:
         self.queue = CellQueue(state, self.curations)
         self.deciding = Deciding(state, self.curations, self.queue)
         self.picking = Picking(state, self.curations)
-        self.camera = OneInView(state), FollowQueue(state, self.queue)
+        self.camera = FollowFront(state), FollowQueue(state, self.queue)
         window = main_window(viewer)
         if window is not None:
             window.destroyed.connect(self.close)

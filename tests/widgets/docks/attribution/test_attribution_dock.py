@@ -38,6 +38,7 @@ pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
 SECONDS = 1000
 FACTORS = {"place": ["position"], "speed": ["speed"]}
+PLACE = "place · conditional encoding · run 1"
 SETTINGS = FitSettings(steps=60, batch_size=128, penalty_batch=16, smoothing=0, time_latents=1)
 
 
@@ -101,7 +102,7 @@ def test_an_empty_dock_says_what_to_do_and_leads_there(dock, state, viewer, reco
 def test_a_new_run_is_painted_at_once(painted, state, viewer):
     assert state.shown.run == "run 1" and state.shown.factor == "place"
     assert painted.empty.isHidden()
-    assert score_layers(viewer)["place · run 1"].visible
+    assert score_layers(viewer)[PLACE].visible
     assert "place" in painted.verdict.text
     assert "run 1 · place" in painted.choice.run.currentText()
 
@@ -139,7 +140,7 @@ def test_a_factor_that_could_not_be_tested_is_painted_and_marked_in_words(
     state.show(recording)
     state.add_run(run.with_attribution(attribute(fitted, recording)))
     choose(dock.choice.factor, "speed (not tested)")
-    layer = score_layers(viewer)["speed · run 1 (not tested)"]
+    layer = score_layers(viewer)["speed · conditional encoding · run 1 (not tested)"]
     assert len(np.unique(layer.colormap.colors[1:], axis=0)) > 2
     assert dock.scores.colors.isEnabled()
     assert "speed is not found in these cells" in dock.verdict.text
@@ -150,7 +151,7 @@ def test_a_factor_that_could_not_be_tested_is_painted_and_marked_in_words(
 def test_a_factor_at_chance_is_marked_in_words(painted, viewer):
     choose(painted.choice.factor, "at chance")
     assert "(at chance)" in painted.choice.factor.currentText()
-    assert "speed · run 1 (at chance)" in score_layers(viewer)
+    assert "speed · conditional encoding · run 1 (at chance)" in score_layers(viewer)
     assert not painted.scores.colors.isEnabled()
     assert not painted.scores.over_time.follow.isEnabled()
 
@@ -164,7 +165,7 @@ def test_the_threshold_changes_count_table_and_features(painted, state, viewer, 
     assert painted.scores.histogram.count.text() == f"{count} of 30 cells above threshold"
     assert painted.scores.histogram.z.value() == pytest.approx(1.0)
     assert painted.scores.histogram.score.value() == pytest.approx(scores.score_of(1.0), rel=1e-2)
-    selected = score_layers(viewer)["place · run 1"].features["selected"].to_numpy()[1:]
+    selected = score_layers(viewer)[PLACE].features["selected"].to_numpy()[1:]
     assert selected.sum() == count
     painted.scores.table.above_only.setChecked(True)
     assert painted.scores.table.model.rowCount() == count
@@ -258,7 +259,7 @@ def test_the_colour_bar_runs_from_the_lowest_to_the_highest_colour(qtbot):
 
 
 def test_colours_and_limits_can_be_chosen_and_taken_back(painted, state, viewer):
-    layer = score_layers(viewer)["place · run 1"]
+    layer = score_layers(viewer)[PLACE]
     before = np.array(layer.colormap.colors)
     painted.scores.colors.colormap.setCurrentText("magma")
     assert state.shown.colormap == "magma"
@@ -281,12 +282,12 @@ def test_two_maps_are_compared_in_two_views_and_a_plot(painted, state, viewer):
         painted.scores.side_by_side.points, [point], None
     )
     assert list(state.selection) == [point.data()]
-    assert viewer.layers.selection.active.name == "place · run 1"
+    assert viewer.layers.selection.active.name == PLACE
     assert any("second view" in layer.name for layer in viewer.layers)
     choose(painted.scores.side_by_side.other, "nothing")
     assert not viewer.canvas.grid.enabled
     assert not any("second view" in layer.name for layer in viewer.layers)
-    assert viewer.layers.selection.active.name == "place · run 1"
+    assert viewer.layers.selection.active.name == PLACE
 
 
 def test_napari_speaks_of_the_map_that_is_shown(painted, state, viewer):
@@ -313,7 +314,7 @@ def test_scores_are_computed_in_the_background_and_follow_the_slider(
     assert painted.compute.isHidden()
     expected = attribute(trained.fit, recording, "inverted-neuron-gradient").score("place")
     np.testing.assert_allclose(state.scores, expected, rtol=1e-3)
-    assert score_layers(viewer)["place · run 1"].visible
+    assert score_layers(viewer)["place · inverted neuron gradient · run 1"].visible
 
     state.frame = 700
     painted.scores.over_time.seconds.setValue(0)
@@ -322,14 +323,20 @@ def test_scores_are_computed_in_the_background_and_follow_the_slider(
     painter = services_of(state.viewer).time_painter
     qtbot.waitUntil(lambda: painter.status == "", timeout=90 * SECONDS)
     layer = painter.layer
-    assert layer.visible and not score_layers(viewer)["place · run 1"].visible
+    assert (
+        layer.visible
+        and not score_layers(viewer)["place · inverted neuron gradient · run 1"].visible
+    )
     local = state.attribution.over_time("place", frames=slice(700, 701))[0]
     labels, shown = state.current.labels, np.array(layer.data.frame(700))
     for cell in (0, 11):
         np.testing.assert_allclose(shown[labels == cell + 1], local[cell], rtol=1e-3)
     assert np.isnan(shown[labels == 0]).all()
     painted.scores.over_time.follow.setChecked(False)
-    assert not layer.visible and score_layers(viewer)["place · run 1"].visible
+    assert (
+        not layer.visible
+        and score_layers(viewer)["place · inverted neuron gradient · run 1"].visible
+    )
 
 
 def test_the_map_to_look_at_first_follows_the_slider_by_the_generative_gradient(
@@ -356,7 +363,7 @@ def test_a_run_that_lacks_the_default_map_is_painted_by_one_it_has(
     state.show(recording)
     state.add_run(replace(trained, attributions={other: trained.attributions[other]}))
     assert state.shown.method == other
-    assert score_layers(viewer)["place · run 1"].visible
+    assert score_layers(viewer)["place · generative gradient · run 1"].visible
 
 
 def test_statistics_are_computed_in_the_background_and_stand_in_the_table(
@@ -527,7 +534,7 @@ def test_a_closed_dock_gets_no_calls_and_the_painting_goes_on(
     state.remove_run("run 1")
     state.add_run(trained)
     state.shown = replace(state.shown, run="run 1", factor="place")
-    assert score_layers(viewer)["place · run 1"].visible
+    assert score_layers(viewer)[PLACE].visible
 
 
 def test_a_dock_opened_later_shows_what_is_painted(painted, state, viewer):

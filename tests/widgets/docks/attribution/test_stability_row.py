@@ -143,12 +143,12 @@ def test_only_stable_cells_are_shown_if_so_ticked(repeated, state):
 def test_the_consensus_is_painted_in_a_layer_of_its_own(repeated, state, viewer):
     state.shown = replace(state.shown, method=CONSENSUS)
     shown = [x.name for x in viewer.layers if role_of(x) == "scores" and x.visible]
-    assert shown == ["place · run 1 · consensus of seeds"]
+    assert shown == ["place · consensus of inverted neuron gradient · run 1"]
     chosen = repeated.choice.method.currentText()
     assert chosen == "consensus of inverted neuron gradient (3 seeds)"
     state.shown = replace(state.shown, method=METHOD)
     shown = [x.name for x in viewer.layers if role_of(x) == "scores" and x.visible]
-    assert shown == ["place · run 1"]
+    assert shown == ["place · inverted neuron gradient · run 1"]
 
 
 def test_single_latents_have_no_spread_since_they_change_from_seed_to_seed(repeated, state):

@@ -247,12 +247,13 @@ def test_recordings_are_switched_and_only_one_is_in_view(dock, qtbot, saved, arr
     open_path(dock, qtbot, arrays / "traces.npz")
     assert [dock.opened_box.itemText(i) for i in range(2)] == ["mouse 7.npz", "traces.npz"]
     first, second = dock.state.opened
-    assert not any(layer.visible for layer in dock.state.layers_of(first))
+    layers = dock.state.viewer.layers
+    assert not any(layer in layers for layer in dock.state.layers_of(first))
     dock.opened_box.activated.emit(0)
     assert dock.state.current is first
     in_view = [layer.name for layer in dock.state.layers_of(first) if layer.visible]
     assert in_view == ["mean image", "cells"]
-    assert not any(layer.visible for layer in dock.state.layers_of(second))
+    assert not any(layer in layers for layer in dock.state.layers_of(second))
     assert dock.form.path.path == saved
 
 
