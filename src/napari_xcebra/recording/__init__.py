@@ -1,6 +1,7 @@
 """Recordings: traces, footprints, behaviour, and summaries of them."""
 
 from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.movie import Movie
 from napari_xcebra.recording.recording import Origin, Recording
 from napari_xcebra.recording.trials import Trials
 from napari_xcebra.recording.variable import KINDS, Kind, Variable, looks_like_an_event
@@ -9,6 +10,7 @@ __all__ = [
     "KINDS",
     "Footprints",
     "Kind",
+    "Movie",
     "Origin",
     "Recording",
     "Trials",

@@ -17,6 +17,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.movie import Movie
 from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.recording.trials import Trials
 from napari_xcebra.recording.variable import Kind, Variable
@@ -46,11 +47,14 @@ class Origin:
         Kind of the traces, one of `TraceKind`; empty if unknown.
     traces : str
         How the traces were computed, in words.
+    without_movie : str
+        Why there is no movie, in words; empty if there is one, or none was looked for.
     """
 
     format: str = ""
     signal: str = ""
     traces: str = ""
+    without_movie: str = ""
 
     @property
     def axis(self) -> str:
@@ -99,6 +103,10 @@ class Recording:
     origin : Origin
     trials : Trials or None
         Trials of a task; `starts` has their first frames, and the frames after their last.
+    pixel_size : float or None
+        Micrometres per pixel of the field of view; None if the source does not say.
+    movie : Movie or None
+        What was imaged, frame by frame; it stays on disk.
     """
 
     traces: np.ndarray | LazyTraces
@@ -116,6 +124,8 @@ class Recording:
     cells: Mapping[str, np.ndarray] = field(default_factory=dict)
     origin: Origin = Origin()
     trials: Trials | None = None
+    pixel_size: float | None = None
+    movie: Movie | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -157,6 +167,7 @@ class Recording:
                     f"cells has {name!r} of shape {np.shape(column)}: ({self.n_cells},) is needed."
                 )
         put(self, "cells", MappingProxyType(dict(self.cells)))
+        put(self, "pixel_size", _checked_pixel_size(self.pixel_size))
 
     def __getstate__(self) -> dict[str, Any]:
         # Python does not pickle read-only mappings
@@ -316,6 +327,14 @@ def _checked_starts(starts: Sequence[int] | np.ndarray | None, n_frames: int) ->
             "numbers from 0 on are needed."
         )
     return starts
+
+
+def _checked_pixel_size(size: Any) -> float | None:
+    if size is None:
+        return None
+    if not isinstance(size, int | float | np.number) or not 0 < size < np.inf:
+        raise InputError(f"pixel_size is {size!r}: micrometres per pixel, > 0, are needed.")
+    return float(size)
 
 
 def _checked_times(times: Any, n_frames: int, rate: float) -> np.ndarray:

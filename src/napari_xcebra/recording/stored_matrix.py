@@ -1,22 +1,18 @@
 """Reads parts of a matrix of numbers that lies in a file, row after row.
 
-By plain reads: a program that shortens a file ends every process that has it mapped (SIGBUS), as
-suite2p does when it is run again. A plain read just comes back short. Measured on 10,000 × 100,000
-numbers: runs of rows are read as fast as through a mapping, or faster; the first of a few hundred
-columns takes 2 µs a row, the others nothing.
+By plain reads. Measured on 10,000 × 100,000 numbers: runs of rows are read as fast as through a
+mapping, or faster; the first of a few hundred columns takes 2 µs a row, the others nothing.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from napari_xcebra.errors import InputError
+from napari_xcebra.recording.stored_file import StoredFile, changed_since
 
 RUN = 2**20
 """Bytes read at a time."""
@@ -24,14 +20,6 @@ PAGE = 4096
 """Bytes of a row that is read whole, whatever is wanted of it."""
 AHEAD, AHEAD_AT_ONCE = 1024, 8 * 2**20
 """Bytes of every row, and of all rows, that are read and kept where fewer are wanted."""
-
-
-def changed_since(path: Path) -> InputError:
-    """Sentence on a file whose traces can no longer be read."""
-    return InputError(
-        f"{path} cannot be read any more: it was moved, damaged or replaced after the recording "
-        "was opened."
-    )
 
 
 class StoredMatrix:
@@ -50,18 +38,9 @@ class StoredMatrix:
     def __init__(self, path: Path, start: int, dtype: np.dtype, shape: tuple[int, int]) -> None:
         self.path, self.start, self.dtype, self.shape = path, start, dtype, shape
         self._ahead = (0, 0), 0, np.empty((0, 0), np.float32)
-        self._file = -1
-        try:
-            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-            self._seen = _identity(os.fstat(self._file))
-        except OSError as error:
-            raise changed_since(path) from error
-        if self._seen[-1] < start + math.prod(shape) * dtype.itemsize:
+        self._file = StoredFile(path)
+        if self._file.size < start + math.prod(shape) * dtype.itemsize:
             raise changed_since(path)
-
-    def __del__(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
 
     @classmethod
     def of_npy(cls, path: Path) -> tuple[StoredMatrix, bool]:
@@ -87,7 +66,7 @@ class StoredMatrix:
         rows, columns : slice
             With a start, a stop, and no step.
         """
-        self._check_same()
+        self._file.check_same()
         length, wanted = self.shape[1], columns.stop - columns.start
         if 4 * wanted >= length or length * self.dtype.itemsize <= PAGE:
             return self._read(rows, columns, whole_rows=True)
@@ -122,12 +101,12 @@ class StoredMatrix:
             run = slice(first, min(first + step, rows.stop))
             count, begin = run.stop - first, self.start + first * length
             if whole_rows:
-                stored = _read_at(self._file, count * length, begin)
+                stored = self._file.read(count * length, begin)
                 yield run, self._values(stored, count, self.shape[1])[:, columns]
                 continue
             begin += columns.start * size
             places = range(begin, begin + count * length, length)
-            parts = b"".join([_read_at(self._file, width, place) for place in places])
+            parts = b"".join([self._file.read(width, place) for place in places])
             yield run, self._values(parts, count, columns.stop - columns.start)
 
     def _values(self, stored: bytes, rows: int, columns: int) -> np.ndarray:
@@ -135,29 +114,3 @@ class StoredMatrix:
             return np.frombuffer(stored, self.dtype).reshape(rows, columns)
         except ValueError as error:  # the file ends before
             raise changed_since(self.path) from error
-
-    def _check_same(self) -> None:
-        try:
-            same = _identity(self.path.stat()) == self._seen
-        except OSError as error:
-            raise changed_since(self.path) from error
-        if not same:
-            raise changed_since(self.path)
-
-
-def _identity(stat: os.stat_result) -> tuple[int, int, int]:
-    """Which file it is, and its size; tools that only touch a file change neither."""
-    return stat.st_dev, stat.st_ino, stat.st_size
-
-
-_SEEKING = threading.Lock()
-
-
-def _seek_and_read(file: int, count: int, place: int) -> bytes:
-    with _SEEKING:
-        os.lseek(file, place, os.SEEK_SET)
-        return os.read(file, count)
-
-
-# Windows has no `pread`
-_read_at = getattr(os, "pread", _seek_and_read)

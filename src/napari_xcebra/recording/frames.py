@@ -1,0 +1,287 @@
+"""Frames of a movie that stay on disk until they are read.
+
+The classes here know where the pixels lie, not what they show. They carry paths and places instead
+of pixels, so that they are pickled at little cost, and open files when they are first read, in
+each process anew. Any number of threads may read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from napari_xcebra.recording.stored_file import StoredFile, changed_since
+from napari_xcebra.recording.stored_matrix import StoredMatrix
+
+FILES_OPEN = 8
+"""Files of a movie that are open at a time."""
+AHEAD = 32 * 2**20
+"""Bytes of frames that are read at once where the values of a pixel lie together."""
+
+
+Numbers = Sequence[int] | np.ndarray
+"""Of frames, in any order."""
+
+
+class Frames:
+    """Behaves like (frames, height, width) numbers; subclasses say how to read a part of a frame.
+
+    Attributes
+    ----------
+    shape : (frames, height, width)
+    dtype : numpy.dtype
+        In the byte order of this machine.
+    """
+
+    shape: tuple[int, int, int]
+    dtype: np.dtype
+
+    def read(self, number: int, rows: slice, columns: slice) -> np.ndarray:
+        """(rows, columns) of a frame; slices have a start, a stop, and no step."""
+        raise NotImplementedError
+
+    def block(self, numbers: Numbers, rows: slice, columns: slice) -> np.ndarray:
+        """(numbers, rows, columns) of several frames."""
+        size = (len(numbers), rows.stop - rows.start, columns.stop - columns.start)
+        found = np.empty(size, self.dtype)
+        for place, number in enumerate(numbers):
+            found[place] = self.read(int(number), rows, columns)
+        return found
+
+    def close(self) -> None:
+        """Let go of files and of what was kept in memory; reading opens them again."""
+        for kept in ("_stored", "_matrix", "_kept"):
+            vars(self).pop(kept, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+@dataclass(frozen=True, eq=False)
+class PlainFrames(Frames):
+    """Frames that lie in a file as plain numbers, row after row.
+
+    Parameters
+    ----------
+    path : Path
+    shape : (frames, height, width)
+    stored : numpy.dtype
+        As it is stored, in any byte order.
+    places : range or (frames,) int64
+        Where each frame begins, in bytes.
+    """
+
+    path: Path
+    shape: tuple[int, int, int]
+    stored: np.dtype
+    places: Numbers
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        """In the byte order of this machine."""
+        return self.stored.newbyteorder("=")
+
+    @cached_property
+    def _stored(self) -> StoredFile:
+        return StoredFile(self.path)
+
+    def read(self, number: int, rows: slice, columns: slice) -> np.ndarray:
+        """Read the rows in one go, and cut the columns."""
+        file, (_, _, width) = self._stored, self.shape
+        file.check_same()
+        row = width * self.stored.itemsize
+        place = int(self.places[number]) + rows.start * row
+        found = file.read((rows.stop - rows.start) * row, place)
+        if len(found) < (rows.stop - rows.start) * row:
+            raise changed_since(self.path)
+        pixels = np.frombuffer(found, self.stored).reshape(-1, width)[:, columns]
+        return pixels.astype(self.dtype, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class PixelFrames(Frames):
+    """Frames of a file in which all values of a pixel lie together, column after column.
+
+    So CaImAn keeps movies to work on (order C), and numpy those in Fortran order.
+
+    Parameters
+    ----------
+    path : Path
+    shape : (frames, height, width)
+    stored : numpy.dtype
+    start : int
+        Where the values begin, in bytes.
+    """
+
+    path: Path
+    shape: tuple[int, int, int]
+    stored: np.dtype
+    start: int
+
+    dtype = np.dtype(np.float32)
+
+    @cached_property
+    def _matrix(self) -> StoredMatrix:
+        frames, height, width = self.shape
+        return StoredMatrix(self.path, self.start, self.stored, (height * width, frames))
+
+    @cached_property
+    def _kept(self) -> dict[str, Any]:
+        return {"first": 0, "block": np.empty((0, 0, 0), np.float32), "lock": threading.Lock()}
+
+    def read(self, number: int, rows: slice, columns: slice) -> np.ndarray:
+        """Read some frames ahead: that costs as much as one."""
+        frames, height, width = self.shape
+        kept = self._kept
+        with kept["lock"]:
+            if not kept["first"] <= number < kept["first"] + len(kept["block"]):
+                ahead = range(number, min(number + max(1, AHEAD // (4 * height * width)), frames))
+                whole = slice(0, height), slice(0, width)
+                kept["block"], kept["first"] = self.block(ahead, *whole), number
+            return kept["block"][number - kept["first"], rows, columns].copy()
+
+    def block(self, numbers: Numbers, rows: slice, columns: slice) -> np.ndarray:
+        """Read from the first frame to the last, pixel by pixel."""
+        wanted = np.asarray(numbers, np.int64)
+        height, across = self.shape[1], columns.stop - columns.start
+        if not len(wanted):
+            return super().block(wanted, rows, columns)
+        first = int(wanted.min())
+        stretch = slice(first, int(wanted.max()) + 1)
+        if rows == slice(0, height):
+            pixels = slice(columns.start * height, columns.stop * height)
+            values = self._matrix.read(pixels, stretch)
+        else:
+            begin = range(columns.start * height, columns.stop * height, height)
+            runs = [slice(at + rows.start, at + rows.stop) for at in begin]
+            values = np.concatenate([self._matrix.read(run, stretch) for run in runs])
+        found = values.reshape(across, rows.stop - rows.start, -1)[:, :, wanted - first]
+        return np.ascontiguousarray(found.transpose(2, 1, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class TurnedFrames(Frames):
+    """Frames with rows and columns swapped."""
+
+    part: Frames
+
+    @property
+    def shape(self) -> tuple[int, int, int]:  # type: ignore[override]
+        """Frames, height and width."""
+        frames, width, height = self.part.shape
+        return frames, height, width
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        """As it was."""
+        return self.part.dtype
+
+    def read(self, number: int, rows: slice, columns: slice) -> np.ndarray:
+        """(rows, columns)."""
+        return self.part.read(number, columns, rows).T
+
+    def block(self, numbers: Numbers, rows: slice, columns: slice) -> np.ndarray:
+        """(numbers, rows, columns)."""
+        return self.part.block(numbers, columns, rows).transpose(0, 2, 1)
+
+    def close(self) -> None:
+        """Let go of its files."""
+        self.part.close()
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedFrames(Frames):
+    """Frames of several files that follow each other.
+
+    Parameters
+    ----------
+    parts : tuple of Frames
+        Of one height and width.
+    """
+
+    parts: tuple[Frames, ...]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:  # type: ignore[override]
+        """Frames, height and width."""
+        return (int(self._ends[-1]), *self.parts[0].shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        """One that holds the numbers of all."""
+        return np.result_type(*(part.dtype for part in self.parts))
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        return np.cumsum([part.shape[0] for part in self.parts])
+
+    @cached_property
+    def _open(self) -> deque[int]:
+        return deque()
+
+    def read(self, number: int, rows: slice, columns: slice) -> np.ndarray:
+        """From the file that has it; those that were not read for long are closed."""
+        which = int(np.searchsorted(self._ends, number, side="right"))
+        if which not in self._open:
+            self._open.append(which)
+            if len(self._open) > FILES_OPEN:
+                self.parts[self._open.popleft()].close()
+        part = self.parts[which]
+        return part.read(number - int(self._ends[which]) + part.shape[0], rows, columns)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for part in self.parts:
+            part.close()
+
+
+@dataclass(frozen=True, eq=False)
+class TiledFrames(Frames):
+    """Frames of several planes side by side in one image.
+
+    Parameters
+    ----------
+    parts : tuple of Frames
+        Cut to the shortest.
+    corners : tuple of (row, column)
+        Where each of them begins in the image.
+    shape : (frames, height, width)
+    """
+
+    parts: tuple[Frames, ...]
+    corners: tuple[tuple[int, int], ...]
+    shape: tuple[int, int, int]
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        """One that holds the numbers of all."""
+        return np.result_type(*(part.dtype for part in self.parts))
+
+    def read(self, number: int, rows: slice, columns: slice) -> np.ndarray:
+        """(rows, columns); zero where no plane lies."""
+        found = np.zeros((rows.stop - rows.start, columns.stop - columns.start), self.dtype)
+        for part, corner in zip(self.parts, self.corners, strict=True):
+            down, there = _shared(rows, corner[0], part.shape[1])
+            across, over = _shared(columns, corner[1], part.shape[2])
+            if down.start < down.stop and across.start < across.stop:
+                found[there, over] = part.read(number, down, across)
+        return found
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for part in self.parts:
+            part.close()
+
+
+def _shared(wanted: slice, begin: int, size: int) -> tuple[slice, slice]:
+    """What a part that begins there has of a stretch: counted in the part, and in the stretch."""
+    own = slice(max(wanted.start - begin, 0), min(wanted.stop - begin, size))
+    shift = begin - wanted.start
+    return own, slice(own.start + shift, own.stop + shift)
