@@ -147,6 +147,7 @@ def _facts(recording: Recording) -> list[tuple[str, str]]:
         ("planes", str(planes_of(recording) or "")),
         ("known about cells", ", ".join(recording.cells)),
         ("footprints", footprints_of(recording)),
+        ("pixel size", f"{recording.pixel_size:.4g} µm" if recording.pixel_size else ""),
         ("images", ", ".join(recording.images) or "none"),
         ("traces", recording.origin.traces or "–"),
         ("mean activity", sparkline(activity.mean)),

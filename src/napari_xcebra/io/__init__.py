@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,11 +26,12 @@ from napari_xcebra.io.native.reading import save_recording
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.suite2p.folders import folders_near
 from napari_xcebra.io.transaction.unfinished import unfinished_in
-from napari_xcebra.recording import Footprints, Kind, Recording
+from napari_xcebra.recording import Kind, Recording
 
 __all__ = ["OpenSettings", "open_recording", "save_recording"]
 
 
+Found = TypeVar("Found", Extraction, Recording)
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]] | None
 """One file, several, or none."""
 
@@ -78,7 +79,7 @@ def open_recording(
     form = format_of(path, "recording")
     found = form.load(path, settings)
     if footprints is not None:
-        found = replace(found, footprints=_given_footprints(footprints, found))
+        found = _with_footprints(found, footprints)
     # kinds matter before behaviour is brought to the frames: angles are not averaged as numbers are
     sources = [told(source, kinds or {}) for source in _behaviors(behavior, settings)]
     sources += _told_apart(trials, events)
@@ -108,11 +109,14 @@ def _behaviors(behavior: Paths, settings: OpenSettings) -> list[Behavior]:
 # what brings files together is imported when there is something to bring together
 
 
-def _given_footprints(given: Any, found: Extraction | Recording) -> Footprints:
+def _with_footprints(found: Found, given: Any) -> Found:
     from napari_xcebra.io.footprint_files import read_footprints
+    from napari_xcebra.io.tiff import tiff_pixel_size
 
     field = next((np.shape(image) for image in found.images.values()), None)
-    return read_footprints(given, found.n_cells, field)
+    footprints = read_footprints(given, found.n_cells, field)
+    size = tiff_pixel_size(Path(given)) if isinstance(given, str | PathLike) else None
+    return replace(found, footprints=footprints, pixel_size=found.pixel_size or size)
 
 
 def _told_apart(trials: Paths, events: Paths) -> list[Behavior]:

@@ -89,6 +89,7 @@ def assemble(
         cells=found.cells,
         origin=origin,
         trials=trials,
+        pixel_size=settings.pixel_size or found.pixel_size,
     )
 
 

@@ -146,6 +146,8 @@ class Extraction:
     behavior : Behavior
         What the same file says about behaviour.
     neuropil_coefficient : float or None
+    pixel_size : float or None
+        Micrometres per pixel.
     notes : tuple of str
         One sentence each for what the user should know.
     """
@@ -162,6 +164,7 @@ class Extraction:
     starts: np.ndarray | None = None
     behavior: Behavior = Behavior()
     neuropil_coefficient: float | None = None
+    pixel_size: float | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -15,7 +15,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.npy import read_npy
 from napari_xcebra.io.imagej.rois import MAGIC as ROI_MAGIC
 from napari_xcebra.io.imagej.rois import Rois, read_rois
-from napari_xcebra.io.tiff import is_tiff, read_tiff
+from napari_xcebra.io.tiff import is_tiff, read_tiff, tiff_pixel_size
 from napari_xcebra.recording.footprints import MOST_PIXELS, Footprints
 
 LARGEST_LABEL = 2**53
@@ -70,7 +70,7 @@ def read_regions(path: Path) -> Regions:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
     if is_tiff(start):
-        return Regions(path.name, read_tiff(path))
+        return Regions(path.name, read_tiff(path), tiff_pixel_size(path))
     if start.startswith(b"\x93NUMPY"):
         return Regions(path.name, read_npy(path))
     if start.startswith((ROI_MAGIC, b"PK")):
@@ -112,10 +112,13 @@ class Regions:
     name : str
         Where it comes from, for sentences.
     content : array of labels or masks, or Rois
+    pixel_size : float or None
+        Micrometres per pixel, where the file says so.
     """
 
     name: str
     content: np.ndarray | Rois
+    pixel_size: float | None = None
 
     def of_cells(self, n_cells: int, *, every: bool = False) -> Footprints:
         """Footprints of that many cells, or a sentence; `every` if none may be without."""

@@ -53,6 +53,13 @@ class OpenSettings:
         title="Frame trigger",
         advanced=False,
     )
+    pixel_size: float = knob(
+        0.0,
+        "micrometres per pixel, for the scale bar (0: as the file says)",
+        low=0.0,
+        high=1e4,
+        title="Pixel size (µm)",
+    )
     neuropil: float = knob(
         -1.0, "share of the neuropil to subtract (-1: as the source says)", low=-1.0, high=2.0
     )

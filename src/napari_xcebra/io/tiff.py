@@ -17,6 +17,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.failures import sentence_on_failure
+from napari_xcebra.io.pixel_size import of_description
 from napari_xcebra.recording.footprints import MOST_PIXELS
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
@@ -55,6 +56,28 @@ def read_tiff(path: Path) -> np.ndarray:
         _check(path, pages)
         images = [page.asarray() for page in pages]
     return images[0] if len(images) == 1 else np.stack(images)
+
+
+def tiff_pixel_size(path: Path) -> float | None:
+    """Micrometres per pixel, where a TIFF file says so in a way that can be true."""
+    from tifffile import TiffFile
+
+    try:
+        with quiet("tifffile"), TiffFile(path, **_NO_DIALECTS) as file:
+            return page_pixel_size(file.pages[0])
+    except Exception:  # whatever is wrong with it, it does not tell
+        return None
+
+
+def page_pixel_size(page: Any) -> float | None:
+    """Micrometres per pixel, where the first page of a TIFF file says so."""
+    tags = [page.tags.get(name) for name in ("XResolution", "YResolution")]
+    shares = [tag.value for tag in tags if tag is not None]
+    known = len(shares) == 2 and all(len(share) == 2 and share[1] for share in shares)
+    resolution = (shares[0][0] / shares[0][1], shares[1][0] / shares[1][1]) if known else None
+    unit = page.tags.get("ResolutionUnit")
+    text = str(page.description or "")
+    return of_description(text, resolution, int(unit.value) if unit is not None else 1)
 
 
 def _pages(file: Any) -> Iterator[Any]:

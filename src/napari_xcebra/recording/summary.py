@@ -76,6 +76,18 @@ def footprints_of(recording: Recording) -> str:
     return f"{shown}, {counted(without, 'cell')} without" if without else shown
 
 
+def field_of(shape: tuple[int, ...], pixel_size: float | None) -> str:
+    """Height and width of a field of view, in pixels and, where known, in micrometres.
+
+    >>> field_of((512, 500), 0.8)
+    '512 × 500 pixels (410 × 400 µm)'
+    """
+    field = " × ".join(map(str, shape[-2:])) + " pixels"
+    if pixel_size is None:
+        return field
+    return f"{field} ({' × '.join(f'{size * pixel_size:.3g}' for size in shape[-2:])} µm)"
+
+
 def overlap_of(recording: Recording) -> str:
     """Share and span of the imaging that the behaviour covers."""
     if not recording.behavior:
@@ -217,7 +229,7 @@ def facts(recording: Recording, look: Look | None = None) -> list[tuple[str, str
     if recording.footprints is None:
         found.append(("Footprints", "none: cells are drawn on a grid"))
     else:
-        field = " × ".join(map(str, recording.footprints.shape[-2:])) + " pixels"
+        field = field_of(recording.footprints.shape, recording.pixel_size)
         planes = planes_of(recording)
         found.append(("Field of view", f"{field}, {planes} planes" if planes > 1 else field))
     if recording.trials is not None or len(np.asarray(recording.starts)) > 1:

@@ -76,8 +76,8 @@ def run_member(recording: Recording, member: Member) -> MemberResult:
 
 
 def lean(recording: Recording) -> Recording:
-    """The recording without what a run does not use: pictures and footprints."""
-    return replace(recording, footprints=None, images={}, cells={})
+    """The recording without what a run does not use: pictures, movie, footprints."""
+    return replace(recording, footprints=None, images={}, cells={}, movie=None)
 
 
 def shifted(recording: Recording, seconds: float) -> Recording:

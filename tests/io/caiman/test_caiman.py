@@ -77,6 +77,14 @@ def test_the_recording_has_the_relative_traces_of_the_file(path):
     assert "ΔF/F as in the file" in recording.notes[-1]
 
 
+@pytest.mark.parametrize(("dxy", "size"), [((0.9, 0.9), 0.9), ((1.0, 1.0), None)])
+def test_the_size_of_a_pixel_is_read_unless_it_is_what_caiman_writes_by_itself(path, dxy, size):
+    write(path)
+    with h5py.File(path, "r+") as file:
+        file["params/data/dxy"] = np.array(dxy)
+    assert open_recording(path).pixel_size == size
+
+
 def test_a_volume_has_planes(path):
     masks, estimates = write(path, shape=(12, 9, 3))
     found = caiman.load(path, OpenSettings())

@@ -127,7 +127,12 @@ def _with_footprints(found: Extraction, beside: Sequence[Regions]) -> Extraction
         if regions.fit(found.n_cells):
             note = f"Footprints come from {regions.name}, found beside the traces."
             footprints = regions.of_cells(found.n_cells)
-            return replace(found, footprints=footprints, notes=(*found.notes, note))
+            return replace(
+                found,
+                footprints=footprints,
+                pixel_size=found.pixel_size or regions.pixel_size,
+                notes=(*found.notes, note),
+            )
     names = ", ".join(regions.name for regions in beside)
     note = f"{names} beside the traces do not have {found.n_cells} cells and were not used."
     return replace(found, notes=(*found.notes, note))

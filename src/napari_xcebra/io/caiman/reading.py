@@ -11,6 +11,7 @@
 ``estimates/idx_components``                       accepted components
 ``estimates/{SNR_comp,r_values,cnn_preds}``        how good each component is; may be empty
 ``params/data/fr``                                 frames per second
+``params/data/dxy``                                micrometres per pixel; 1 and 1 if nobody said
 =================================================  ================================================
 
 None is written as the text ``NoneType``.
@@ -35,6 +36,7 @@ from napari_xcebra.io.hdf5.reading import (
     read,
 )
 from napari_xcebra.io.hdf5.traces import Hdf5Traces, Sparse, from_columns
+from napari_xcebra.io.pixel_size import judged, pair
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import Footprints
 from napari_xcebra.recording.traces import CorrectedTraces, LazyTraces
@@ -87,6 +89,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
             },
             footprints=_footprints(weights, dims),
             images=_images(estimates, weights, dims, notes),
+            pixel_size=_pixel_size(file, notes),
             notes=tuple(notes),
         )
 
@@ -197,6 +200,16 @@ def _rate(file: h5py.File) -> float | None:
     if rate is None or rate.size != 1 or not 0 < rate.reshape(()) < np.inf:
         return None
     return float(rate.reshape(()))
+
+
+def _pixel_size(file: h5py.File, notes: list[str]) -> float | None:
+    size = pair(_numbers(file, "params/data/dxy"))
+    if size is None or size == (1.0, 1.0):
+        return None
+    # across the columns comes second, as in the shape of the field
+    found, more = judged(*size[::-1])
+    notes += more
+    return found
 
 
 def _images(

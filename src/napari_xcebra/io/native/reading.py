@@ -22,8 +22,8 @@
 ``about`` holds ``kind`` (always "napari-xcebra recording"), ``format`` (the version, 2),
 ``source``, ``origin`` (format, signal and traces; absent from files of earlier versions), ``notes``
 (a list), ``behavior`` (key, name, kind, unit, period, words and window of each variable, in order),
-``images`` and ``cells`` (their names, in order) and ``trials`` (name and words of each column, in
-order). Nothing in it is pickled:
+``images`` and ``cells`` (their names, in order), ``trials`` (name and words of each column, in
+order) and ``pixel_size`` (micrometres; absent or null if not known). Nothing in it is pickled:
 ``numpy.load(path)["traces"]`` reads it anywhere. Nothing is compressed, so that large traces can
 stay on disk: they are read where they lie in the file (without comparing their checksum).
 """
@@ -74,9 +74,11 @@ def load(path: Path, settings: OpenSettings | None = None) -> Recording:
             f"{path} does not hold a complete recording ({type(error).__name__}: {details}): "
             "restore it from a copy."
         ) from error
-    if settings is None or not settings.rate:
-        return recording
-    return replace(recording, rate=settings.rate, times=None)
+    if settings is not None and settings.rate:
+        recording = replace(recording, rate=settings.rate, times=None)
+    if settings is not None and settings.pixel_size:
+        recording = replace(recording, pixel_size=settings.pixel_size)
+    return recording
 
 
 def _recording(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Recording:
@@ -100,6 +102,7 @@ def _recording(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any])
         cells={name: arrays[f"cells_{i}"] for i, name in enumerate(about.get("cells", []))},
         origin=Origin(**known_only(Origin, about.get("origin", {}))),
         trials=_trials(arrays, about),
+        pixel_size=about.get("pixel_size"),
     )
 
 
@@ -181,6 +184,7 @@ def _about(recording: Recording) -> dict[str, Any]:
         "images": list(recording.images),
         "cells": list(recording.cells),
         "trials": _described(recording.trials),
+        "pixel_size": recording.pixel_size,
     }
 
 

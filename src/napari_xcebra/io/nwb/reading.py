@@ -17,11 +17,19 @@ import numpy as np
 
 from napari_xcebra.errors import InputError, ValuesError
 from napari_xcebra.io.extraction import Extraction, Signal, finite_image
-from napari_xcebra.io.hdf5.reading import dataset_at, open_hdf5, read
+from napari_xcebra.io.hdf5.reading import attribute, dataset_at, open_hdf5, read
 from napari_xcebra.io.nwb.behavior import behavior_in, invalid_times
 from napari_xcebra.io.nwb.rois import about_rois, placed, read_masks
 from napari_xcebra.io.nwb.traces import Plane, planes_in
-from napari_xcebra.io.nwb.walk import Typed, check_version, is_nwb, of_type, typed_objects
+from napari_xcebra.io.nwb.walk import (
+    Typed,
+    check_version,
+    is_nwb,
+    of_type,
+    scaling,
+    typed_objects,
+)
+from napari_xcebra.io.pixel_size import judged, micrometres, pair
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import JoinedTraces, LazyTraces
@@ -136,6 +144,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
             images=_images(pictures, footprints, notes),
             excluded=None if times is None else invalid_times(objects, times),
             behavior=behavior_in(objects, settings, path.name, times),
+            pixel_size=_pixel_size(file, objects, notes),
             notes=tuple(notes),
         )
 
@@ -212,6 +221,28 @@ def _images(
             f"Images of another size than the field of view are left out: {', '.join(others)}."
         )
     return with_names(pictures, footprints.shape)
+
+
+def _pixel_size(file: h5py.File, objects: Sequence[Typed], notes: list[str]) -> float | None:
+    """Micrometres per pixel as the imaging planes say, if they agree."""
+    about = dataset_at(file, "session_description")
+    if about is not None and read(about) == "suite2p_proc":
+        return None  # suite2p writes 2 µm, whatever it was
+    sizes = set()
+    for plane in of_type(objects, "ImagingPlane"):
+        said = (
+            dataset_at(plane.node, "grid_spacing") if isinstance(plane.node, h5py.Group) else None
+        )
+        if said is None or said.dtype.kind not in "iuf" or said.size not in (2, 3):
+            continue
+        scale = micrometres(attribute(said, "unit", "meters"))
+        if scale is not None and (size := pair(scale * scaling(said)[0] * np.asarray(read(said)))):
+            sizes.add(judged(*size))
+    if len(sizes) != 1:
+        return None
+    found, more = sizes.pop()
+    notes += more
+    return found
 
 
 def _imaging_rate(objects: Sequence[Typed]) -> float | None:

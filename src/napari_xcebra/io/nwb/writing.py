@@ -102,7 +102,7 @@ def _table(nwb: Any, file: Any, recording: Recording) -> Any:
     return nwb.ophys.PlaneSegmentation(
         name="PlaneSegmentation",
         description=described(footprints.shape),
-        imaging_plane=_imaging_plane(nwb, file, recording.rate),
+        imaging_plane=_imaging_plane(nwb, file, recording.rate, recording.pixel_size),
         id=np.asarray(recording.cell_ids),
         columns=columns,
         colnames=[
@@ -111,11 +111,14 @@ def _table(nwb: Any, file: Any, recording: Recording) -> Any:
     )
 
 
-def _imaging_plane(nwb: Any, file: Any, rate: float) -> Any:
+def _imaging_plane(nwb: Any, file: Any, rate: float, pixel_size: float | None) -> Any:
     """Fields that the specification requires and a recording does not know."""
     channel = nwb.ophys.OpticalChannel(
         name="OpticalChannel", description="not known", emission_lambda=float("nan")
     )
+    spacing: dict[str, Any] = {}
+    if pixel_size is not None:
+        spacing = {"grid_spacing": [pixel_size, pixel_size], "grid_spacing_unit": "micrometers"}
     return file.create_imaging_plane(
         name="ImagingPlane",
         optical_channel=channel,
@@ -125,6 +128,7 @@ def _imaging_plane(nwb: Any, file: Any, rate: float) -> Any:
         indicator="not known",
         location="not known",
         imaging_rate=float(rate),
+        **spacing,
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import finite_image
 from napari_xcebra.io.pickles import read_object_npy
+from napari_xcebra.io.pixel_size import judged, pair
 from napari_xcebra.io.suite2p.folders import FACTS
 
 LARGEST_FIELD = 2**28
@@ -30,6 +31,17 @@ _IMAGES = {
     "correlation": "Vcorr",
     "mean of channel 2": "meanImg_chan2",
 }
+
+
+_PIXEL_SIZE = (
+    "um_per_pixel",
+    "um_per_pix",
+    "umPerPixel",
+    "umPerPix",
+    "pixel_size_um",
+    "microns_per_pixel",
+    "micronsPerPixel",
+)
 
 
 @dataclass(frozen=True)
@@ -75,6 +87,14 @@ class Facts:
         old = self.number("neucoeff", low=0, high=2)
         new = self.number("extraction", "neuropil_coefficient", low=0, high=2)
         return new if old is None else old
+
+    @property
+    def pixel_size(self) -> tuple[float | None, tuple[str, ...]]:
+        """Micrometres per pixel, with notes; suite2p has no name for it, so labs add their own."""
+        for name in _PIXEL_SIZE:
+            if (size := pair(self.entries.get(name))) is not None:
+                return judged(*size)
+        return None, ()
 
     @property
     def deconvolved(self) -> bool:

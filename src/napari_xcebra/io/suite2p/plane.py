@@ -76,6 +76,7 @@ def read_plane(folder: Path) -> Extraction:
         excluded[-filled:] = True
         bad += (f"The last {filled} frames are left out: not all planes have them.",)
     starts, pieces = facts.starts(n_frames)
+    pixel_size, about_pixels = facts.pixel_size
     return Extraction(
         signals,
         facts.rate,
@@ -87,7 +88,8 @@ def read_plane(folder: Path) -> Extraction:
         excluded=excluded,
         starts=starts,
         neuropil_coefficient=facts.neuropil_coefficient,
-        notes=(*notes, *more, *bad, *pieces),
+        pixel_size=pixel_size,
+        notes=(*notes, *more, *bad, *pieces, *about_pixels),
     )
 
 

@@ -104,6 +104,7 @@ def stacked(planes: Mapping[str, Extraction], path: Path) -> Extraction:
         excluded=_excluded(parts, n_frames),
         starts=starts,
         neuropil_coefficient=first.neuropil_coefficient,
+        pixel_size=first.pixel_size,
         notes=notes,
     )
 

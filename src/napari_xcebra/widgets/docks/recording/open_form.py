@@ -24,6 +24,7 @@ from napari_xcebra.widgets.work.reading import recognised
 AT_LEAST = {
     "rate": "from the file",
     "behavior_rate": "one sample per frame",
+    "pixel_size": "from the file",
     "neuropil": "from the source",
     "gap": "automatic",
 }
