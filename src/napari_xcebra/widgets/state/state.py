@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary, ref
 
@@ -22,8 +22,8 @@ from napari_xcebra.files import name_of
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.settings import known_only
-from napari_xcebra.widgets.state import own_layers
-from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, is_copy, role_of, token_of
+from napari_xcebra.widgets.state.front import Drawing, Front
+from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, role_of, token_of
 from napari_xcebra.widgets.state.preferences import preferred_colormap
 from napari_xcebra.widgets.state.shown import Shown, painted_map
 from napari_xcebra.widgets.state.time_slider import TimeSlider
@@ -41,22 +41,6 @@ NAMED = 3
 """Unsaved runs to name at most; of more, only the number is given."""
 
 
-class Drawing(Protocol):
-    """Draws recordings in a viewer; handed to the state, which does not draw itself."""
-
-    def add_missing(self, viewer: Any, opened: Opened, layers: Sequence[LayerTuple] | None) -> None:
-        """Add those layers of a recording that are not in the viewer."""
-
-    def bring_up_to_date(self, viewer: Any, opened: Opened) -> None:
-        """Update the layers after a change of a recording."""
-
-    def take_out(self, viewer: Any, layers: Sequence[Any]) -> None:
-        """Take layers out of the viewer."""
-
-    def put_back(self, viewer: Any, layers: Sequence[Any]) -> None:
-        """Put layers back that were taken out, in their order."""
-
-
 class View(NamedTuple):
     """What is seen of a recording; kept while another one is in front."""
 
@@ -69,7 +53,6 @@ class State:
     """State of one viewer.
 
     One recording is in front: its layers are in the viewer, and those of the others are set aside.
-    napari has one time slider for all layers it has, and two recordings need two.
 
     Signals
     -------
@@ -102,7 +85,7 @@ class State:
 
     def __init__(self, viewer: napari.Viewer, drawing: Drawing) -> None:
         self._viewer = ref(viewer)
-        self._drawing = drawing
+        self._front = Front(self, drawing)
         self.opened: list[Opened] = []
         self._current: Opened | None = None
         self._shown = Shown(colormap=preferred_colormap())
@@ -110,9 +93,6 @@ class State:
         self._selection = np.zeros(0, np.int64)
         # by token, of recordings that are not in front
         self._views: dict[str, View] = {}
-        self._aside: dict[str, list[Any]] = {}
-        # tokens of recordings that have come to the front before
-        self._drawn: set[str] = set()
         # by identity, which a run keeps when it is renamed or attributed once more
         self._saved: WeakValueDictionary[int, Fit] = WeakValueDictionary()
         self._slider = TimeSlider(self)
@@ -161,21 +141,10 @@ class State:
     def _bring_to_front(
         self, opened: Opened | None, layers: Sequence[LayerTuple] | None = None
     ) -> None:
-        """Set the layers of all other recordings aside, and put those of this one back."""
-        viewer, drawing = self.viewer, self._drawing
         current = self._current
-        if current not in (None, opened) and current.token not in self._aside:
+        if current not in (None, opened) and not self._front.is_aside(current):
             self.leaving.emit()
-        for other in self.opened:
-            if other is not opened and other.token not in self._aside:
-                own = own_layers.layers_of(viewer, other)
-                self._aside[other.token] = [layer for layer in own if not is_copy(layer)]
-                drawing.take_out(viewer, own)
-        if opened is None:
-            return
-        drawing.put_back(viewer, self._aside.pop(opened.token, []))
-        if opened.token not in self._drawn:
-            self.add_layers(opened, layers)
+        self._front.bring(opened, layers)
 
     @property
     def recording(self) -> Recording | None:
@@ -205,8 +174,7 @@ class State:
 
     def add_layers(self, opened: Opened, layers: Sequence[LayerTuple] | None = None) -> None:
         """Add those of the images, activity and cells of a recording that are not in the viewer."""
-        self._drawn.add(opened.token)
-        self._drawing.add_missing(self.viewer, opened, layers)
+        self._front.add(opened, layers)
 
     def change_recording(self, recording: Recording) -> None:
         """Replace the current recording by a changed copy: other kinds, traces, accepted cells."""
@@ -215,20 +183,16 @@ class State:
         self._current.recording = recording
         for drawn in ("labels", "centers"):
             self._current.__dict__.pop(drawn, None)
-        self._drawing.bring_up_to_date(self.viewer, self._current)
+        self._front.update(self._current)
         self.recording_changed.emit()
 
     def layers_of(self, opened: Opened) -> list[Any]:
         """Layers that belong to a recording, also while it is not in front."""
-        aside = self._aside.get(opened.token)
-        return own_layers.layers_of(self.viewer, opened) if aside is None else list(aside)
+        return self._front.layers_of(opened)
 
     def remove_layer(self, opened: Opened, layer: Any) -> None:
         """Remove a layer of a recording, also if it is not in front."""
-        if opened.token in self._aside:
-            self._aside[opened.token].remove(layer)
-        else:
-            self.viewer.layers.remove(layer)
+        self._front.remove(opened, layer)
 
     def lacks_layers(self, opened: Opened) -> bool:
         """Whether layers of a recording were removed from the viewer."""
@@ -239,8 +203,7 @@ class State:
         """Close a recording and remove its layers."""
         self.opened.remove(opened)
         with self._slider.held():
-            self._drawing.take_out(self.viewer, own_layers.layers_of(self.viewer, opened))
-        self._aside.pop(opened.token, None)
+            self._front.forget(opened)
         self._views.pop(opened.token, None)
         if opened is self._current:
             self.current = self.opened[-1] if self.opened else None
@@ -255,9 +218,9 @@ class State:
         recording = entry.get("value")
         if isinstance(recording, Recording):
             opened = self._register(recording, entry["token"], entry.get("opening"))
-            self._drawn.add(opened.token)
+            self._front.adopt(opened)
             self.current = opened
-            own_layers.clean_names(self.viewer, opened)
+            self._front.tidy(opened)
             collect_while_waiting()
 
     def _register(self, recording: Recording, token: str, opening: Opening | None) -> Opened:

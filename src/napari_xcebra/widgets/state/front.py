@@ -1,0 +1,100 @@
+"""Keeps the layers of one recording in the viewer, and sets those of the others aside.
+
+napari has one time slider for all layers it holds, and two recordings need two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from napari_xcebra.widgets.state.of_state import OfState
+from napari_xcebra.widgets.state.own_layers import LayerTuple, clean_names, is_copy, layers_of
+
+if TYPE_CHECKING:
+    from napari_xcebra.widgets.state.state import State
+    from napari_xcebra.workspace_file import Opened
+
+
+class Drawing(Protocol):
+    """Draws recordings in a viewer; handed to the state, which does not draw itself."""
+
+    def add_missing(self, viewer: Any, opened: Opened, layers: Sequence[LayerTuple] | None) -> None:
+        """Add those layers of a recording that are not in the viewer."""
+
+    def bring_up_to_date(self, viewer: Any, opened: Opened) -> None:
+        """Update the layers after a change of a recording."""
+
+    def take_out(self, viewer: Any, layers: Sequence[Any]) -> None:
+        """Take layers out of the viewer."""
+
+    def put_back(self, viewer: Any, layers: Sequence[Any]) -> None:
+        """Put layers back that were taken out, in their order."""
+
+
+class Front(OfState):
+    """Knows the layers of all recordings, in the viewer or set aside."""
+
+    def __init__(self, state: State, drawing: Drawing) -> None:
+        super().__init__(state)
+        self._drawing = drawing
+        # by token, of recordings that are not in front
+        self._aside: dict[str, list[Any]] = {}
+        # tokens of recordings that have come to the front before
+        self._drawn: set[str] = set()
+
+    def is_aside(self, opened: Opened) -> bool:
+        """Whether the layers of a recording are set aside."""
+        return opened.token in self._aside
+
+    def bring(self, opened: Opened | None, layers: Sequence[LayerTuple] | None = None) -> None:
+        """Set the layers of all other recordings aside, and put those of this one back.
+
+        When it comes for the first time, its layers are made; `layers` are those of
+        `recording_layers`, where they were made already.
+        """
+        viewer = self.state.viewer
+        for other in self.state.opened:
+            if other is not opened and not self.is_aside(other):
+                own = layers_of(viewer, other)
+                self._aside[other.token] = [layer for layer in own if not is_copy(layer)]
+                self._drawing.take_out(viewer, own)
+        if opened is None:
+            return
+        self._drawing.put_back(viewer, self._aside.pop(opened.token, []))
+        if opened.token not in self._drawn:
+            self.add(opened, layers)
+
+    def add(self, opened: Opened, layers: Sequence[LayerTuple] | None = None) -> None:
+        """Add those of the images, activity and cells of a recording that are not in the viewer."""
+        self._drawn.add(opened.token)
+        self._drawing.add_missing(self.state.viewer, opened, layers)
+
+    def adopt(self, opened: Opened) -> None:
+        """Take over layers that somebody else added to the viewer."""
+        self._drawn.add(opened.token)
+
+    def tidy(self, opened: Opened) -> None:
+        """Take away the numbers that napari gave to names that another recording had."""
+        clean_names(self.state.viewer, opened)
+
+    def update(self, opened: Opened) -> None:
+        """Update the layers of a recording that was changed."""
+        self._drawing.bring_up_to_date(self.state.viewer, opened)
+
+    def layers_of(self, opened: Opened) -> list[Any]:
+        """Layers that belong to a recording."""
+        aside = self._aside.get(opened.token)
+        return layers_of(self.state.viewer, opened) if aside is None else list(aside)
+
+    def remove(self, opened: Opened, layer: Any) -> None:
+        """Remove a layer of a recording."""
+        if self.is_aside(opened):
+            self._aside[opened.token].remove(layer)
+        else:
+            self.state.viewer.layers.remove(layer)
+
+    def forget(self, opened: Opened) -> None:
+        """Remove all layers of a recording."""
+        self._drawing.take_out(self.state.viewer, layers_of(self.state.viewer, opened))
+        self._aside.pop(opened.token, None)
