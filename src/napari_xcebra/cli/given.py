@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.opening import ROLES, Opening
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn import Factor, Fit, FitSettings
 from napari_xcebra.recording import KINDS, Kind, Recording
+from napari_xcebra.settings import worded
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.data.factors import Factors
@@ -24,8 +27,11 @@ FIT = "fit"
 
 
 def recording_from(arguments: argparse.Namespace) -> Recording:
-    """The recording that was named, opened as the flags say."""
-    return opening_of(arguments).open()
+    """The recording that was named, opened as the flags say; what contradicts them is printed."""
+    recording = opening_of(arguments).open()
+    for sentence in recording.warnings:
+        print(f"Warning: {worded(sentence, FLAGS)}", file=sys.stderr)
+    return recording
 
 
 def opening_of(arguments: argparse.Namespace) -> Opening:

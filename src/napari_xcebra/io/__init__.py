@@ -55,8 +55,8 @@ def open_recording(
         What an extractor wrote (suite2p, CaImAn, NWB, Minian, EXTRACT, CNMF-E, Inscopix), an
         array of traces, or a recording that `save_recording` wrote.
     behavior : path or several, optional
-        Tables, arrays, poses, NWB files, or tables of trials. A variable replaces one of the same
-        name that came before.
+        Tables, arrays, poses, NWB files, or tables of trials. Where two files have a variable of
+        the same name, that of the second gets the name of its file behind it.
     trials : path or several, optional
         Tables with a row for each trial: when it starts and stops, and what is known of it.
     events : path or several, optional
@@ -148,19 +148,22 @@ def _paths(given: Paths) -> list[Path]:
 def _with_behavior(
     recording: Recording, sources: Sequence[Behavior], settings: OpenSettings
 ) -> Recording:
-    """A recording of ours with behaviour added, or replaced where the name is the same."""
+    """A recording of ours with behaviour added."""
     if not sources and not (settings.trigger or settings.only or settings.exclude):
         return recording
     from napari_xcebra.io.clocks.placing import check_names, on_frames
+    from napari_xcebra.io.same_names import told_apart
 
     check_names(sources, settings)
     for source in sources:
         placed = on_frames(source, np.asarray(recording.times), settings)
+        placed, renamed = told_apart(placed, recording.behavior, source.name)
         recording = replace(
             recording.with_behavior(*placed.variables),
             starts=np.r_[np.asarray(recording.starts), placed.starts],
             excluded=np.asarray(recording.excluded) | placed.excluded,
             notes=(*recording.notes, *placed.notes),
             trials=placed.trials or recording.trials,
+            warnings=(*recording.warnings, *renamed),
         )
     return recording

@@ -11,9 +11,10 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.placing import on_frames
 from napari_xcebra.io.extraction import Behavior, Extraction
+from napari_xcebra.io.same_names import told_apart
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.signals import chosen_traces
-from napari_xcebra.recording import Origin, Recording, Trials
+from napari_xcebra.recording import Origin, Recording, Trials, Variable
 from napari_xcebra.recording.traces import IN_MEMORY, in_blocks
 
 MOST_FRAMES = 10_000_000
@@ -35,7 +36,7 @@ def assemble(
     ----------
     found : Extraction
     behavior : sequence of Behavior
-        In order: a variable of a later one replaces that of the same name.
+        A variable whose name an earlier one has gets the name of its file behind it.
     settings : OpenSettings
     path : Path
         Where it came from.
@@ -48,6 +49,7 @@ def assemble(
             "or its axes are swapped."
         )
     rate, times = _frame_clock(found, settings, path)
+    warnings = settings.contradicted_by(_own_rate(found))
     kind, choice = chosen_traces(found, settings, rate, path)
     traces, origin = choice.traces, Origin(form, kind, choice.how)
     opened, computed = origin.notes(path.name)
@@ -61,13 +63,16 @@ def assemble(
             whole[:, cells] = block
         traces, accepted, excluded, more = _finite(whole, accepted, excluded)
         notes += more
-    variables, starts = {}, [_interruptions(times)]
+    variables: dict[str, Variable] = {}
+    starts = [_interruptions(times)]
     trials: Trials | None = None
     if found.starts is not None:
         starts.append(np.asarray(found.starts, np.int64))
     for source in behavior:
         own = source is found.behavior
         placed = on_frames(source, times, _same_clock(settings) if own else settings)
+        placed, renamed = told_apart(placed, variables, source.name)
+        warnings += renamed
         variables.update({v.name: v for v in placed.variables})
         starts.append(placed.starts)
         excluded = excluded | placed.excluded
@@ -90,16 +95,22 @@ def assemble(
         origin=origin,
         trials=trials,
         pixel_size=settings.pixel_size or found.pixel_size,
+        warnings=warnings,
     )
+
+
+def _own_rate(found: Extraction) -> float | None:
+    """Frames per second, as the source says or its frame times do."""
+    if not found.rate and found.times is not None and len(found.times) > 1:
+        return 1 / float(np.median(np.diff(found.times)))
+    return found.rate
 
 
 def _frame_clock(found: Extraction, settings: OpenSettings, path: Path) -> tuple[float, np.ndarray]:
     """Frames per second, and the time of each frame."""
     if found.times is not None and len(found.times) != found.n_frames:
         raise InputError(f"{path} has {len(found.times)} frame times for {found.n_frames} frames.")
-    rate = settings.rate or found.rate
-    if not rate and found.times is not None and len(found.times) > 1:
-        rate = 1 / float(np.median(np.diff(found.times)))
+    rate = settings.rate or _own_rate(found)
     if not rate:
         raise InputError(
             f"{path} does not give the frame rate: set `rate`, in frames per second, such as 30."

@@ -10,6 +10,9 @@ from napari_xcebra.settings import check_knobs, knob
 TraceKind = Literal["auto", "raw", "corrected", "dff", "denoised", "events", "zscored"]
 Layout = Literal["auto", "frames-cells", "cells-frames"]
 
+SAME_RATE = 0.01
+"""Relative difference up to which two frame rates are the same."""
+
 
 @dataclass(frozen=True)
 class OpenSettings:
@@ -91,3 +94,12 @@ class OpenSettings:
 
     def __post_init__(self) -> None:
         check_knobs(self)
+
+    def contradicted_by(self, rate: float | None) -> tuple[str, ...]:
+        """A sentence if the file says another frame rate than the one given."""
+        if not self.rate or not rate or abs(self.rate / rate - 1) < SAME_RATE:
+            return ()
+        return (
+            f"The file says {rate:.4g} frames per second, but `rate` is {self.rate:.4g}, which is "
+            "used. Set `rate` to 0 to use that of the file.",
+        )

@@ -101,6 +101,8 @@ class Recording:
     cells : mapping of str to (cells,) array
         What else the source says about each cell, such as "probability", "plane" or "name".
     origin : Origin
+    warnings : tuple of str
+        What contradicts what was asked for when it was opened, one sentence each.
     trials : Trials or None
         Trials of a task; `starts` has their first frames, and the frames after their last.
     pixel_size : float or None
@@ -124,6 +126,7 @@ class Recording:
     cells: Mapping[str, np.ndarray] = field(default_factory=dict)
     origin: Origin = Origin()
     trials: Trials | None = None
+    warnings: tuple[str, ...] = ()
     pixel_size: float | None = None
     movie: Movie | None = None
 

@@ -130,7 +130,7 @@ def _values_of(trials: Trials, column: str) -> str:
 def further_notes(recording: Recording) -> list[str]:
     """Notes other than those on format and traces, which stand among the facts."""
     told = recording.origin.notes(Path(recording.source).name)
-    return [note for note in recording.notes if note not in told]
+    return [*recording.warnings, *(note for note in recording.notes if note not in told)]
 
 
 @dataclass(frozen=True)

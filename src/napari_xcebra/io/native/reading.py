@@ -75,7 +75,8 @@ def load(path: Path, settings: OpenSettings | None = None) -> Recording:
             "restore it from a copy."
         ) from error
     if settings is not None and settings.rate:
-        recording = replace(recording, rate=settings.rate, times=None)
+        warnings = settings.contradicted_by(recording.rate)
+        recording = replace(recording, rate=settings.rate, times=None, warnings=warnings)
     if settings is not None and settings.pixel_size:
         recording = replace(recording, pixel_size=settings.pixel_size)
     return recording

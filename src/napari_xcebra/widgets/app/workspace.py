@@ -77,7 +77,7 @@ def save_workspace(viewer: napari.Viewer, folder: str | Path | None = None) -> A
     runs = [run for opened in state.opened for run in opened.runs]
 
     def saved(path: Path) -> None:
-        state.mark_as_saved(runs)
+        state.saved_runs.mark(runs)
         show_info(f"Saved the workspace to {path}.")
 
     return in_background(

@@ -109,6 +109,13 @@ class SettingsForm(QWidget, Generic[Settings]):
         for name, field in self._rows.items():
             field.value = getattr(settings, name)
 
+    def reset_where(self, settings: Settings) -> None:
+        """Set the boxes back to their defaults that have the values of these settings."""
+        for knob in fields(settings):  # type: ignore[arg-type]
+            field = self._rows[knob.name]
+            if field.value == getattr(settings, knob.name):
+                field.value = knob.default
+
     def widget(self, name: str) -> QWidget:
         """The box of a knob, to adapt how it looks."""
         return self._rows[name].native

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -182,6 +182,13 @@ class PathList(QWidget):
         self._mark()
         self.changed.emit()
 
+    def remove(self, paths: Collection[Path]) -> None:
+        """Remove paths from the list."""
+        for item in [item for item in self._items() if item.data(_PATH) in paths]:
+            self.list.takeItem(self.list.row(item))
+        self._mark()
+        self.changed.emit()
+
     def _items(self) -> list[QListWidgetItem]:
         return [self.list.item(i) for i in range(self.list.count())]
 
@@ -197,10 +204,7 @@ class PathList(QWidget):
         self.changed.emit()
 
     def _remove_chosen(self) -> None:
-        for item in self.list.selectedItems():
-            self.list.takeItem(self.list.row(item))
-        self._mark()
-        self.changed.emit()
+        self.remove([item.data(_PATH) for item in self.list.selectedItems()])
 
     def _mark(self) -> None:
         chosen = bool(self.list.selectedItems())

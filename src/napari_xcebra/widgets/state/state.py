@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
 import numpy as np
 from psygnal import Signal
@@ -25,6 +25,7 @@ from napari_xcebra.settings import known_only
 from napari_xcebra.widgets.state.front import Drawing, Front
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, role_of, token_of
 from napari_xcebra.widgets.state.preferences import preferred_colormap
+from napari_xcebra.widgets.state.saved_runs import SavedRuns
 from napari_xcebra.widgets.state.shown import Shown, painted_map
 from napari_xcebra.widgets.state.time_slider import TimeSlider
 from napari_xcebra.workspace_file import Opened, WorkspaceFile, save_workspace
@@ -34,11 +35,7 @@ if TYPE_CHECKING:
 
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.io.opening import Opening
-    from napari_xcebra.learn import Fit
     from napari_xcebra.widgets.state.shown import LiveRun
-
-NAMED = 3
-"""Unsaved runs to name at most; of more, only the number is given."""
 
 
 class View(NamedTuple):
@@ -93,8 +90,7 @@ class State:
         self._selection = np.zeros(0, np.int64)
         # by token, of recordings that are not in front
         self._views: dict[str, View] = {}
-        # by identity, which a run keeps when it is renamed or attributed once more
-        self._saved: WeakValueDictionary[int, Fit] = WeakValueDictionary()
+        self.saved_runs = SavedRuns()
         self._slider = TimeSlider(self)
         for layer in viewer.layers:
             self._adopt(layer)
@@ -246,32 +242,12 @@ class State:
     def restore(self, saved: WorkspaceFile) -> None:
         """Show what `load_workspace` read, beside what is open already."""
         for opened, shown in zip_longest(saved.opened, saved.shown[: len(saved.opened)]):
-            self.mark_as_saved(opened.runs)
+            self.saved_runs.mark(opened.runs)
             opened.name = free_name(opened.name, [other.name for other in self.opened])
             self.opened.append(opened)
             self._views[opened.token] = View(Shown(**known_only(Shown, shown or {})))
         if 0 <= saved.current < len(saved.opened):
             self.show(saved.opened[saved.current].recording)
-
-    def mark_as_saved(self, runs: Iterable[Run]) -> None:
-        """Note runs that were just written, or come from a file."""
-        for run in runs:
-            self._saved[id(run.fit)] = run.fit
-
-    @property
-    def unsaved(self) -> str:
-        """The runs that would be lost with the window, as a sentence; empty if there are none."""
-        names = [
-            f"{run.name} of {opened.name}"
-            for opened in self.opened
-            for run in opened.runs
-            if id(run.fit) not in self._saved
-        ]
-        if not names:
-            return ""
-        which = ", ".join(names) if len(names) <= NAMED else f"{len(names)} runs"
-        are = "is" if len(names) == 1 else "are"
-        return f"{which} {are} not saved (Save in the Train dock, or File ▸ Save workspace)."
 
     # ------------------------------------------------------------ runs
 

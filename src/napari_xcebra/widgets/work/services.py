@@ -75,7 +75,7 @@ class Services:
         """What would be lost with the window, a sentence each."""
         made = [self.__dict__[name] for name in ("training", "sweeper") if name in self.__dict__]
         at_work = sorted(queue.at_stake for queue in (self.jobs, *made) if queue.busy)
-        return [*at_work, *filter(None, [self.state.unsaved])]
+        return [*at_work, *filter(None, [self.state.saved_runs.sentence(self.state.opened)])]
 
     def open_dock(self, name: str) -> QDockWidget:
         """Open a dock, or bring it to the front."""

@@ -22,7 +22,7 @@ from napari_xcebra.io import save_recording
 from napari_xcebra.jobs import limits
 from napari_xcebra.readers import get_reader, read
 from napari_xcebra.widgets.controls.dock_opening import docked_widget
-from napari_xcebra.widgets.docks.recording import dock as recording_dock
+from napari_xcebra.widgets.docks.recording import opener
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
 from napari_xcebra.widgets.docks.recording.found_panel import KNOWN, RANGE
 from napari_xcebra.widgets.state.own_layers import role_of
@@ -64,6 +64,8 @@ def open_path(dock, qtbot, path, *behavior):
     dock.form.path.path = path
     dock.form.behavior.paths = behavior
     dock.open()
+    if not dock.question.isHidden():
+        dock.question.add.click()
     wait_until_read(dock, qtbot)
 
 
@@ -105,14 +107,14 @@ def test_opening_shows_layers_facts_variables_and_the_next_step(dock, qtbot, sav
 
 def test_reading_does_not_hold_up_the_window(dock, qtbot, saved, monkeypatch):
     go, seen = threading.Event(), []
-    reads = recording_dock.read
+    reads = opener.read
 
     def slow(job, opening):
         seen.append(threading.current_thread() is threading.main_thread())
         assert go.wait(20)
         return reads(job, opening)
 
-    monkeypatch.setattr(recording_dock, "read", slow)
+    monkeypatch.setattr(opener, "read", slow)
     dock.form.path.path = saved
     dock.open()
     assert dock.is_busy
@@ -127,14 +129,14 @@ def test_reading_does_not_hold_up_the_window(dock, qtbot, saved, monkeypatch):
 
 def test_what_is_read_after_cancelling_is_thrown_away(dock, qtbot, saved, monkeypatch):
     go, done = threading.Event(), threading.Event()
-    reads = recording_dock.read
+    reads = opener.read
 
     def slow(job, opening):
         assert go.wait(20)
         done.set()
         return reads(job, opening)
 
-    monkeypatch.setattr(recording_dock, "read", slow)
+    monkeypatch.setattr(opener, "read", slow)
     dock.form.path.path = saved
     dock.open()
     qtbot.mouseClick(dock.cancel_button, Qt.MouseButton.LeftButton)
@@ -290,9 +292,9 @@ def test_layers_that_were_removed_can_be_shown_again(dock, state, small_field):
 
 
 def test_a_sample_opens_without_any_file(dock, qtbot, small_field, monkeypatch):
-    sample = recording_dock.SAMPLES["navigating_animal"]
+    sample = opener.SAMPLES["navigating_animal"]
     quick = sample.__class__(sample.title, sample.help, lambda: small_field)
-    monkeypatch.setitem(recording_dock.SAMPLES, "navigating_animal", quick)
+    monkeypatch.setitem(opener.SAMPLES, "navigating_animal", quick)
     dock.sample_button.menu().actions()[0].trigger()
     wait_until_read(dock, qtbot)
     assert dock.state.recording is small_field
@@ -347,6 +349,8 @@ def test_a_recording_dropped_on_the_image_is_opened_without_the_behaviour_of_ano
 ):
     open_path(dock, qtbot, arrays / "traces.npz", arrays / "behaviour.csv")
     drop(image(viewer), saved)
+    assert "Replace it with mouse 7.npz" in dock.question.sentence.text()
+    dock.question.add.click()
     wait_until_read(dock, qtbot)
     assert [opened.name for opened in dock.state.opened] == [
         "traces.npz",
@@ -426,7 +430,7 @@ def test_closing_the_dock_while_it_reads_drops_what_is_read(
     dock, qtbot, viewer, state, saved, monkeypatch
 ):
     go, done = threading.Event(), threading.Event()
-    reads = recording_dock.read
+    reads = opener.read
 
     def slow(job, opening):
         assert go.wait(20)
@@ -435,7 +439,7 @@ def test_closing_the_dock_while_it_reads_drops_what_is_read(
         finally:
             done.set()
 
-    monkeypatch.setattr(recording_dock, "read", slow)
+    monkeypatch.setattr(opener, "read", slow)
     dock.form.path.path = saved
     dock.open()
     gone = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,25 +29,16 @@ from napari_xcebra.widgets.controls.path_fields import dropped_paths
 from napari_xcebra.widgets.controls.plain_text import plain
 from napari_xcebra.widgets.docks.recording.canvas_drops import CanvasDrops
 from napari_xcebra.widgets.docks.recording.found_panel import FoundPanel
-from napari_xcebra.widgets.docks.recording.loading import (
-    SAMPLES,
-    Loaded,
-    is_from,
-    put_into,
-    read,
-    simulate,
-    take_behavior,
-    with_kind,
-)
 from napari_xcebra.widgets.docks.recording.open_form import OpenForm
-from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.reading import Openings, result_of
+from napari_xcebra.widgets.docks.recording.opener import SAMPLES, Opener
+from napari_xcebra.widgets.docks.recording.replace_or_add import ReplaceOrAdd
 from napari_xcebra.widgets.work.services import services_of
 
 if TYPE_CHECKING:
     import napari
 
     from napari_xcebra.io.opening import Opening
+    from napari_xcebra.recording import Recording
 
 
 class RecordingDock(QWidget):
@@ -58,8 +48,7 @@ class RecordingDock(QWidget):
         super().__init__()
         self.services = services_of(napari_viewer)
         self.state = self.services.state
-        self._loading: object | None = None
-        self._openings = Openings(self, napari_viewer)
+        self.opener = Opener(self.services, self)
         self._shown: object = None
         self._added: tuple[str, ...] = ()
         self.opened_box = QComboBox()
@@ -77,6 +66,7 @@ class RecordingDock(QWidget):
         self.busy.setRange(0, 0)
         self.busy.setToolTip("Reading the files; you can keep working.")
         self.notice = Notice()
+        self.question = ReplaceOrAdd()
         self.found = FoundPanel()
         self.next = NextStep()
         self._lay_out()
@@ -94,12 +84,25 @@ class RecordingDock(QWidget):
         except InputError as error:
             self.notice.say(str(error), "problem")
             return
-        current = self.state.current
-        if current and current.opening and is_from(current, opening):
-            opening = replace(opening, kinds=current.opening.kinds)
+        if (again := self.opener.again(opening)) is not None:
+            self._open(again, replacing=False)
+        else:
+            self._ask(opening.path.name, lambda replacing: self._open(opening, replacing))
+
+    def _open(self, opening: Opening, replacing: bool) -> None:
         self.form.remember(opening.path)
-        job = self._openings.submit(opening)
-        self._load(lambda: read(job, opening), opening.path.name)
+        self.opener.open(opening, replacing=replacing)
+
+    def _ask(self, name: str, then: Callable[[bool], None]) -> None:
+        """Ask whether a recording replaces the one in front, if there is one."""
+        current = self.state.current
+        if current is None:
+            then(False)
+            return
+        self.notice.clear()
+        unsaved = len(self.state.saved_runs.lacking(current))
+        self.question.ask(name, current.name, unsaved, then)
+        QTimer.singleShot(0, lambda: self.area.ensureWidgetVisible(self.question))
 
     def ask(self, opening: Opening, sentence: str) -> None:
         """Show what could not be opened and why, so that the user can fill in what is missing."""
@@ -109,9 +112,6 @@ class RecordingDock(QWidget):
     def take(self, paths: Sequence[str]) -> None:
         """Put files where they belong: a recording above, behaviour below it."""
         self.fold.unfolded = True
-        if self._opens_current() and self.form.recordings_among(paths):
-            # behaviour of the open recording does not belong to the next one
-            self.form.behavior.paths, self.form.footprints.path = (), None
         self.form.take(paths)
 
     def take_and_open(self, paths: Sequence[str]) -> None:
@@ -133,38 +133,24 @@ class RecordingDock(QWidget):
 
     def open_sample(self, key: str) -> None:
         """Simulate a recording, in the background."""
-        self._load(lambda: simulate(key), SAMPLES[key].title)
+        ask = partial(self.opener.open_sample, key)
+        self._ask(SAMPLES[key].title, lambda replacing: ask(replacing=replacing))
 
     def cancel(self) -> None:
         """Stop reading, and discard what was read."""
-        self._openings.cancel()
-        self._loading = None
-        self._mark_ready()
+        self.opener.cancel()
         self.notice.say("Stopped.")
 
     @property
     def is_busy(self) -> bool:
         """Whether something is being read."""
-        return self._loading is not None
+        return self.opener.busy
 
-    def _load(self, work: Callable[[], Loaded], name: str) -> None:
-        self._loading = attempt = object()
+    def _say_begun(self, name: str) -> None:
         self.notice.say(f"Reading {name} …")
-        self._mark_ready()
 
-        def if_wanted(then: Callable[..., None], *outcome: Any) -> None:
-            if self._loading is attempt:
-                self._loading = None
-                self._mark_ready()
-                then(*outcome)
-
-        done, failed = partial(if_wanted, self._loaded), partial(if_wanted, self._failed)
-        in_background(work, done, failed, owner=self)
-
-    def _loaded(self, loaded: Loaded) -> None:
-        self.notice.clear()
-        put_into(self.state, loaded)
-        self.services.processes.warm_up()
+    def _loaded(self, recording: Recording) -> None:
+        self.notice.say(" ".join(recording.warnings), "warning")
         self._fold_form()
         if self._added:
             self.notice.say(
@@ -190,6 +176,9 @@ class RecordingDock(QWidget):
             "well: the file then moves to Behaviour."
         )
 
+    def _say_cleared(self, name: str) -> None:
+        self.notice.say(f"Cleared the behaviour and settings of {name}: they belong to it alone.")
+
     # ------------------------------------------------------------ changing
 
     def choose_kind(self, name: str, kind: str) -> None:
@@ -198,19 +187,10 @@ class RecordingDock(QWidget):
         if opened is None or opened.recording.variable(name).kind == kind:
             return
         try:
-            changed = with_kind(opened, name, kind)
+            self.opener.change_kind(opened, name, kind, self._warn)
         except InputError as error:
             self.notice.say(str(error), "problem")
             self._show_recording()
-            return
-        if opened.opening is not None:
-            kinds = {**opened.opening.kinds, name: kind}
-            opened.opening = replace(opened.opening, kinds=kinds)  # type: ignore[arg-type]
-            # an angle that was averaged as a plain number must be averaged again
-            take = partial(take_behavior, self.state, opened, opened.opening)
-            job = self._openings.submit(opened.opening)
-            in_background(partial(result_of, job), take, self._warn, owner=self)
-        self.state.change_recording(changed)
 
     def _warn(self, sentence: str, details: str) -> None:
         self.notice.say(sentence, "warning", details)
@@ -305,8 +285,14 @@ class RecordingDock(QWidget):
         self.close_button.clicked.connect(self.close_recording)
         self.layers_button.clicked.connect(self._add_layers)
         self.opened_box.activated.connect(self._turn_to)
+        self.opener.began.connect(self._say_begun)
+        self.opener.changed.connect(self._mark_ready)
+        self.opener.shown.connect(self._loaded)
+        self.opener.failed.connect(self._failed)
         self.form.changed.connect(self._mark_ready)
         self.form.table_taken.connect(self._say_taken)
+        self.form.cleared.connect(self._say_cleared)
+        self.form.changed.connect(self.question.withdraw)
         self.found.kind_chosen.connect(self.choose_kind)
         self.next.asked.connect(self.services.open_dock)
         spare_from_wheel(self.opened_box)
@@ -327,8 +313,9 @@ class RecordingDock(QWidget):
         self.fold.addWidget(buttons)
         waiting = in_row((self.busy, 1), self.cancel_button)
         inside = QWidget()
-        parts = (self.top, self.layers_button, self.fold, waiting, self.notice, self.found)
-        in_column(*parts, 1, of=inside).setContentsMargins(9, 9, 9, 9)
+        above = (self.top, self.layers_button, self.fold, waiting)
+        below = (self.question, self.notice, self.found)
+        in_column(*above, *below, 1, of=inside).setContentsMargins(9, 9, 9, 9)
         self.area = QScrollArea()
         self.area.setWidgetResizable(True)
         self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

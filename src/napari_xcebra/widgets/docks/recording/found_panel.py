@@ -248,5 +248,6 @@ class FoundPanel(QWidget):
         self.facts.show_facts(facts(recording, look))
         self.table.setVisible(bool(recording.behavior))
         self.table.show_recording(recording, look)
-        self.notes.setText("<br>".join(f"• {escape(in_dock(note))}" for note in recording.notes))
-        self._how.setVisible(bool(recording.notes))
+        notes = (*recording.warnings, *recording.notes)
+        self.notes.setText("<br>".join(f"• {escape(in_dock(note))}" for note in notes))
+        self._how.setVisible(bool(notes))

@@ -51,6 +51,8 @@ class OpenForm(QWidget):
     changed = Signal()
     table_taken = Signal(str)
     """Name of a dropped table that is used as the recording, as there is no other."""
+    cleared = Signal(str)
+    """Name of the recording whose behaviour and settings were cleared for another one."""
 
     def __init__(self, viewer: Any) -> None:
         super().__init__()
@@ -94,6 +96,9 @@ class OpenForm(QWidget):
         for part in (self.path, self.behavior, self.footprints, self.settings):
             part.changed.connect(self.changed)
         self.path.dropped.connect(self.take)
+        self._filled: Opening | None = None
+        self._emptied = False
+        self.path.changed.connect(self._follow_path)
 
     @property
     def opening(self) -> Opening:
@@ -111,12 +116,37 @@ class OpenForm(QWidget):
 
     @opening.setter
     def opening(self, opening: Opening) -> None:
+        self._filled, self._emptied = opening, False
         self.path.path = opening.path
         self.behavior.paths = ()
+        self._fill_from(opening)
+
+    def _fill_from(self, opening: Opening) -> None:
         for way in WAYS:
             self.behavior.add(getattr(opening, way), way)
         self.footprints.path = opening.footprints
         self.settings.value = opening.settings
+
+    def _follow_path(self) -> None:
+        """Clear what belongs to the recording that the form was filled with, or bring it back.
+
+        What the user has chosen since then stays.
+        """
+        filled = self._filled
+        if filled is None or (other := self.path.path != filled.path) == self._emptied:
+            return
+        self._emptied = other
+        if not other:
+            self._fill_from(filled)
+            return
+        own = {path for way in WAYS for path in getattr(filled, way)}
+        given = bool(own) or bool(filled.footprints) or filled.settings != OpenSettings()
+        self.behavior.remove(own)
+        if self.footprints.path == filled.footprints:
+            self.footprints.path = None
+        self.settings.reset_where(filled.settings)
+        if given:
+            self.cleared.emit(filled.path.name)
 
     def remember(self, path: Path) -> None:
         """Put a path first in the list of recent ones."""

@@ -154,7 +154,7 @@ class RunList(QWidget):
         if folder:
 
             def saved(path: Path) -> None:
-                self._state.mark_as_saved([run])
+                self._state.saved_runs.mark([run])
                 self.said.emit(f"Saved {run.name} to {path}.", "good", "")
 
             in_background(
@@ -179,7 +179,7 @@ class RunList(QWidget):
         if folder:
 
             def loaded(run: Run) -> None:
-                self._state.mark_as_saved([run])
+                self._state.saved_runs.mark([run])
                 self._state.add_run(run, opened)
 
             in_background(

@@ -119,7 +119,7 @@ class SweepWindow(QDialog):
             return run
 
         def show(run: Run) -> None:
-            self.state.mark_as_saved([run])
+            self.state.saved_runs.mark([run])
             added = self.state.add_run(run, opened)
             method = next(iter(added.attributions), self.state.shown.method)
             if self.state.current is opened:

@@ -1,0 +1,111 @@
+"""Reads recordings and samples in the background, one at a time, and shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from qtpy.QtCore import QObject, Signal
+
+from napari_xcebra.io.opening import Opening
+from napari_xcebra.widgets.docks.recording.loading import (
+    SAMPLES,
+    Loaded,
+    is_from,
+    put_into,
+    read,
+    simulate,
+    take_behavior,
+    with_kind,
+)
+from napari_xcebra.widgets.work.background import in_background
+from napari_xcebra.widgets.work.reading import Openings, result_of
+from napari_xcebra.widgets.work.services import Services
+from napari_xcebra.workspace_file import Opened
+
+if TYPE_CHECKING:
+    from qtpy.QtWidgets import QWidget
+
+
+class Opener(QObject):
+    """What is read takes the front; what is cancelled meanwhile is thrown away."""
+
+    changed = Signal()
+    """It began to read, or ended."""
+    began = Signal(str)
+    """Name of what is read."""
+    shown = Signal(object)
+    """A recording was read, and is in front now."""
+    failed = Signal(str, str)
+    """A sentence, and details."""
+
+    def __init__(self, services: Services, owner: QWidget) -> None:
+        super().__init__(owner)
+        self._services, self._state, self._owner = services, services.state, owner
+        self._reading: object | None = None
+        self._openings = Openings(owner, services.state.viewer)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being read."""
+        return self._reading is not None
+
+    def open(self, opening: Opening, *, replacing: bool = False) -> None:
+        """Read a recording; `replacing`, it takes the place of the one in front."""
+        job = self._openings.submit(opening)
+        self._load(lambda: read(job, opening), opening.path.name, replacing)
+
+    def open_sample(self, key: str, *, replacing: bool = False) -> None:
+        """Simulate a recording."""
+        self._load(lambda: simulate(key), SAMPLES[key].title, replacing)
+
+    def cancel(self) -> None:
+        """Stop reading, and discard what was read."""
+        self._openings.cancel()
+        self._reading = None
+        self.changed.emit()
+
+    def again(self, opening: Opening) -> Opening | None:
+        """How to open the recording in front again, if that is what is to be opened."""
+        current = self._state.current
+        if current is None or current.opening is None or not is_from(current, opening):
+            return None
+        return replace(opening, kinds=current.opening.kinds)
+
+    def change_kind(
+        self, opened: Opened, name: str, kind: str, failed: Callable[[str, str], None]
+    ) -> None:
+        """Give a variable of the recording in front another kind, and read behaviour again.
+
+        An angle that was averaged as a plain number must be averaged again.
+        """
+        changed = with_kind(opened, name, kind)
+        if opened.opening is not None:
+            take = partial(take_behavior, self._state, opened, opened.opening)
+            job = self._openings.submit(opened.opening)
+            in_background(partial(result_of, job), take, failed, owner=self._owner)
+        self._state.change_recording(changed)
+
+    def _load(self, work: Callable[[], Loaded], name: str, replacing: bool) -> None:
+        before = self._state.current if replacing else None
+        self._reading = attempt = object()
+        self.began.emit(name)
+        self.changed.emit()
+
+        def if_wanted(then: Callable[..., None], *outcome: Any) -> None:
+            if self._reading is attempt:
+                self._reading = None
+                self.changed.emit()
+                then(*outcome)
+
+        done = partial(if_wanted, partial(self._show, before))
+        in_background(work, done, partial(if_wanted, self.failed.emit), owner=self._owner)
+
+    def _show(self, before: Opened | None, loaded: Loaded) -> None:
+        put_into(self._state, loaded)
+        if before in self._state.opened:
+            self._state.forget(before)
+        self._services.processes.warm_up()
+        self.shown.emit(loaded.recording)
