@@ -64,10 +64,19 @@ class Run:
         return self.fit.complete
 
     @property
+    def cut_short(self) -> str:
+        """Where training was stopped before its end, in words; empty if it was not."""
+        if self.fit.complete:
+            return ""
+        steps = self.fit.settings.steps + self.fit.repeated
+        return f"cut short at step {self.fit.steps:,} of {steps:,}"
+
+    @property
     def verdict(self) -> str:
         """A word or two for each factor: "place clear, speed at chance"."""
         found = self.fit.goodness.items()
-        return ", ".join(f"{name} {goodness.strength}" for name, goodness in found)
+        told = ", ".join(f"{name} {goodness.strength}" for name, goodness in found)
+        return f"{self.cut_short}: {told}" if self.cut_short else told
 
     def with_attribution(self, attribution: Attribution) -> Run:
         """Copy with an attribution added, or replaced if the method is the same.

@@ -5,9 +5,12 @@ The only place that touches private attributes of napari; each has a fallback if
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod, ref
 
 if TYPE_CHECKING:
+    from qtpy.QtCore import QObject
     from qtpy.QtWidgets import QMainWindow, QWidget
 
 
@@ -38,6 +41,38 @@ def canvas_of(viewer: Any) -> QWidget | None:
         return None
     part = viewer_part(window)
     return getattr(getattr(part, "canvas", None), "native", part)
+
+
+def before_opening(viewer: Any, take: Callable[[list[str]], bool], owner: QObject) -> None:
+    """Offer the files of File ▸ Open to `take` first, which says whether it takes them.
+
+    Where the user names a reader or makes a stack, napari opens them as ever. It ends with its
+    owner, of which `take` is a method; in a version of napari that opens files elsewhere, nothing
+    is offered.
+    """
+    window = main_window(viewer)
+    part: Any = None if window is None else viewer_part(window)
+    if not hasattr(part, "_qt_open"):
+        return
+    # neither the window nor the owner may be kept alive by this
+    where, taking = ref(part), WeakMethod(take)
+
+    def offer_first(filenames: list[str], *given: Any, **named: Any) -> Any:
+        stack = given[0] if given else named.get("stack", False)
+        plain = not stack and not named.get("choose_plugin") and not named.get("plugin")
+        take, part = taking(), where()
+        if plain and take is not None and take([str(name) for name in filenames]):
+            return None
+        return None if part is None else type(part)._qt_open(part, filenames, *given, **named)
+
+    def as_before(*_: object) -> None:
+        part = where()
+        # unless another dock came in between
+        if part is not None and part.__dict__.get("_qt_open") is offer_first:
+            del part._qt_open
+
+    part._qt_open = offer_first
+    owner.destroyed.connect(as_before)
 
 
 def _window_with_docks(window: Any) -> QMainWindow | None:

@@ -1,4 +1,4 @@
-"""Asks before a window is closed on work that would be lost with it."""
+"""Asks before a window is closed on work that would be lost, and gives back its memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from weakref import WeakMethod
 from qtpy.QtCore import QEvent, QObject, Qt, QTimer
 from qtpy.QtWidgets import QMessageBox
 
+from napari_xcebra.support.memory import give_back_memory
 from napari_xcebra.widgets.controls.napari_window import viewer_part
+
+LATER = 1000
+"""Milliseconds after which what is deleted with a window is gone."""
 
 
 class AskBeforeClosing(QObject):
@@ -30,6 +34,7 @@ class AskBeforeClosing(QObject):
         """Keep the window open if the user says so."""
         if event is None or event.type() != QEvent.Type.Close:
             return False
+        QTimer.singleShot(LATER, give_back_memory)
         ask = self._at_stake()
         at_stake = ask() if ask is not None else []
         # a script closes what is in the window before the window

@@ -181,13 +181,16 @@ class JobQueue:
             self._begin()
         return self._job
 
-    def cancel(self) -> None:
-        """Stop, and drop what is waiting; earlier results are kept."""
+    def cancel(self, grace: float | None = None) -> None:
+        """Stop, and drop what is waiting; earlier results are kept.
+
+        `grace` is in place of that of the task.
+        """
         self._waiting.clear()
         # closed processes have ended their jobs; a widget that is being garbage-collected must not
         # touch a job that is collected with it
         if self._job is not None and self.current is not None and not self._processes.closed:
-            self._job.cancel(self.current.grace)
+            self._job.cancel(self.current.grace if grace is None else grace)
 
     def close(self) -> None:
         """Stop, and make no more calls."""

@@ -176,10 +176,10 @@ class Sweeper(JobQueue):
         work = Work("a sweep", task, heard=self._hear, long=True, grace=GRACE, at_stake=AT_STAKE)
         return self.ask(work)
 
-    def cancel(self) -> None:
+    def cancel(self, grace: float | None = None) -> None:
         """Stop; what is finished is kept."""
         self.stopping = self.busy
-        super().cancel()
+        super().cancel(grace)
         self.changed.emit()
 
     def report(self, folder: Path) -> None:

@@ -6,9 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from qtpy.QtCore import QTimer
-
-from napari_xcebra.support.memory import give_back_memory
 from napari_xcebra.widgets.controls.dock_opening import open_dock
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.layers import layers
@@ -60,8 +57,6 @@ class Services:
         window = main_window(viewer)
         if window is not None:
             window.destroyed.connect(self.close)
-            # when what is deleted later is gone as well
-            window.destroyed.connect(lambda: QTimer.singleShot(1000, give_back_memory))
             AskBeforeClosing(self.at_stake, window)
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from psygnal import Signal
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.state.state import State
     from napari_xcebra.workspace_file import Opened
 
+MEASURING = 600.0
+"""Seconds that a training has to measure what it has learned when it is stopped."""
 BREATH = 20
 """Milliseconds that let the window handle waiting events between two steps."""
 
@@ -118,6 +121,8 @@ class Trainer(OfState):
         self._waiting: list[tuple[Opened, Fit]] = []
         self._methods: Sequence[str] = ()
         self.doing = ""
+        self.stopping = False
+        """Whether it was stopped, and measures what was learned so far."""
         self.course: list[Advanced] = []
         """Reports of the training so far, for the curves of a dock that opens later."""
 
@@ -185,7 +190,8 @@ class Trainer(OfState):
             return None
         self.course, self._waiting = [], []
         self.doing = "starting"
-        return self._jobs.ask(Work(asked.name, task, heard=lambda e: self._trained(e, asked)))
+        heard = partial(self._trained, asked=asked)
+        return self._jobs.ask(Work(asked.name, task, heard=heard, grace=MEASURING))
 
     def _method_to_show(self) -> str:
         """The method of the painted run, if it is one of those computed first."""
@@ -193,17 +199,23 @@ class Trainer(OfState):
         return looked_at if looked_at in FIRST else FIRST[0]
 
     def cancel(self) -> None:
-        """Stop what runs."""
-        if self.busy:
+        """Stop what runs, and keep what was learned so far; the second time, nothing is kept."""
+        if not self.busy:
+            return
+        if self.stopping:
             self.doing = "stopping"
+            self._jobs.cancel(grace=0.0)
+        else:
+            self.stopping = True
+            self.doing = "measuring what was learned so far"
             self._jobs.cancel()
-            self.changed.emit()
+        self.changed.emit()
 
     def _tell(self) -> None:
         self.changed.emit()
 
     def _end(self) -> None:
-        self.doing = ""
+        self.doing, self.stopping = "", False
         self.changed.emit()
 
     def _trained(self, event: Event, asked: Asked) -> None:
@@ -219,7 +231,7 @@ class Trainer(OfState):
             self._end()
             if event.result is None:
                 self._live.give_up(asked)
-                self.said.emit("Stopped before anything was learned.", "plain", "")
+                self.said.emit("Stopped; nothing of this run is kept.", "plain", "")
                 return
             self._keep(event, asked)
 
@@ -241,6 +253,7 @@ class Trainer(OfState):
             # no maps, as the user wants to go on: the Attribution dock offers them
             self._show(opened, run)
             self._layers.discard(opened, asked)
+            self.said.emit(f"{run.name} was {run.cut_short}.", "warning", "")
             return
         self._waiting = [(o, r.fit) for o, r in zip(asked.others, others, strict=True)]
         self._methods = sorted(FIRST, key=lambda method: method != first)

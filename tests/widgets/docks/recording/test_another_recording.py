@@ -137,6 +137,38 @@ def test_unsaved_runs_of_the_recording_to_replace_are_named(dock, qtbot, animals
     dock.question.withdraw()
 
 
+def open_from_menu(dock, qtbot, path):
+    """File ▸ Open, by its action, with a path chosen in napari's own dialog."""
+    window = dock.state.viewer.window._qt_window
+    part = window._qt_viewer
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(part, "_open_file_dialog_uni", lambda *_, **__: [str(path)])
+        for menu in window.menuBar().actions():
+            for action in menu.menu().actions() if menu.menu() else ():
+                if action.text().startswith("Open File(s)"):
+                    action.trigger()
+                    return
+    raise AssertionError("napari's File menu has no Open File(s)")
+
+
+def test_a_behaviour_table_opened_from_the_file_menu_is_added_to_the_recording(
+    dock, qtbot, animals
+):
+    pd.DataFrame({"time": np.arange(900) / 15, "lick": np.arange(900.0)}).to_csv(
+        animals / "licks.csv", index=False
+    )
+    open_from_menu(dock, qtbot, animals / "licks.csv")
+    read(dock, qtbot)
+    assert set(dock.state.recording.behavior) == {"speed", "lick"}
+    assert "Added licks.csv" in dock.notice.text
+
+
+def test_a_picture_opened_from_the_file_menu_is_naparis(dock, qtbot, animals):
+    np.save(animals / "picture.npy", np.zeros((20, 30)))
+    open_from_menu(dock, qtbot, animals / "picture.npy")
+    assert "picture" in dock.state.viewer.layers
+
+
 def test_the_same_recording_is_opened_again_without_a_question(dock, qtbot):
     dock.fold.unfolded = True
     press(dock.open_button, qtbot)

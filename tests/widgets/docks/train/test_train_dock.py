@@ -18,6 +18,7 @@ from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.dock_opening import docked_widget, open_dock
 from napari_xcebra.widgets.controls.notice import EDGES
 from napari_xcebra.widgets.docks.train.dock import TrainDock
+from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.work.services import services_of
 
@@ -158,21 +159,37 @@ def test_a_run_is_compared_with_another_from_the_list(small_screen):
     assert docked_widget(dock.state.viewer, "Attribution") is not None
 
 
-def test_cancelling_stops_and_the_next_run_works(dock, qtbot):
+def test_cancelling_keeps_what_was_learned_and_the_next_run_works(dock, qtbot):
+    """However long it takes to measure it."""
     set_(dock, **LONG)
     dock.train()
     qtbot.waitUntil(lambda: dock.progress.value() > 0, timeout=60_000)
     qtbot.mouseClick(dock.cancel_button, Qt.MouseButton.LeftButton)
+    assert dock.cancel_button.text() == "Discard"
     wait_idle(dock, qtbot)
-    for run in dock.state.runs:
-        assert not run.complete
-        assert "stopped early" in dock.runs._table.item(0, 3).text()
+    (run,) = dock.state.runs
+    assert not run.complete and 0 < run.fit.steps < LONG["steps"] and run.fit.goodness
+    short = f"cut short at step {run.fit.steps:,} of 100,000"
+    assert short in dock.runs._table.item(0, 3).text() and short in dock.notice.text
+    assert dock.state.shown.run == run.name
+    assert dock.cancel_button.text() == "Cancel"
     set_(dock, **QUICK)
-    before = len(dock.state.runs)
     dock.train()
-    qtbot.waitUntil(lambda: len(dock.state.runs) == before + 1, timeout=60_000)
+    qtbot.waitUntil(lambda: len(dock.state.runs) == 2, timeout=60_000)
     assert dock.state.runs[-1].complete
     wait_idle(dock, qtbot)
+
+
+def test_cancelling_twice_throws_the_run_away(dock, qtbot):
+    set_(dock, **LONG)
+    dock.train()
+    qtbot.waitUntil(lambda: dock.progress.value() > 0, timeout=60_000)
+    for _ in range(2):
+        qtbot.mouseClick(dock.cancel_button, Qt.MouseButton.LeftButton)
+    wait_idle(dock, qtbot)
+    assert dock.state.runs == []
+    assert dock.notice.text == "Stopped; nothing of this run is kept."
+    assert not [layer for layer in dock.state.viewer.layers if role_of(layer) == "scores"]
 
 
 def test_a_killed_child_gives_one_sentence_and_leaves_the_session_usable(dock, qtbot):

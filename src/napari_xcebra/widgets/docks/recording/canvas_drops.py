@@ -1,4 +1,4 @@
-"""Takes recordings and behaviour files dropped on the image."""
+"""Takes recordings and behaviour files that are dropped on the image, or opened by File ▸ Open."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from qtpy.QtCore import QEvent, QObject, Qt
+from qtpy.QtCore import QEvent, QObject, Qt, QTimer
 from qtpy.QtGui import QDragLeaveEvent
 from qtpy.QtWidgets import QApplication
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.npy import mapped_header
-from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer, viewer_part
+from napari_xcebra.widgets.controls.napari_window import (
+    before_opening,
+    main_window,
+    real_viewer,
+    viewer_part,
+)
 from napari_xcebra.widgets.controls.path_fields import dropped_paths
 from napari_xcebra.widgets.docks.recording.open_form import TABLES
 from napari_xcebra.widgets.work.reading import has_poses, recognised
@@ -55,6 +60,7 @@ class CanvasDrops(QObject):
     ) -> None:
         super().__init__(owner)
         self._current, self._take = current, take
+        self._dropping = False
         self._viewer = ref(real_viewer(viewer))
         window = main_window(viewer)
         if window is None:
@@ -64,20 +70,36 @@ class CanvasDrops(QObject):
         for widget in (inside, getattr(inside, "_welcome_widget", None)):
             if widget is not None:
                 widget.installEventFilter(self)
+        before_opening(viewer, self._take_from_menu, self)
 
     def eventFilter(self, watched: QObject | None, event: Any) -> bool:
         """Take a drop of files that belong in the dock."""
         if event is None or event.type() != QEvent.Type.Drop:
             return False
+        # napari opens what is left to it at once, as from its menu
+        self._dropping = True
+        QTimer.singleShot(0, self._end_drop)
         paths = dropped_paths(event)
         if event.modifiers() & FOR_NAPARI or len(paths) != len(event.mimeData().urls()):
             return False
-        if not belong(list(map(Path, paths)), self._current(), self._viewer()):
+        if not self._take_if_ours(paths):
             return False
         event.acceptProposedAction()
         if watched is not None:  # napari has marked where the drop would go
             QApplication.sendEvent(watched, QDragLeaveEvent())
-        if (viewer := self._viewer()) is not None:  # where napari has said which keys to hold
+        return True
+
+    def _end_drop(self) -> None:
+        self._dropping = False
+
+    def _take_from_menu(self, paths: list[str]) -> bool:
+        return not self._dropping and self._take_if_ours(paths)
+
+    def _take_if_ours(self, paths: list[str]) -> bool:
+        viewer = self._viewer()
+        if not belong(list(map(Path, paths)), self._current(), viewer):
+            return False
+        if viewer is not None:  # where napari has said which keys to hold
             viewer.status = "Passed to the Recording dock"
         self._take(paths)
         return True

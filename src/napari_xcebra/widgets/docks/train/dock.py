@@ -64,7 +64,6 @@ class TrainDock(QWidget):
         self.name.setToolTip("Name of the run in the list below; you can change it later.")
         self.train_button = QPushButton("Train")
         self.cancel_button = QPushButton("Cancel")
-        self.cancel_button.setToolTip("Stop; what has been learned is kept where possible.")
         self.sweep_button = WindowButton(
             "Sweep…",
             "Train many runs with other seeds, latents, λ or label shifts, here or on a cluster.",
@@ -171,7 +170,8 @@ class TrainDock(QWidget):
         self.plot.setVisible(self.busy or self.state.shown_run is not None)
         at, doing = self.training.progress, self.training.doing
         self.progress.setVisible(self.busy)
-        self.progress.show_words(at, *(in_words(at) if at and doing != "stopping" else (doing,)))
+        words = (doing,) if self.training.stopping or not at else in_words(at)
+        self.progress.show_words(at, *words)
 
     # ------------------------------------------------------------ showing
 
@@ -255,6 +255,13 @@ class TrainDock(QWidget):
         others = len(self.choice.together.chosen)
         self.train_button.setText(f"Train {others + 1} together" if others else "Train")
         self.cancel_button.setEnabled(self.busy)
+        stopping = self.training.stopping
+        self.cancel_button.setText("Discard" if stopping else "Cancel")
+        self.cancel_button.setToolTip(
+            "Stop at once, and throw this run away."
+            if stopping
+            else "Stop, and keep what was learned so far."
+        )
         self._say_next(ready=not reason)
 
     def _say_next(self, *, ready: bool) -> None:

@@ -110,8 +110,7 @@ class RunList(QWidget):
         with signals_blocked(self._table):
             self._table.setRowCount(len(runs))
             for row, run in enumerate(runs):
-                verdict = run.verdict if run.complete else f"stopped early; {run.verdict}"
-                texts = (run.name, run.created[11:16], ", ".join(run.factors), verdict)
+                texts = (run.name, run.created[11:16], ", ".join(run.factors), run.verdict)
                 for column, text in enumerate(texts):
                     item = QTableWidgetItem(text)
                     item.setToolTip(plain(_tooltip(run)))
