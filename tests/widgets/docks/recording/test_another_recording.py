@@ -114,7 +114,7 @@ def test_opening_another_recording_asks_whether_it_replaces_the_first(dock, qtbo
     press(dock.open_button, qtbot)
     assert dock.state.opened == [first] and not dock.is_busy
     assert dock.question.sentence.text() == (
-        "first.npy is open. Replace it with second.npz, or add second.npz?"
+        "first.npy is open. Replace it with second.npz, or keep both?"
     )
     press(getattr(dock.question, answer), qtbot)
     read(dock, qtbot)

@@ -27,8 +27,8 @@ class ReplaceOrAdd(QFrame):
         self.sentence.setWordWrap(True)
         self.replace = QPushButton("Replace")
         self.replace.setToolTip("Close the open recording once the new one is read.")
-        self.add = QPushButton("Add")
-        self.add.setToolTip("Keep both; choose which one is in front at the top of this dock.")
+        self.add = QPushButton("Keep both")
+        self.add.setToolTip("Add it; choose which one is in front at the top of this dock.")
         self.cancel = QPushButton("Cancel")
         self.cancel.setToolTip("Open nothing.")
         buttons = in_row((self.replace, 1), (self.add, 1), self.cancel)
@@ -42,7 +42,7 @@ class ReplaceOrAdd(QFrame):
         """Ask about opening `name` while `opened` is in front, with so many unsaved runs."""
         self._then = then
         lost = f" Replacing it loses {counted(unsaved, 'unsaved run')}." if unsaved else ""
-        self.sentence.setText(f"{opened} is open. Replace it with {name}, or add {name}?{lost}")
+        self.sentence.setText(f"{opened} is open. Replace it with {name}, or keep both?{lost}")
         self.show()
         (self.add if unsaved else self.replace).setFocus()
 
