@@ -13,12 +13,12 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$python; break; }; done)
 
 # What Qt and the virtual display need on Debian and Ubuntu.
-SYSTEM_PACKAGES := xvfb xauth libgl1 libgl1-mesa-dri libegl1 libglib2.0-0 libdbus-1-3 libfontconfig1 \
+SYSTEM_PACKAGES := xvfb xauth openbox xdotool libgl1 libgl1-mesa-dri libegl1 libglib2.0-0 libdbus-1-3 libfontconfig1 \
 	libxkbcommon-x11-0 libxcb-cursor0 libxcb-icccm4 libxcb-image0 libxcb-keysyms1 \
 	libxcb-randr0 libxcb-render-util0 libxcb-shape0 libxcb-xinerama0 libxcb-xkb1
 
 # macOS has no X server to imitate; there the tests use the screen.
-DISPLAY_RUN := $(if $(filter Linux,$(shell uname)),xvfb-run -a -s "-screen 0 1600x1000x24")
+DISPLAY_RUN := $(if $(filter Linux,$(shell uname)),xvfb-run -a -s "-screen 0 1600x1000x24" .ci/with-window-manager)
 WHEEL_CHECKS := wheel-check-PyQt6 wheel-check-PySide6-Essentials
 BENCHMARKS  := ordinary paper identifiability arena field chance confounds maps lambda_auto dimension sessions against_cebra
 
