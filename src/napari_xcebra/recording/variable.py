@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -11,6 +12,9 @@ from napari_xcebra.errors import InputError
 
 Kind = Literal["continuous", "circular", "discrete", "event"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+LENGTHS = ("um", "mm", "cm", "m", "px")
+"""Units of a position."""
+_PLACES = ("position", "positions", "pos", "place", "location", "xy", "xyz")
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,32 @@ class Variable:
     def known(self) -> np.ndarray:
         """(frames,) bool, where every column has a value."""
         return ~np.isnan(self.values).any(axis=1)
+
+    @property
+    def is_place(self) -> bool:
+        """Whether its columns are the coordinates of a position."""
+        named = not {*re.split(r"[^a-z]+", self.name.lower())}.isdisjoint(_PLACES)
+        few = self.values.shape[1] <= 3
+        return self.kind == "continuous" and few and (named or self.unit in LENGTHS)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """What its columns are called: x and y of a position, else by number.
+
+        Examples
+        --------
+        >>> two = np.zeros((5, 2))
+        >>> Variable("position", two).column_names, Variable("nose", two, unit="px").column_names
+        (('x', 'y'), ('nose x', 'nose y'))
+        >>> Variable("speed", two[:, 0]).column_names, Variable("wheel", two).column_names
+        (('speed',), ('wheel 1', 'wheel 2'))
+        """
+        count = self.values.shape[1]
+        if count == 1:
+            return (self.name,)
+        parts = "xyz"[:count] if self.is_place else range(1, count + 1)
+        whole = self.is_place and self.name.lower() in _PLACES
+        return tuple(str(part) if whole else f"{self.name} {part}" for part in parts)
 
 
 RARE, PULSE, FEWEST_PULSES = 0.1, 0.3, 5

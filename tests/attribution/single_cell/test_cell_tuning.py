@@ -179,8 +179,25 @@ def test_columns_carry_the_kind_and_unit_of_their_variable():
     }
     recording = Recording(np.ones((5, 2)), 10.0, behavior)
     columns = columns_of(recording, ["place", "heading"])
-    assert [c.title for c in columns] == ["place 1 (cm)", "place 2 (cm)", "heading (°)"]
+    assert [c.title for c in columns] == ["x (cm)", "y (cm)", "heading (°)"]
     assert columns[2].kind == "circular" and columns[2].period == 360
+
+
+def test_coordinates_are_called_x_and_y_unless_two_things_would_be():
+    two = np.ones((5, 2))
+    given = [Variable("position", two), Variable("nose", two, unit="px"), Variable("wheel", two)]
+    recording = Recording(two, 10.0).with_behavior(*given)
+    called = [c.name for c in columns_of(recording, list(recording.behavior))]
+    assert called == ["x", "y", "nose x", "nose y", "wheel 1", "wheel 2"]
+    other = recording.with_behavior(Variable("x", np.ones(5)))
+    called = [c.name for c in columns_of(other, ["position", "x"])]
+    assert called == ["position x", "position y", "x"]
+
+
+def test_values_that_stand_for_words_are_called_by_them():
+    side = Variable("side", np.array([0, 1, 1, 0, 2]), "discrete", words=("left", "right"))
+    (column,) = columns_of(Recording(np.ones((5, 2)), 10.0, {"side": side}), ["side"])
+    assert [column.called(value) for value in (0.0, 1.0, 2.0)] == ["left", "right", "2"]
 
 
 def test_a_track_with_a_second_coordinate_that_never_changes_gives_a_curve():

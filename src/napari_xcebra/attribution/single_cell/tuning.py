@@ -6,6 +6,7 @@ excluded, or at which a variable is unknown, are not used.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -33,7 +34,7 @@ class Column:
     Parameters
     ----------
     name : str
-        Of the variable, with a number if it has several columns.
+        Of the variable, or of one of its columns: see `Variable.column_names`.
     values : (frames,) float64
         NaN where it is unknown.
     kind : {"continuous", "circular", "discrete", "event"}
@@ -41,6 +42,8 @@ class Column:
     unit : str
     period : float
         Full turn of a circular one.
+    words : tuple of str
+        What the values 0, 1, 2 … stand for, where they stand for words.
     """
 
     name: str
@@ -48,6 +51,12 @@ class Column:
     kind: Kind = "continuous"
     unit: str = ""
     period: float = 2 * np.pi
+    words: tuple[str, ...] = ()
+
+    def called(self, value: float) -> str:
+        """A value of a discrete column: its word if it has one, else the number."""
+        known = value == int(value) and 0 <= value < len(self.words)
+        return self.words[int(value)] if known else f"{value:g}"
 
     @property
     def title(self) -> str:
@@ -128,18 +137,20 @@ def columns_of(recording: Recording, names: Sequence[str]) -> list[Column]:
     --------
     >>> recording = Recording.from_arrays(np.ones((5, 2)), 10.0, {"place": np.ones((5, 2))})
     >>> [column.name for column in columns_of(recording, ["place"])]
-    ['place 1', 'place 2']
+    ['x', 'y']
     """
+    called = Counter(n for v in recording.behavior.values() for n in v.column_names)
     columns = []
     for variable in map(recording.variable, names):
         if variable.kind == "event":
             since = seconds_from_event(recording, variable)
             columns.append(Column(f"time from {variable.name}", since, "event", "s"))
             continue
-        several = variable.values.shape[1] > 1
-        for number, values in enumerate(variable.values.T, 1):
-            name = f"{variable.name} {number}" if several else variable.name
-            columns.append(Column(name, values, variable.kind, variable.unit, variable.period))
+        about = (variable.kind, variable.unit, variable.period, variable.words)
+        own = variable.column_names
+        if len(own) > 1 and any(called[name] > 1 for name in own):
+            own = tuple(f"{variable.name} {name}" for name in own)
+        columns += [Column(n, v, *about) for n, v in zip(own, variable.values.T, strict=True)]
     return columns
 
 

@@ -22,8 +22,8 @@ from napari_xcebra.io.nwb.rois import described
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import LazyTraces
+from napari_xcebra.recording.variable import LENGTHS
 
-LENGTHS = ("um", "mm", "cm", "m", "px")
 """Units of variables that are positions."""
 
 
@@ -261,8 +261,8 @@ def _add_behavior(nwb: Any, module: Any, recording: Recording) -> None:
 def _container(variable: Variable) -> str:
     if variable.kind == "circular":
         return "CompassDirection"
-    is_place = variable.unit in LENGTHS and variable.values.shape[1] <= 3
-    return "Position" if is_place and variable.kind == "continuous" else "BehavioralTimeSeries"
+    measured = variable.is_place and variable.unit in LENGTHS
+    return "Position" if measured else "BehavioralTimeSeries"
 
 
 def _add_intervals(file: Any, recording: Recording) -> None:

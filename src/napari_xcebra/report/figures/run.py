@@ -201,7 +201,7 @@ def _draw_curve(ax: Axes, curve: TuningCurve, cell: int) -> None:
     mean, error = curve.mean[:, cell], np.nan_to_num(curve.error[:, cell])
     if curve.bins.column.kind == "discrete":
         ax.bar(range(len(mean)), mean, 0.8, yerr=error, color=LINES[0], error_kw={"lw": 1})
-        ax.set_xticks(range(len(mean)), [f"{value:g}" for value in curve.bins.values])
+        ax.set_xticks(range(len(mean)), [*map(curve.bins.column.called, curve.bins.values)])
     else:
         ax.fill_between(curve.bins.values, mean - error, mean + error, color=LINES[0], alpha=0.25,
                         lw=0)  # fmt: skip

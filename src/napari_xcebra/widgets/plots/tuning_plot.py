@@ -82,7 +82,7 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
             title = about if isinstance(about, str) else about.column.title
             self._plot.setLabel(side, in_markup(title), color=style.ink)
             if isinstance(about, Bins) and about.column.kind == "discrete":
-                ticks = [(place, f"{value:g}") for place, value in enumerate(about.values)]
+                ticks = list(enumerate(map(about.column.called, about.values)))
                 self._plot.getAxis(side).setTicks([ticks])
 
     # ------------------------------------------------------------ one variable

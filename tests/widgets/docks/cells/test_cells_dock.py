@@ -147,7 +147,7 @@ def test_of_many_selected_cells_the_first_ten_are_shown(dock, state, small_field
 
 
 def test_variables_of_the_factor_are_shown_until_others_are_chosen(dock, state, shown, settled):
-    assert titles(dock) == ["position 1 (m)", "position 2 (m)"]
+    assert titles(dock) == ["x (m)", "y (m)"]
     state.shown = replace(state.shown, factor="heading")
     settled()
     assert titles(dock) == ["direction (rad)"]

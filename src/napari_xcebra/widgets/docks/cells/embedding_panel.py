@@ -274,7 +274,7 @@ def _labels(column: Column, levels: int) -> list[str]:
     """Texts below the key."""
     if column.kind == "discrete" and levels <= 8:
         values = np.unique(column.values[~np.isnan(column.values)])
-        return [f"{value:g}" for value in values]
+        return [column.called(value) for value in values]
     low, high = limits_of(column)
     if column.kind == "circular" and np.isclose(column.period, 2 * np.pi):
         return ["0°", "180°", "360°"]
