@@ -47,6 +47,8 @@ class Method:
         Whether it first fits a map to the whole recording, and reports to a `Watch` meanwhile.
     share : bool
         Whether its scores are shares of variance: one slightly below zero is zero.
+    unit : str
+        What its scores count, beside a colour bar or axis.
     instead : str
         Method that scores single frames in its place; empty if it does so itself.
     """
@@ -58,6 +60,7 @@ class Method:
     latents: bool = True
     fitted: bool = False
     share: bool = False
+    unit: str = "arbitrary units"
     instead: str = ""
 
     @property
@@ -96,6 +99,7 @@ REGISTRY = {
             "conditional:conditional_encoding",
             latents=False,
             share=True,
+            unit="share of variance, R²",
             instead=OVER_TIME,
         ),
         Method(
@@ -104,17 +108,20 @@ REGISTRY = {
             "idea, adapted to noisy recordings. Has scores for single latents and over time.",
             "generative:generative_gradient",
             fitted=True,
+            unit="mean slope, arbitrary units",
         ),
         Method(
             "inverted-neuron-gradient",
             "The map of the xCEBRA paper: the pseudo-inverse of the Jacobian. Accurate where "
             "there is little noise.",
             "gradients:inverted_neuron_gradient",
+            unit="mean |J⁺|, arbitrary units",
         ),
         Method(
             "neuron-gradient",
             "The Jacobian itself, not inverted.",
             "gradients:neuron_gradient",
+            unit="mean |J|, arbitrary units",
         ),
         Method(
             "integrated-gradients",
@@ -173,7 +180,7 @@ def method_named(name: str) -> Method:
     if is_consensus(name):
         title = title_of_method(method_behind(name))
         note = f"Mean over seeds of z by {title}: what trainings with different seeds share."
-        return Method(name, note, latents=False)
+        return Method(name, note, latents=False, unit="mean z over seeds")
     return REGISTRY.get(name, Method(name))
 
 

@@ -66,6 +66,19 @@ class ScoreMap:
         return self.attribution.detail(self.factor, name)
 
     @property
+    def unit(self) -> str:
+        """What the scores count, in a few words."""
+        return "seconds" if self.latent == LAG else method_named(self.attribution.method).unit
+
+    @property
+    def title(self) -> str:
+        """Factor, and the latent or lag that is shown of it."""
+        if self.latent is None:
+            return self.factor
+        part = self.latent if isinstance(self.latent, str) else f"latent {self.latent + 1}"
+        return f"{self.factor}, {part}"
+
+    @property
     def what(self) -> tuple[str, int | str | None]:
         """Factor and latent."""
         return self.factor, self.latent

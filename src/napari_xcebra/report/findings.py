@@ -98,6 +98,8 @@ def cells_in_words(run: Material, factor: str) -> str:
         q = first.significance.q(factor)
         if np.isfinite(q).any():
             found = int((q <= Q).sum())
+            if not found:
+                return f"No single cell carries it at q ≤ {Q:g}."
             carry = "carries" if found == 1 else "carry"
             return f"{found:,} of {counted(int(used.sum()), 'cell')} {carry} it at q ≤ {Q:g}."
         which = "single cells could not be tested"

@@ -50,9 +50,8 @@ FAINT = {"goodness": 0.1, "r2": 0.05, "ridge_r2": 0.06}
         ),
         (
             a_goodness(goodness=-0.1, above_chance=False, p=0.4, r2=-0.02, ridge_r2=0.01),
-            "place is at chance in these cells (-0.10 ± 0.10 nats above chance on held-out data, "
-            "0% of what is possible; R² -0.02 (ridge regression 0.01); p = 0.4): its map means "
-            "nothing.",
+            "place is at chance in these cells (p = 0.4, and only p ≤ 0.005 counts as found): its "
+            "map means nothing.",
         ),
         (
             a_goodness(**TIME),
@@ -61,8 +60,8 @@ FAINT = {"goodness": 0.1, "r2": 0.05, "ridge_r2": 0.06}
         ),
         (
             a_goodness(**TIME | {"goodness": 0.0, "above_chance": False}),
-            "The time latents find no structure that lasts beyond chance (0.00 ± 0.10 nats above "
-            "chance on held-out data).",
+            "The time latents find no structure that lasts beyond chance (0.00 ± 0.10 nats on "
+            "held-out data, where chance is 0).",
         ),
     ],
     ids=["clear", "weak", "chance", "time", "no time"],
@@ -114,6 +113,44 @@ def test_a_fit_far_better_on_its_training_frames_is_said_to_overfit():
     assert "overfits" not in a_goodness(training=4.5).verdict
 
 
+@pytest.mark.parametrize(
+    ("p", "said"),
+    [(0.04, "p = 0.04, and only p ≤ 0.005"), (0.00504, "p = 0.00504, and only p ≤ 0.005")],
+)
+def test_a_p_that_many_would_call_significant_comes_with_the_limit_that_it_misses(p, said):
+    found = a_goodness(goodness=0.3, r2=0.35, above_chance=False, p=p)
+    assert said in found.verdict
+    assert "above chance" not in found.verdict and "R²" not in found.verdict
+    assert "R² 0.35" in found.measured and "0.30 ± 0.10 nats" in found.measured
+
+
+def test_a_factor_that_is_there_is_not_said_to_be_below_chance():
+    found = a_goodness(goodness=-0.1, r2=0.9, ridge_r2=0.9)
+    told, _, doubts = found.verdict.partition("). ")
+    assert told == "place is clearly in these cells (R² 0.90 (ridge regression 0.90); p = 0.001"
+    assert doubts.startswith("The embedding does not gather its values")
+
+
+@pytest.mark.parametrize(
+    ("changes", "short"),
+    [
+        ({}, "clear · R² 0.80 · p = 0.001"),
+        ({"r2": -0.1, "goodness": 0.1}, "weak · 0.10 ± 0.10 nats · p = 0.001"),
+        ({"above_chance": False, "p": 0.04}, "at chance · p = 0.04, not ≤ 0.005"),
+        (UNTESTED, "not tested · changes too slowly"),
+        (TIME, "clear · 1.20 ± 0.10 nats"),
+    ],
+)
+def test_the_verdict_in_a_few_words(changes, short):
+    assert a_goodness(**changes).in_short == short
+
+
+def test_time_latents_too_close_to_chance_are_not_above_it():
+    found = a_goodness(**TIME | {"goodness": 0.2, "above_chance": False})
+    assert "above chance" not in found.verdict
+    assert "0.20 ± 0.10 nats on held-out data, too close to 0" in found.verdict
+
+
 EVERYTHING = [
     dict(factor=factor, goodness=goodness, training=training, r2=r2, ridge_r2=ridge, p=p,
          samples=samples, shifts=samples, above_chance=above, accuracy=accuracy,
@@ -121,7 +158,7 @@ EVERYTHING = [
     for factor, goodness, training, r2, ridge, (p, samples), above, accuracy, allowed
     in itertools.product(
         ["place"], [-0.1, 0.05, 1.2], [0.1, 6.0], [-0.1, 0.2, 0.9], [0.0, 0.95],
-        [(0.001, 50.0), (0.4, 50.0), (math.nan, 3.0)], [True, False], [math.nan, 0.8],
+        [(0.001, 50.0), (0.04, 50.0), (0.4, 50.0), (math.nan, 3.0)], [True, False], [math.nan, 0.8],
         [math.nan, 0.0, 2.0])
 ]  # fmt: skip
 
@@ -137,6 +174,12 @@ def test_no_sentence_contradicts_another():
         assert ("weakly in" in verdict) == (strength == "weak")
         if "means nothing" in verdict:
             assert "overfits" not in verdict and "compare its map" not in verdict
+        if strength in ("clear", "weak"):
+            assert "p = 0.4" not in verdict and "p = 0.04" not in verdict
+            assert "-0.10 ± 0.10 nats above" not in verdict
+        elif strength == "at chance":
+            assert "nats above chance" not in verdict and "p = 0.001" not in verdict
+        assert "()" not in verdict
         assert verdict.endswith(".")
 
 

@@ -133,7 +133,9 @@ class Goodness:
     @property
     def verdict(self) -> str:
         """The result in a sentence or two."""
-        return " ".join([self._found(), *self._doubts()])
+        from napari_xcebra.learn.quality.wording import doubts, found
+
+        return " ".join([found(self), *doubts(self)])
 
     @property
     def decoding(self) -> str:
@@ -144,69 +146,19 @@ class Goodness:
         beside = "" if np.isnan(ridge) else f" (ridge regression {_brief(ridge)})"
         return f"{what} {_brief(own)}{beside}"
 
-    def _found(self) -> str:
-        measured = f"{_brief(self.goodness)} ± {self.error:.2f} nats above chance on held-out data"
-        if np.isnan(self.error):
-            measured = f"{_brief(self.goodness)} nats above chance on held-out data"
-        if self.allowed > 0:
-            measured += f", {min(max(self.share, 0), 1):.0%} of what is possible"
-        if self.decoding:
-            measured += f"; {self.decoding}"
-        if not np.isnan(self.p):
-            measured += f"; p = {self.p:.2g}{self._against()}"
-        if self.factor == TIME:
-            found = "The time latents find" if self.above_chance else "The time latents find no"
-            return f"{found} structure that lasts beyond chance ({measured})."
-        if self.too_slow:
-            may = "may be" if self.above_chance else "is not found"
-            return f"{self.factor} {may} in these cells ({measured})."
-        if not self.above_chance:
-            return f"{self.factor} is at chance in these cells ({measured}): its map means nothing."
-        strength = "clearly" if self.is_clear else "weakly"
-        return f"{self.factor} is {strength} in these cells ({measured})."
+    @property
+    def measured(self) -> str:
+        """All that was measured, whatever the verdict, in a line."""
+        from napari_xcebra.learn.quality.wording import measured
 
-    def _against(self) -> str:
-        """What trials p comes from, in a few words; empty for labels shifted in time."""
-        if self.null == "turned":
-            return ", trials shifted"
-        if self.null != "permuted":
-            return ""
-        return f", trials permuted{f' within {spoken(self.within)}' if self.within else ''}"
+        return measured(self)
 
-    def _doubts(self) -> list[str]:
-        doubts = []
-        if self.confounded and self.above_chance:
-            doubts.append(
-                f"It goes with {spoken(self.confounded)} in nearly every trial: this test cannot "
-                "tell them apart."
-            )
-        if self.too_slow and self.null in ("permuted", "turned"):
-            doubts.append(
-                f"It is known in {self.samples:.0f} trials: too few to test this against chance."
-            )
-        elif self.too_slow:
-            doubts.append(
-                f"It changes so slowly, or so regularly, that the recording holds about "
-                f"{max(self.samples, 1):.0f} independent samples of it: too few to test this "
-                "against chance."
-            )
-        unlearned = self.goodness < 0.01 and self.r2 < BEHIND
-        if self.factor != TIME and self.above_chance and unlearned and not self.too_slow:
-            doubts.append(
-                "Single cells follow it, but the encoder did not learn it: trust the test of each "
-                "cell and the conditional encoding, not the maps of the encoder."
-            )
-        elif self.factor != TIME and self.above_chance and self.ridge_r2 - self.r2 > BEHIND:
-            doubts.append(
-                f"A ridge regression decodes it better (R² {self.ridge_r2:.2f} against "
-                f"{self.r2:.2f}): compare its map with the conditional encoding."
-            )
-        if self.factor != TIME and self.above_chance and self.overfits:
-            doubts.append(
-                f"The fit is much better on its training frames ({self.training:.2f} nats): it "
-                "overfits."
-            )
-        return doubts
+    @property
+    def in_short(self) -> str:
+        """The result and what decided it, in a few words."""
+        from napari_xcebra.learn.quality.wording import in_short
+
+        return in_short(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for a file; JSON has no NaN, so None stands for it."""
