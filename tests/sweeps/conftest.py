@@ -10,7 +10,7 @@ from napari_xcebra.sweeps import Sweep
 
 @pytest.fixture(scope="session")
 def simulation():
-    return box(frames=1500, cells=(8, 8))
+    return box(frames=2500, cells=(8, 8))
 
 
 @pytest.fixture(scope="session")

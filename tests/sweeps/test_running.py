@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 from damage import damaged_copies
 
-from napari_xcebra.attribution import Attribution, attribute
+from napari_xcebra.attribution import Attribution, attribute, significance
+from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn import Fit, fit
 from napari_xcebra.sweeps import SweepFolder, run_sweep, running
@@ -37,6 +38,19 @@ def test_every_member_is_a_run_like_any_other(swept, two_seeds, simulation):
         kept = run.attributions[member.method]
         np.testing.assert_allclose(kept.score("z2"), scored.score("z2"), rtol=1e-2)
         assert run.name == member.title
+
+
+def test_every_member_has_both_maps_and_is_tested_as_a_run_is(swept, two_seeds, simulation):
+    folder, _ = swept
+    member = two_seeds.members[0]
+    run = folder.run(member.id, simulation.recording)
+    assert tuple(run.attributions) == FIRST
+    q = significance(run.fit, simulation.recording).q("z2")
+    np.testing.assert_allclose(run.significance.q("z2"), q, rtol=1e-3)
+    table = pd.read_csv(folder.home(member.id) / "attribution.csv")
+    assert {"score", "p", "q", "generative_gradient"} <= set(table)
+    row = folder.summary().iloc[0]
+    assert (row["cells z2"], row["tested z2"]) == ((q <= 0.1).sum(), 16)
 
 
 def test_the_summary_has_a_row_a_member(swept, two_seeds):
@@ -152,7 +166,7 @@ def gone(path):
     path.unlink()
 
 
-DAMAGED = ["member.json", "run.json", "fit/fit.json", "fit/weights-*", "*.npz", "attribution.csv"]
+DAMAGED = ["member.json", "run.json", "fit/fit.json", "fit/weights-*", "cond*.npz", "attribution.csv"]
 
 
 @pytest.mark.parametrize("harm", [cut, gone], ids=lambda harm: harm.__name__)

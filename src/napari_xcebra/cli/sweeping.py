@@ -110,11 +110,13 @@ def _what_came(kept: SweepFolder) -> str:
         values = [str(member.varied.get(name, "–")) for name in varied]
         words = [_verdict(about, factor) for factor in factors]
         rows.append([member.id, *values, about.get("status", "waiting"), *words])
-    header = ["run", *map(knob_name, varied), "status", *(f"{name} (nats)" for name in factors)]
+    header = ["run", *map(knob_name, varied), "status", *(f"{name} (nats, q ≤ 0.1)" for name in factors)]
     return table(header, rows)
 
 
 def _verdict(about: Mapping[str, Any], factor: str) -> str:
     if factor not in about.get("goodness", {}):
         return "–"
-    return f"{about['goodness'][factor]['goodness']:.2f} {about['strength'][factor]}"
+    words = f"{about['goodness'][factor]['goodness']:.2f} {about['strength'][factor]}"
+    found = about.get("found", {}).get(factor)
+    return words if found is None else f"{words}, {found[0]} of {found[1]}"

@@ -4,7 +4,7 @@ sweep.json              what was asked for, and its members
 summary.csv             one row per member: what was varied, and the result
 members/<id>/           a finished member: a run, as `Run.save` writes it, with
     member.json         status, settings, goodness, verdicts, seconds; written last
-    attribution.csv     score, z and selection of every cell for every factor
+    attribution.csv     as `napari-xcebra run` writes it: both maps, p and q of every cell
 members/<id>/failed.json    a failed member: why, in a sentence, and the details
 """
 
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from napari_xcebra.attribution.shift_test.result import LEVEL
 from napari_xcebra.checksums import differences, entry_of, listed_by, listed_in
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import read_description, whole, write_description
@@ -30,6 +31,7 @@ from napari_xcebra.sweeps.plan import Member, Sweep, plain
 if TYPE_CHECKING:
     import pandas as pd
 
+    from napari_xcebra.attribution import Attribution
     from napari_xcebra.recording import Recording
     from napari_xcebra.sweeps.member import MemberResult
 
@@ -131,8 +133,10 @@ class SweepFolder:
         """
         folder = self.home(member.id)
         run = Run(member.title, now(), member.factors, result.fit)
-        run.with_attribution(result.attribution).save(folder)
-        result.attribution.to_csv(folder / "attribution.csv")
+        for attribution in (result.attribution, *result.others):
+            run = run.with_attribution(attribution)
+        run.save(folder)
+        result.attribution.to_csv(folder / "attribution.csv", beside=result.others)
         goodness = result.fit.goodness
         names = ["run.json", "attribution.csv"]
         files = {name: entry_of(folder / name) for name in names}
@@ -151,6 +155,7 @@ class SweepFolder:
                 "strength": {name: each.strength for name, each in goodness.items()},
                 "verdicts": {name: each.verdict for name, each in goodness.items()},
                 "auroc": _aurocs(result, truth or {}),
+                "found": _found(result.attribution),
                 "note": note,
                 **member.as_dict(),
                 "files": {**listed_by(folder / "run.json"), **files},
@@ -216,6 +221,15 @@ def _aurocs(result: MemberResult, truth: Mapping[str, np.ndarray]) -> dict[str, 
         if factor in result.attribution.factors and 0 < np.sum(carries) < len(carries):
             found[factor] = auroc(result.attribution.score(factor), carries)
     return found
+
+
+def _found(attribution: Attribution) -> dict[str, list[int]]:
+    """For each factor that was tested: cells at q ≤ 0.1, and cells tested."""
+    if (tested := attribution.significance) is None:
+        return {}
+    q = {factor: tested.q(factor) for factor in attribution.factors}
+    counts = {name: [int((v <= LEVEL).sum()), int((~np.isnan(v)).sum())] for name, v in q.items()}
+    return {factor: count for factor, count in counts.items() if count[1]}
 
 
 def _known(value: float) -> float | None:

@@ -6,14 +6,19 @@ not share a disk with it, and can be killed at any time.
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from napari_xcebra.attribution.methods import FIRST
+from napari_xcebra.errors import InputError
 from napari_xcebra.jobs.calls import CallStopped, current_report
 from napari_xcebra.jobs.tasks import FitTask
 from napari_xcebra.recording import Recording
@@ -35,28 +40,39 @@ class MemberResult:
     ----------
     fit : Fit
     attribution : Attribution
-        Without its recording, which need not travel back.
+        By the method that was asked for, tested if that is possible. Without its recording, which
+        need not travel back.
     seconds : float
         Time it took.
     host : str
         Computer that it ran on.
+    others : tuple of Attribution
+        Other maps that are made of every run.
     """
 
     fit: Fit
     attribution: Attribution
     seconds: float
     host: str
+    others: tuple[Attribution, ...] = ()
 
 
-def run_member(recording: Recording, member: Member) -> MemberResult:
-    """Train and attribute.
+def run_member(recording: Recording, member: Member, test: bool = True) -> MemberResult:
+    """Train, attribute and test, as `napari-xcebra run` does.
+
+    Parameters
+    ----------
+    recording : Recording
+    member : Member
+    test : bool
+        Whether to test which cells are above chance.
 
     Raises
     ------
     CallStopped
         It was asked to stop.
     """
-    from napari_xcebra.attribution import AttributionStopped, attribute
+    from napari_xcebra.attribution import AttributionStopped
 
     report = current_report()
     with _ALONE:
@@ -66,13 +82,32 @@ def run_member(recording: Recording, member: Member) -> MemberResult:
         if fit.steps < member.settings.steps and report.stop():
             raise CallStopped("It was stopped during training.")
         try:
-            # the other cores have members of their own
-            scored = attribute(fit, recording, member.method, workers=1, stop=report.stop)
+            first, *others = _scored(fit, recording, member.method, test, report.stop)
         except AttributionStopped as stopped:
             raise CallStopped("It was stopped while cells were scored.") from stopped
         seconds = time.perf_counter() - began
-    scored = replace(scored, fit=None, recording=None)
-    return MemberResult(fit, scored, seconds, platform.node())
+    return MemberResult(fit, first, seconds, platform.node(), tuple(others))
+
+
+def _scored(
+    fit: Fit, recording: Recording, method: str, test: bool, stop: Callable[[], bool]
+) -> Iterator[Attribution]:
+    """The map that was asked for, tested; then the others that are made of every run."""
+    from napari_xcebra.attribution import attribute, significance
+
+    # the other cores have members of their own
+    score = partial(attribute, fit, recording, workers=1, stop=stop)
+    first = replace(score(method), fit=None, recording=None)
+    try:
+        if test:
+            first = first.with_significance(significance(fit, recording, stop=stop))
+    except InputError as error:  # too little to test with is no reason to lose the scores
+        first = replace(first, notes=(*first.notes, f"No p and q: {error}"))
+    yield first
+    for other in FIRST:
+        with contextlib.suppress(InputError):  # costs a column, not the table
+            if other != method:
+                yield replace(score(other), fit=None, recording=None)
 
 
 def lean(recording: Recording) -> Recording:

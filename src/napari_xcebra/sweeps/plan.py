@@ -19,7 +19,7 @@ from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.fingerprint import content_fingerprint
 
-RESULTS = 1
+RESULTS = 2
 """Increased when the same member gives other results than before, so that it is run again."""
 _ELSEWHERE = ("device", "threads")
 """Knobs that say where to compute, not what: not part of a member's id."""

@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 from dataclasses import dataclass, replace
 from typing import Any
 
+from napari_xcebra.attribution.shift_test.result import seconds_to_test
 from napari_xcebra.jobs import failures
 from napari_xcebra.jobs.calls import Call, CallFailed, CallStopped, Running
 from napari_xcebra.sweeps.folder import SweepFolder
@@ -222,8 +223,10 @@ def _tried(sweep: Sweep, member: Member) -> tuple[float, float]:
     recording, taken = sweep.recordings[member.recording], []
     for steps in (2, *TRIED):  # the first imports torch, and does not count
         began = time.process_time()
-        run_member(recording, replace(member, settings=replace(member.settings, steps=steps)))
+        short = replace(member, settings=replace(member.settings, steps=steps))
+        made = run_member(recording, short, test=False)
         taken.append(time.process_time() - began)
     _, fewer, more = taken
     step = max(0.0, (more - fewer) / (TRIED[1] - TRIED[0]))
-    return step, max(0.0, more - TRIED[1] * step)
+    rest = max(0.0, more - TRIED[1] * step)
+    return step, rest + seconds_to_test(made.fit, recording)

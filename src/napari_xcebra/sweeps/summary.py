@@ -21,8 +21,8 @@ def summary_of(folder: SweepFolder) -> pd.DataFrame:
 
     Columns: id, recording, shift_s, what was varied, status, and for each factor its goodness in
     nats, p, held-out R² and that of a ridge regression (the accuracy as well if it is discrete),
-    verdict in a word and auROC; then λ as given or found (the largest of the factors'), steps,
-    seconds, why it failed, and why it is or was run again.
+    verdict in a word, cells found at q ≤ 0.1, cells tested, and auROC; then λ as given or found
+    (the largest of the factors'), steps, seconds, why it failed, and why it is or was run again.
     """
     import pandas as pd  # which a window that only shows a table does without
 
@@ -48,6 +48,12 @@ def decoding_in(row: pd.Series, factor: str) -> tuple[str, float, float]:
     return ("R²", r2, ridge_r2) if np.isnan(accuracy) else ("accuracy", accuracy, ridge_accuracy)
 
 
+def found_in(row: pd.Series, factor: str) -> str:
+    """Cells found for a factor in a row of the summary: "12 of 44 cells"; empty if not tested."""
+    found, tested = _float(row.get(f"cells {factor}")), _float(row.get(f"tested {factor}"))
+    return "" if np.isnan(tested) else f"{found:.0f} of {tested:.0f} cells"
+
+
 def _float(value: Any) -> float:
     return float("nan") if value is None else float(value)
 
@@ -71,6 +77,9 @@ def _row(folder: SweepFolder, member: Member) -> dict[str, Any]:
         # sweeps of earlier versions have no ridge regression
         row |= {f"{name} {factor}": goodness.get(name) for name in DECODING}
         row[f"verdict {factor}"] = known["strength"][factor]
+        # nor has the test been made of every run
+        found, tested = known.get("found", {}).get(factor, (None, None))
+        row |= {f"cells {factor}": found, f"tested {factor}": tested}
         row[f"auroc {factor}"] = known["auroc"].get(factor)
     row["lambda found"] = known.get("lambda")
     row["steps"] = known.get("steps")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SHIFTS = 100
 """Labels to compare with, by default."""
+LEVEL = 0.1
+"""A cell with q up to this is said to carry the factor: a tenth of such cells is by chance."""
 
 
 @dataclass(frozen=True, eq=False)

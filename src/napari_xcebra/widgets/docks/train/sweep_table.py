@@ -10,7 +10,7 @@ from qtpy.QtGui import QColor, QPainter, QPixmap
 from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableWidgetItem
 
 from napari_xcebra.sweeps.plan import knob_name
-from napari_xcebra.sweeps.summary import decoded_in
+from napari_xcebra.sweeps.summary import decoded_in, found_in
 from napari_xcebra.text import two
 from napari_xcebra.widgets.controls.notice import EDGES
 from napari_xcebra.widgets.controls.plain_text import plain
@@ -120,11 +120,12 @@ def _verdicts(summary: pd.DataFrame, factor: str) -> Column:
         verdict = row[f"verdict {factor}"]
         known = isinstance(verdict, str)
         nats = f"{two(row[f'goodness {factor}'])} nats"
-        words = filter(None, [nats, decoded_in(row, factor), verdict if known else ""])
-        cells.append((", ".join(words) if known else "", COLORS.get(str(verdict), "")))
+        words = [nats, decoded_in(row, factor), verdict if known else "", found_in(row, factor)]
+        told = ", ".join(filter(None, words)) if known else ""
+        cells.append((told, COLORS.get(str(verdict), "")))
     help = (
         f"Goodness of {factor} above chance on held-out blocks, how well it is decoded "
-        "(compared with ridge regression on the cells), and the verdict."
+        "(compared with ridge regression on the cells), the verdict, and cells at q ≤ 0.1."
     )
     return Column(factor, help, cells)
 
