@@ -8,7 +8,7 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Variable
-from napari_xcebra.sweeps import Member, Sweep
+from napari_xcebra.sweeps import Member, Shard, Sweep
 from napari_xcebra.sweeps.member import shifted
 from napari_xcebra.sweeps.plan import plain as plain_value
 
@@ -122,3 +122,12 @@ def test_shifted_labels_keep_their_course_and_lose_their_cells(simulation):
     assert shifted(recording, 0.0) is recording
     back = shifted(moved, -seconds).variable("z2").values
     np.testing.assert_array_equal(back, before)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_shards_are_disjoint_and_together_complete(two_seeds, count):
+    sweep = replace(two_seeds, grid={"seed": range(5)})
+    parts = [Shard(number, count).of(sweep) for number in range(1, count + 1)]
+    dealt = [member.id for part in parts for member in part]
+    assert sorted(dealt) == sorted(member.id for member in sweep.members)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1

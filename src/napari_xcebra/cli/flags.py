@@ -198,9 +198,17 @@ def add_dimension_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_sweep_flags(parser: argparse.ArgumentParser) -> None:
     """Flags of `sweep`."""
-    parser.add_argument("config", metavar="CONFIG",
+    parser.add_argument("config", metavar="CONFIG", nargs="?",
                         help="TOML file that lists what to run (see the README)")  # fmt: skip
     add_output_flags(parser)
+    shards = parser.add_argument_group("in several jobs, such as a SLURM array")
+    shards = shards.add_mutually_exclusive_group()
+    shards.add_argument("--shard", metavar="I/N",
+                        help="run only part I of N, while other jobs run the other parts into the "
+                        "same folder; parts are numbered from 1")  # fmt: skip
+    shards.add_argument("--collect", action="store_true",
+                        help="run nothing: write the summary of what all jobs have finished, and "
+                        "say which runs are missing")  # fmt: skip
     parser.set_defaults(alone=False)  # it has a lock of its own
     one_of = parser.add_argument_group("where to run").add_mutually_exclusive_group()
     add_processes_flag(one_of)

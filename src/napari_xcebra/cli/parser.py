@@ -142,7 +142,8 @@ COMMANDS = (
     Command("dimension", "repeated.dimension", flags.add_dimension_flags, TRAINING,
             "suggest a number of latents from the consistency between seeds"),
     Command("sweep", "sweeping.sweep", flags.add_sweep_flags,
-            "CONFIG --out DIR [--processes N | --cluster ADDRESS | --slurm FILE] [--dry-run]",
+            "CONFIG --out DIR [--processes N | --cluster ADDRESS | --slurm FILE] "
+            "[--shard I/N | --collect] [--dry-run]",
             "run many seeds, latents, settings, label shifts or recordings"),
     Command("attribute", "scoring.attribute", partial(flags.add_scoring_flags, method=True),
             SCORING, "score the cells with a fit"),

@@ -4,59 +4,111 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from napari_xcebra.cli.given import output_folder, processes_from
 from napari_xcebra.cli.printing import say, say_written, table
 from napari_xcebra.cli.progress import Interrupted, interrupt_as_request, sweep_bar
 from napari_xcebra.errors import InputError
-from napari_xcebra.sweeps import Sweep, SweepFolder, run_sweep
+from napari_xcebra.sweeps import Member, Shard, Sweep, SweepFolder, run_sweep
 from napari_xcebra.sweeps.config import read_sweep
 from napari_xcebra.sweeps.plan import knob_name
 from napari_xcebra.sweeps.running import seconds_for
-from napari_xcebra.text import about
+from napari_xcebra.text import about, counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 5
+"""Missing runs that a sentence names."""
 
 
 def sweep(arguments: argparse.Namespace) -> None:
-    """Run what a file asks for, except what is finished in the folder."""
+    """Run what a file asks for, or a shard of it, except what is finished in the folder."""
     out = output_folder(arguments)
+    if arguments.collect:
+        _collect(arguments, SweepFolder(out))
+        return
+    if arguments.config is None:
+        raise InputError("No file says what to run: name it, as in napari-xcebra sweep sweep.toml.")
+    shard = None if arguments.shard is None else Shard.typed(arguments.shard)
     asked = read_sweep(arguments.config)
+    members = asked.members if shard is None else shard.of(asked)
     if arguments.dry_run:
-        _foretell(arguments, asked, SweepFolder(out))
+        _foretell(arguments, asked, SweepFolder(out), members)
         return
     again = shlex.join(["napari-xcebra", *arguments.typed])
     with (
-        _executor(arguments, asked) as executor,
+        _executor(arguments, asked, len(members)) as executor,
         interrupt_as_request() as request,
-        sweep_bar(arguments, len(asked.members)) as bar,
+        sweep_bar(arguments, len(members)) as bar,
     ):
-        kept = run_sweep(asked, out, executor, on_progress=bar, stop=request, command=again)
-    found = kept.summary()
-    say(arguments, _what_came(kept), "")
-    for row in found.to_dict("records"):
-        if isinstance(row.get("note"), str):
-            say(arguments, f"{row['id']}: {row['note']}")
-    say_written(arguments, [out / "summary.csv", out / "members", out / "sweep.json"])
-    waiting = int((found["status"] == "waiting").sum())
+        kept = run_sweep(
+            asked, out, executor, on_progress=bar, stop=request, command=again, shard=shard
+        )
+    found = _tell(arguments, kept, members)
+    if shard is None:
+        say_written(arguments, [out / "summary.csv", out / "members", out / "sweep.json"])
+    else:
+        say(arguments, "", f"When all {shard.count} shards are done, write the summary:")
+        say(arguments, f"  napari-xcebra sweep --out {shlex.quote(str(out))} --collect")
+    waiting = int((found["status"] == "waiting").sum()) if len(found) else 0
     if waiting:
         raise Interrupted(
             f"Stopped with {waiting} of {len(found)} runs to go; finished ones are kept. To "
             f"continue:\n  {again}"
         )
-    if failed := int((found["status"] == "failed").sum()):
-        why = found.loc[found["status"] == "failed", "failure"].iloc[0]
-        why = why.replace("`", "")  # settings are keys of the file here, and not flags
+    _complain(found, out, "the same command tries these again")
+
+
+def _collect(arguments: argparse.Namespace, kept: SweepFolder) -> None:
+    """Write the summary of what all shards have finished, and say what is missing."""
+    members = kept.members  # or a sentence, before anything is written
+    with kept.locked():
+        kept.write_summary()
+    found = _tell(arguments, kept, members)
+    say_written(arguments, [kept.path / name for name in ("summary.csv", "members", "sweep.json")])
+    status = dict(zip(found["id"], found["status"], strict=True))
+    missing = [f"{each.id} ({each.title})" for each in members if status[each.id] == "waiting"]
+    if missing:
+        more = f", and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         raise InputError(
-            f"{failed} of {len(found)} runs failed, the first because: {why} The others are kept; "
-            f"the same command tries these again. Details are in {out}/members/…/failed.json."
+            f"{len(missing)} of {len(members)} runs are missing: {'; '.join(missing[:SHOWN])}"
+            f"{more}. Run their shards again: only what is missing is computed."
+        )
+    _complain(found, kept.path, "run their shards again to try these again")
+
+
+def _tell(
+    arguments: argparse.Namespace, kept: SweepFolder, members: Sequence[Member]
+) -> pd.DataFrame:
+    """Print what came of these members, and give their part of the summary."""
+    found = kept.summary(members)
+    say(arguments, _what_came(kept, members), "")
+    for row in found.to_dict("records"):
+        if isinstance(row.get("note"), str):
+            say(arguments, f"{row['id']}: {row['note']}")
+    return found
+
+
+def _complain(found: pd.DataFrame, out: Path, advice: str) -> None:
+    """Raise a sentence if runs failed."""
+    failed = found[found["status"] == "failed"] if len(found) else found
+    if len(failed):
+        # settings are keys of the file here, and not flags
+        why = failed["failure"].iloc[0].replace("`", "")
+        raise InputError(
+            f"{len(failed)} of {len(found)} runs failed, the first because: {why} The others are "
+            f"kept; {advice}. Details are in {out}/members/…/failed.json."
         )
 
 
-def _executor(arguments: argparse.Namespace, asked: Sweep) -> Executor:
-    """Executor for the runs."""
-    runs = "1 run" if len(asked.members) == 1 else f"{len(asked.members)} runs"
+def _executor(arguments: argparse.Namespace, asked: Sweep, count: int) -> Executor:
+    """Executor for that many runs."""
+    runs = counted(count, "run")
     if arguments.cluster:
         from napari_xcebra.jobs.cluster import Cluster
         from napari_xcebra.jobs.cluster_check import look_at
@@ -72,16 +124,18 @@ def _executor(arguments: argparse.Namespace, asked: Sweep) -> Executor:
     from napari_xcebra.jobs.pool import ProcessPool
 
     possible = processes_from(arguments, asked.recordings.values(), asked.settings)
-    pool = ProcessPool(min(possible, len(asked.members)))
+    pool = ProcessPool(max(1, min(possible, count)))
     say(arguments, f"{runs}, {pool.processes} at a time on this computer.")
     return pool
 
 
-def _foretell(arguments: argparse.Namespace, asked: Sweep, folder: SweepFolder) -> None:
-    """List the members, and estimate how long they will take."""
-    status = {member.id: folder.status(member.id) for member in asked.members}
-    rows = [[member.title, member.id, status[member.id]] for member in asked.members]
-    waiting = [member for member in asked.members if status[member.id] != "finished"]
+def _foretell(
+    arguments: argparse.Namespace, asked: Sweep, folder: SweepFolder, members: Sequence[Member]
+) -> None:
+    """List these members, and estimate how long they will take."""
+    status = {member.id: folder.status(member.id) for member in members}
+    rows = [[member.title, member.id, status[member.id]] for member in members]
+    waiting = [member for member in members if status[member.id] != "finished"]
     say(arguments, table(["run", "id", "status"], rows), "")
     if not waiting:
         say(arguments, f"All {len(rows)} runs are finished.")
@@ -96,9 +150,8 @@ def _foretell(arguments: argparse.Namespace, asked: Sweep, folder: SweepFolder) 
     )
 
 
-def _what_came(kept: SweepFolder) -> str:
-    """One row per run: what distinguishes it, and the verdict on each factor."""
-    members = kept.members
+def _what_came(kept: SweepFolder, members: Sequence[Member]) -> str:
+    """One row per run: what distinguishes it, and verdict and cells found of each factor."""
     known = {member.id: kept.read(member.id) for member in members}
     varied = list(dict.fromkeys(name for member in members for name in member.varied))
     factors = list(
@@ -110,7 +163,12 @@ def _what_came(kept: SweepFolder) -> str:
         values = [str(member.varied.get(name, "–")) for name in varied]
         words = [_verdict(about, factor) for factor in factors]
         rows.append([member.id, *values, about.get("status", "waiting"), *words])
-    header = ["run", *map(knob_name, varied), "status", *(f"{name} (nats, q ≤ 0.1)" for name in factors)]
+    header = [
+        "run",
+        *map(knob_name, varied),
+        "status",
+        *(f"{name} (nats, q ≤ 0.1)" for name in factors),
+    ]
     return table(header, rows)
 
 

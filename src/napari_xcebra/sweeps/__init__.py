@@ -11,7 +11,7 @@ Neither torch nor Qt is imported here.
 from __future__ import annotations
 
 from napari_xcebra.sweeps.folder import SweepFolder
-from napari_xcebra.sweeps.plan import Member, Sweep
+from napari_xcebra.sweeps.plan import Member, Shard, Sweep
 from napari_xcebra.sweeps.running import SweepProgress, run_sweep
 
-__all__ = ["Member", "Sweep", "SweepFolder", "SweepProgress", "run_sweep"]
+__all__ = ["Member", "Shard", "Sweep", "SweepFolder", "SweepProgress", "run_sweep"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,7 +26,7 @@ from napari_xcebra.files import read_description, whole, write_description
 from napari_xcebra.locks import locked
 from napari_xcebra.runs import Run, missing_in, now
 from napari_xcebra.spreadsheets import write_csv
-from napari_xcebra.sweeps.plan import Member, Sweep, plain
+from napari_xcebra.sweeps.plan import Member, Shard, Sweep, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,8 @@ FORMAT = 1
 MEMBER, FAILED = "member.json", "failed.json"
 AGAIN = "run again, because its files were not whole"
 _NEEDED = ("goodness", "strength", "auroc", "seconds", "steps")
+STARTING = 60.0
+"""Seconds that one of many shards waits for the others to write down the same plan."""
 _IN_USE = "{holder} is running the sweep in {folder}: wait for it, or choose another folder."
 Status = Literal["finished", "failed", "waiting"]
 
@@ -57,6 +59,23 @@ class SweepFolder:
     def locked(self) -> AbstractContextManager[None]:
         """Keep other processes from using the folder meanwhile."""
         return locked(self.path, patience=0, told=_IN_USE)
+
+    @contextlib.contextmanager
+    def shared(self, sweep: Sweep, shard: Shard, command: str = "") -> Iterator[None]:
+        """Run one shard while other programs run theirs; the first of them writes the plan."""
+        with locked(self.path, STARTING, _IN_USE):
+            try:
+                planned = [member.id for member in self.members]
+            except InputError:  # not yet
+                planned = []
+            if planned != [member.id for member in sweep.members]:
+                self.plan(sweep, command)
+        place = self.path / f".shard-{shard.number}-of-{shard.count}"
+        told = f"{{holder}} is running shard {shard.number} of {shard.count} in {self.path}."
+        with locked(place, patience=0, told=told):
+            yield
+        with contextlib.suppress(OSError):
+            place.rmdir()
 
     def plan(self, sweep: Sweep, command: str = "") -> None:
         """Write what is asked for; earlier results stay.
@@ -182,11 +201,11 @@ class SweepFolder:
             raise InputError(f"Member {member} of {self.path} is not finished.")
         return Run.load(self.home(member), recording)
 
-    def summary(self) -> pd.DataFrame:
-        """One row per member: what was varied, and the result."""
+    def summary(self, members: Sequence[Member] | None = None) -> pd.DataFrame:
+        """One row per member, all of them if none are given: what was varied, and the result."""
         from napari_xcebra.sweeps.summary import summary_of
 
-        return summary_of(self)
+        return summary_of(self, self.members if members is None else members)
 
     def write_summary(self) -> Path:
         """Write the summary to ``summary.csv``."""

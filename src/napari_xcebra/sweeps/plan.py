@@ -235,6 +235,44 @@ class Sweep:
         }
 
 
+@dataclass(frozen=True)
+class Shard:
+    """Part of a sweep, for one of several programs that write to the same folder.
+
+    Members are dealt out in turn, so that shards are disjoint and complete, and alike in what they
+    take.
+
+    Parameters
+    ----------
+    number : int
+        From 1.
+    count : int
+        Shards in all.
+
+    Examples
+    --------
+    >>> Shard.typed("2/4")
+    Shard(number=2, count=4)
+    """
+
+    number: int
+    count: int
+
+    @classmethod
+    def typed(cls, text: str) -> Shard:
+        """As typed: "2/4"."""
+        number, slash, count = text.partition("/")
+        if not (slash and number.isdecimal() and count.isdecimal()):
+            raise InputError(f"The shard is {text!r}: give its number and their count, as in 2/4.")
+        if not 1 <= int(number) <= int(count):
+            raise InputError(f"There is no shard {text}: shards are numbered from 1 to {count}.")
+        return cls(int(number), int(count))
+
+    def of(self, sweep: Sweep) -> tuple[Member, ...]:
+        """Its members; none if there are more shards than members."""
+        return sweep.members[self.number - 1 :: self.count]
+
+
 def knob_name(name: str) -> str:
     """Name in a table of what is varied.
 

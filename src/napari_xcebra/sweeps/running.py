@@ -17,7 +17,7 @@ from napari_xcebra.jobs import failures
 from napari_xcebra.jobs.calls import Call, CallFailed, CallStopped, Running
 from napari_xcebra.sweeps.folder import SweepFolder
 from napari_xcebra.sweeps.member import lean, run_member
-from napari_xcebra.sweeps.plan import Member, Sweep
+from napari_xcebra.sweeps.plan import Member, Shard, Sweep
 
 INTERVAL = 0.2
 """Seconds between two reports, at most."""
@@ -69,6 +69,7 @@ def run_sweep(
     on_progress: Callable[[SweepProgress], object] | None = None,
     stop: Callable[[], bool] | None = None,
     command: str = "",
+    shard: Shard | None = None,
 ) -> SweepFolder:
     """Run every member of a sweep that is not finished in the folder yet.
 
@@ -87,16 +88,23 @@ def run_sweep(
         that are finished are kept.
     command : str
         What was typed to start it, for the record.
+    shard : Shard, optional
+        Only these members, while other programs run the other shards into the same folder. No
+        summary is written: `SweepFolder.write_summary` does once all are done.
 
     Returns
     -------
     SweepFolder
     """
     kept = SweepFolder(folder)
+    if shard is not None:
+        with kept.shared(sweep, shard, command):
+            _Sweeping(sweep, kept, executor, on_progress, shard.of(sweep)).run(stop)
+        return kept
     with kept.locked():
         kept.plan(sweep, command)
         try:
-            _Sweeping(sweep, kept, executor, on_progress).run(stop)
+            _Sweeping(sweep, kept, executor, on_progress, sweep.members).run(stop)
         finally:
             kept.write_summary()
     return kept
@@ -111,14 +119,16 @@ class _Sweeping:
         kept: SweepFolder,
         executor: Executor,
         on_progress: Callable[[SweepProgress], object] | None,
+        members: Sequence[Member],
     ) -> None:
         self._sweep, self._kept, self._executor = sweep, kept, executor
-        self._tell_progress = on_progress
-        there = [each for each in sweep.members if kept.status(each.id) == "finished"]
+        self._tell_progress, self._members = on_progress, members
+        self._alone = len(members) == len(sweep.members)
+        there = [each for each in members if kept.status(each.id) == "finished"]
         self._finished, self._failed = len(there), 0
-        self._total = sum(each.settings.steps for each in sweep.members)
+        self._total = sum(each.settings.steps for each in members)
         self._ended = self._before = sum(each.settings.steps for each in there)
-        notes = {each.id: kept.read(each.id).get("note", "") for each in sweep.members}
+        notes = {each.id: kept.read(each.id).get("note", "") for each in members}
         self._again = {member: note for member, note in notes.items() if note}
         self._began = time.monotonic()
         self._written = self._began
@@ -141,7 +151,7 @@ class _Sweeping:
         recordings = {name: lean(each) for name, each in self._sweep.recordings.items()}
         return {
             self._executor.submit(run_member, recordings[member.recording], member): member
-            for member in self._sweep.members
+            for member in self._members
             if self._kept.status(member.id) != "finished"
         }
 
@@ -175,7 +185,7 @@ class _Sweeping:
             self._finished += 1
         self._last = member
         self._ended += member.settings.steps
-        if time.monotonic() - self._written > SUMMARY_EVERY:
+        if self._alone and time.monotonic() - self._written > SUMMARY_EVERY:
             self._kept.write_summary()
             self._written = time.monotonic()
 
@@ -190,7 +200,8 @@ class _Sweeping:
         done, elapsed = self._ended + under_way, time.monotonic() - self._began
         here = done - self._before
         left = elapsed / here * (self._total - done) if here > 0 else NAN
-        members, share = len(self._sweep.members), done / self._total
+        # a shard may have no members
+        members, share = len(self._members), done / self._total if self._total else 1.0
         self._tell_progress(
             SweepProgress(members, self._finished, self._failed, share, left, self._last)
         )

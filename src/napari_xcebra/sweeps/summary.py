@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 DECODING = ("r2", "ridge_r2", "accuracy", "ridge_accuracy")
 
 
-def summary_of(folder: SweepFolder) -> pd.DataFrame:
-    """One row per member, in the order of the sweep.
+def summary_of(folder: SweepFolder, members: Sequence[Member]) -> pd.DataFrame:
+    """One row per member, in their order.
 
     Columns: id, recording, shift_s, what was varied, status, and for each factor its goodness in
     nats, p, held-out R² and that of a ridge regression (the accuracy as well if it is discrete),
@@ -26,7 +27,6 @@ def summary_of(folder: SweepFolder) -> pd.DataFrame:
     """
     import pandas as pd  # which a window that only shows a table does without
 
-    members = folder.members
     rows = [_row(folder, member) for member in members]
     table = pd.DataFrame(rows)
     return table.dropna(axis=1, how="all") if len(table) else table
