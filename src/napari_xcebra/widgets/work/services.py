@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from napari_xcebra.widgets.controls.accessible import attend_to_docks
 from napari_xcebra.widgets.controls.dock_opening import open_dock
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.layers import layers
@@ -58,6 +59,7 @@ class Services:
         if window is not None:
             window.destroyed.connect(self.close)
             AskBeforeClosing(self.at_stake, window)
+            attend_to_docks(window)
 
     def close(self) -> None:
         """End the background processes and let others have the journals."""
