@@ -1,4 +1,4 @@
-"""Holds the movie of a recording: which file it is in, and which frame belongs to which time."""
+"""Holds the movie of a recording: where its frames are, and which belongs to which time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from napari_xcebra.recording.frames import Frames, Numbers
 
 @dataclass(frozen=True, eq=False)
 class Movie:
-    """Frames on disk, read when they are asked for.
+    """Frames that are read when they are asked for.
 
     It can be pickled, read from several threads at once, and takes no memory to speak of. Where a
     file was changed or removed meanwhile, reading raises an `InputError` with a sentence.
@@ -23,7 +23,7 @@ class Movie:
     planes : tuple of Frames
         One, or those of each plane in their order.
     source : Path
-        File or folder that it was read from.
+        File or folder that it was read from; of a simulated one, what it is.
     stacked : bool
         Whether frames have an axis of planes, even if there is only one.
     numbers : (recording frames,) int or None
@@ -79,12 +79,19 @@ class Movie:
         -------
         (height, width) array, or (planes, height, width)
         """
-        self._check(number)
         if not self.stacked:
-            return self._read(0, number)
-        whole = np.zeros(self.shape[1:], self.dtype)
-        for i, plane in enumerate(self.planes):
-            whole[i, : plane.shape[1], : plane.shape[2]] = self._read(i, number)
+            return self.plane(number)
+        return np.stack([self.plane(number, i) for i in range(len(self.planes))])
+
+    def plane(self, number: int, plane: int = 0) -> np.ndarray:
+        """(height, width), one plane of a frame, with zeros where it is smaller than others."""
+        self._check(number)
+        _, height, width = self.planes[plane].shape
+        read = self.planes[plane].read(number, slice(0, height), slice(0, width))
+        if (height, width) == self.field:
+            return read
+        whole = np.zeros(self.field, self.dtype)
+        whole[:height, :width] = read
         return whole
 
     def crop(self, frames: Numbers, plane: int, rows: slice, columns: slice) -> np.ndarray:
@@ -125,10 +132,6 @@ class Movie:
         """Let go of open files; they are opened again when a frame is read."""
         for plane in self.planes:
             plane.close()
-
-    def _read(self, plane: int, number: int) -> np.ndarray:
-        _, height, width = self.planes[plane].shape
-        return self.planes[plane].read(number, slice(0, height), slice(0, width))
 
     def _check(self, number: int) -> None:
         if not 0 <= number < self.n_frames:

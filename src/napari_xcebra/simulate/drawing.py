@@ -180,7 +180,7 @@ def mean_and_max(
     tissue = 1.2 * neuropil_level * _texture(rng, shape) * (1 - 0.75 * vessels)
     at_mean = _painted(footprints, brightness * (1 + response.mean(axis=0)))
     at_max = _painted(footprints, brightness * (1 + 0.7 * response.max(axis=0)))
-    light = 1 - 0.35 * _distance_from_middle(shape) ** 2
+    light = illumination(shape)
     mean, most = ((tissue + somata) * light for somata in (at_mean, at_max))
     mean, most = gaussian_filter(mean, 0.7), gaussian_filter(most, 0.7)
     mean += 0.02 * np.sqrt(mean) * rng.standard_normal(shape)
@@ -190,6 +190,11 @@ def mean_and_max(
         "mean": (OFFSET + COUNTS * mean).astype(np.float32),
         "max": (OFFSET + COUNTS * most).astype(np.float32),
     }
+
+
+def illumination(shape: tuple[int, ...]) -> np.ndarray:
+    """Share of the light that reaches each pixel: 1 in the middle, less in the corners."""
+    return 1 - 0.35 * _distance_from_middle(shape) ** 2
 
 
 def _painted(footprints: Footprints, value: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Images a simulation: a field of view, seen through a microscope and an extractor.
 
-The movie is never rendered; everything happens at the level of ROIs, which is what a lab hands on.
+Everything happens at the level of ROIs, which is what a lab hands on; a frame of the movie is
+rendered from them when it is looked at.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from napari_xcebra.simulate.fluorescence import (
     indicator_response,
     neuropil,
 )
+from napari_xcebra.simulate.movie import movie_of
 from napari_xcebra.simulate.simulation import (
     Simulation,
     check_count,
@@ -84,7 +86,8 @@ def field(
     Returns
     -------
     Simulation
-        Traces are ΔF/F after subtraction of neuropil. Images are "mean" and "max".
+        Traces are ΔF/F after subtraction of neuropil. Images are "mean" and "max". The movie
+        follows the traces.
 
     Examples
     --------
@@ -195,6 +198,9 @@ def _imaged_simulation(
         images=images,
         source=f"simulated field, seed {seed}",
         notes=(*before.notes, note),
+        movie=movie_of(
+            traces, tissue.footprints, tissue.brightness, images["mean"], before.rate, seed
+        ),
     )
     rates, kinds = simulation.rates, simulation.cell_kinds
     return replace(

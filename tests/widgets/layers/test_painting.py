@@ -83,9 +83,10 @@ def test_painting_other_scores_touches_no_pixel(small_field, made_up_scores):
 def test_paint_adds_the_recording_and_a_layer_a_factor(viewer, small_field, made_up_scores):
     layers = xc.paint(viewer, small_field, made_up_scores(small_field))
     assert [layer.visible for layer in layers] == [True, False]
-    assert [layer.name for layer in viewer.layers][:4] == [
+    assert [layer.name for layer in viewer.layers][:5] == [
         "mean image",
         "maximum projection",
+        "movie",
         "activity",
         "cells",
     ]

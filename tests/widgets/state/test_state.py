@@ -84,14 +84,14 @@ def test_layers_are_known_by_what_they_carry_not_by_their_name(state, small_fiel
     state.viewer.layers["cells"].name = "my cells"
     assert "my cells" in [layer.name for layer in state.layers_of(opened)]
     state.viewer.add_labels(np.zeros((96, 96), int), name="cells")
-    assert len(state.layers_of(opened)) == 4
+    assert len(state.layers_of(opened)) == 5
 
 
 def test_showing_a_recording_again_adds_nothing(state, small_field):
     opened = state.show(small_field)
     assert state.show(small_field) is opened
     assert len(state.opened) == 1
-    assert len(state.viewer.layers) == 4
+    assert len(state.viewer.layers) == 5
 
 
 def test_a_changed_recording_shows_in_the_layers_that_are_there(state, small_field):
@@ -188,7 +188,7 @@ def test_roles_are_told_only_of_layers_of_ours(state, small_field):
     state.show(small_field)
     stranger = state.viewer.add_image(np.zeros((9, 9)))
     roles = [role_of(layer) for layer in state.viewer.layers if layer is not stranger]
-    assert roles == ["image", "image", "activity", "cells"]
+    assert roles == ["image", "image", "movie", "activity", "cells"]
     assert role_of(stranger) is None
 
 

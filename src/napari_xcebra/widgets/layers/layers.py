@@ -13,6 +13,7 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.text import unmarked
+from napari_xcebra.widgets.layers.movie_layer import movie_layer
 from napari_xcebra.widgets.state.own_layers import (
     KEY,
     LayerTuple,
@@ -113,7 +114,7 @@ def footprints_of(recording: Recording) -> Footprints:
 
 
 def recording_layers(recording: Recording, token: str = "") -> list[LayerTuple]:
-    """Background images, activity over time and cells, as (data, arguments, type).
+    """Background images, movie, activity over time and cells, as (data, arguments, type).
 
     They carry a token to be found by; a new one if none is given.
     """
@@ -131,6 +132,8 @@ def recording_layers(recording: Recording, token: str = "") -> list[LayerTuple]:
             "metadata": metadata("image", recording, token, shows=key),
         }
         layers.append((image, shown, "image"))
+    if recording.movie is not None:
+        layers.append(movie_layer(recording, token))
     layers.append(_activity_layer(recording, labels, token))
     cells: dict[str, Any] = {
         "name": "cells",
@@ -211,7 +214,7 @@ def add_missing(
     opened: Opened,
     layers: Sequence[LayerTuple] | None = None,
 ) -> None:
-    """Add those of the images, activity and cells of a recording that are not in the viewer.
+    """Add those of the layers of a recording that are not in the viewer.
 
     `layers` are those of `recording_layers`, where they were made already.
     """

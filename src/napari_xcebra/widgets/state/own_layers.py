@@ -19,6 +19,7 @@ KEY = "napari-xcebra"
 VERSION = 1
 Role = Literal[
     "image",
+    "movie",
     "activity",
     "cells",
     "scores",

@@ -193,6 +193,7 @@ class State:
     def lacks_layers(self, opened: Opened) -> bool:
         """Whether layers of a recording were removed from the viewer."""
         wanted = {"cells", "activity"} | ({"image"} if opened.recording.images else set())
+        wanted |= {"movie"} if opened.recording.movie is not None else set()
         return not wanted <= {role_of(layer) for layer in self.layers_of(opened)}
 
     def forget(self, opened: Opened) -> None:

@@ -14,6 +14,7 @@ from napari_xcebra.widgets.layers.camera import FollowFront, FollowQueue
 from napari_xcebra.widgets.layers.decision_painter import DecisionPainter
 from napari_xcebra.widgets.layers.picking import Picking
 from napari_xcebra.widgets.layers.score_painter import ScorePainter
+from napari_xcebra.widgets.layers.time_text import TimeText
 from napari_xcebra.widgets.state.cell_queue import CellQueue
 from napari_xcebra.widgets.state.curations import Curations
 from napari_xcebra.widgets.state.deciding import Deciding
@@ -21,6 +22,7 @@ from napari_xcebra.widgets.state.preferences import follow_preferences
 from napari_xcebra.widgets.state.state import State
 from napari_xcebra.widgets.work.closing import AskBeforeClosing
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes
+from napari_xcebra.widgets.work.movie_player import MoviePlayer
 from napari_xcebra.widgets.work.reading import close_reader
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class Services:
         self.queue = CellQueue(state, self.curations)
         self.deciding = Deciding(state, self.curations, self.queue)
         self.picking = Picking(state, self.curations)
+        self.time_text = TimeText(state)
+        self.movie = MoviePlayer(state)
         self.camera = FollowFront(state), FollowQueue(state, self.queue)
         window = main_window(viewer)
         if window is not None:

@@ -288,7 +288,7 @@ def test_layers_that_were_removed_can_be_shown_again(dock, state, small_field):
     dock.layers_button.click()
     assert dock.layers_button.isHidden()
     names = [layer.name for layer in state.layers_of(opened)]
-    assert sorted(names) == ["activity", "cells", "maximum projection", "mean image"]
+    assert sorted(names) == ["activity", "cells", "maximum projection", "mean image", "movie"]
 
 
 def test_a_sample_opens_without_any_file(dock, qtbot, small_field, monkeypatch):
