@@ -77,10 +77,9 @@ class AnySequence(RuleBasedStateMachine):
     def move_threshold(self, selected):
         self.remember()
         self.curation.decide_above(selected, "place", 0.5)
-        verdict = {True: ("accepted", "threshold"), False: ("undecided", "")}
         self.model.set(
             [
-                row if row[1] == "hand" else (*verdict[above], *row[2:])
+                ("accepted", "threshold", *row[2:]) if above and row[0] == "undecided" else row
                 for row, above in zip(self.model.rows, selected, strict=True)
             ]
         )

@@ -21,9 +21,14 @@ def test_a_decision_by_hand_outlives_every_later_threshold(curation):
     curation.decide_above([True] * 5)
     assert words(curation) == ["accepted", "rejected", "accepted", "accepted", "accepted"]
     curation.decide(0, "accepted")
-    curation.decide_above([False] * 5)
-    assert words(curation) == ["accepted", "rejected", "undecided", "undecided", "undecided"]
+    assert curation.decide_above([True] * 5) is None
     assert curation.by_hand.tolist() == [True, True, False, False, False]
+
+
+def test_a_threshold_takes_no_decision_back(curation):
+    curation.decide_above([True, True, False, False, False], "place")
+    curation.decide_above([False, False, False, True, False], "speed")
+    assert np.flatnonzero(curation.status == ACCEPTED).tolist() == [0, 1, 3]
 
 
 def test_a_decision_that_was_taken_back_is_open_to_the_threshold_again(curation):
@@ -37,8 +42,7 @@ def test_a_decision_that_was_taken_back_is_open_to_the_threshold_again(curation)
 def test_confirming_what_a_threshold_accepted_makes_it_a_decision_by_hand(curation):
     curation.decide_above([True] * 5)
     curation.decide(2, "accepted")
-    curation.decide_above([False] * 5)
-    assert np.flatnonzero(curation.status == ACCEPTED).tolist() == [2]
+    assert np.flatnonzero(curation.by_hand).tolist() == [2]
 
 
 def test_many_cells_are_decided_and_undone_in_one_step(curation):

@@ -1,9 +1,18 @@
-"""Events of the mouse as napari hands them to callbacks."""
+"""Events of the mouse: as napari hands them to callbacks, and as Qt sends them to the canvas."""
 
 from types import SimpleNamespace
 
 import numpy as np
 from napari.utils._proxies import ReadOnlyWrapper
+from qtpy.QtCore import QEvent, QPoint, QPointF, Qt
+from qtpy.QtGui import QMouseEvent
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QApplication
+
+from napari_xcebra.widgets.controls.napari_window import canvas_of
+from napari_xcebra.widgets.layers.camera import camera_of
+
+NO_KEY = Qt.KeyboardModifier.NoModifier
 
 
 def event(kind, position, pos, modifiers, button=1):
@@ -19,3 +28,36 @@ def event(kind, position, pos, modifiers, button=1):
             is_dragging=kind == "mouse_move",
         )
     )
+
+
+def on_canvas(viewer, place):
+    """Point of the canvas at a row and column of the image, in its present view."""
+    camera, canvas = camera_of(viewer), canvas_of(viewer)
+    down, across = (np.asarray(place, float) - camera.center[-2:]) * camera.zoom
+    return QPoint(round(canvas.width() / 2 + across), round(canvas.height() / 2 + down))
+
+
+def click_image(viewer, place, button=Qt.MouseButton.LeftButton, modifiers=NO_KEY):
+    """Click on the image with the real mouse of Qt."""
+    drag_image(viewer, [place], button, modifiers)
+
+
+def drag_image(viewer, places, button=Qt.MouseButton.LeftButton, modifiers=NO_KEY):
+    """Drag over the image from place to place, or click if there is only one."""
+    canvas, points = canvas_of(viewer), [on_canvas(viewer, place) for place in places]
+    QTest.mouseMove(canvas, points[0])
+    QTest.mousePress(canvas, button, modifiers, points[0])
+    for point in points[1:]:
+        QTest.qWait(30)  # vispy leaves out moves in quick succession
+        # QTest.mouseMove tells of no button
+        moved = QMouseEvent(
+            QEvent.Type.MouseMove,
+            QPointF(point),
+            QPointF(canvas.mapToGlobal(point)),
+            Qt.MouseButton.NoButton,
+            button,
+            modifiers,
+        )
+        QApplication.sendEvent(canvas, moved)
+    QTest.mouseRelease(canvas, button, modifiers, points[-1])
+    QApplication.processEvents()

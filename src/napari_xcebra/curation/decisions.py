@@ -184,10 +184,7 @@ class Curation:
     def decide_above(
         self, above: Any, factor: str = "", threshold: float | None = None
     ) -> Change | None:
-        """Accept all cells above a threshold on which nobody decided by hand.
-
-        Called again, it takes the place of earlier decisions by threshold: cells that are no
-        longer above it are undecided again.
+        """Accept all undecided cells above a threshold; no decision is taken back.
 
         Parameters
         ----------
@@ -203,15 +200,14 @@ class Curation:
                 f"above has shape {chosen.shape} and type {chosen.dtype}: True or False for "
                 f"each of {self.n_cells} cells is needed."
             )
-        wanted = np.where(chosen, ACCEPTED, UNDECIDED)
-        differs = ~self.by_hand & (self._columns["status"] != wanted)
+        undecided = self._columns["status"] == UNDECIDED
         return self._do(
             {
                 "do": "threshold",
                 "factor": factor,
                 "threshold": None if threshold is None else float(threshold),
-                "accepted": self.cell_ids[differs & chosen].tolist(),
-                "undecided": self.cell_ids[differs & ~chosen].tolist(),
+                "accepted": self.cell_ids[undecided & chosen].tolist(),
+                "undecided": [],  # earlier versions took decisions by threshold back
             }
         )
 

@@ -66,7 +66,7 @@ class Recalled:
     def onto(self, curation: Curation) -> int:
         """Apply the decisions, with tags and notes, where nobody has decided by hand yet.
 
-        Decisions by threshold stay decisions by threshold, and a later threshold replaces them.
+        Decisions by threshold stay decisions by threshold.
 
         Returns
         -------

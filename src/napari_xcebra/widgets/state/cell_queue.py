@@ -181,14 +181,6 @@ class CellQueue(OfState):
         known = recording is not None and self._cell is not None and self._cell < recording.n_cells
         return self._cell if known else None
 
-    @property
-    def meant(self) -> np.ndarray:
-        """Positions of the cells that a decision applies to: those selected, or the current one."""
-        selection = self.state.selection
-        if len(selection):
-            return selection
-        return np.array([] if self.cell is None else [self.cell], np.int64)
-
     def go_to(self, cell: int | None) -> None:
         """Make a cell the current one: selected, so that all docks show it, and in view."""
         if cell is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from psygnal import Signal
 
-from napari_xcebra.curation import Curation, Status
+from napari_xcebra.curation import UNDECIDED, Curation, Status
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions import recall, table_beside
 from napari_xcebra.text import counted
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Deciding(OfState):
-    """Acts on the current cell, or on all selected cells."""
+    """Acts on the selected cells, which are outlined in the image."""
 
     said = Signal(str, str, str)
     """A sentence for a notice, its tone, and details."""
@@ -32,9 +33,13 @@ class Deciding(OfState):
         self.queue = queue
 
     def decide(self, status: Status) -> None:
-        """Decide, and go on to the next cell."""
-        cells = self.queue.meant
+        """Decide on the selected cells, and go on to the next one.
+
+        Where none is selected, nothing is decided and the next one comes up.
+        """
+        cells = self.state.selection
         if not len(cells):
+            self.said.emit("No cell was selected. Decide on this one.", "plain", "")
             self.queue.step_on()
             return
         change = self.curations.act(lambda curation: curation.decide(cells, status))
@@ -46,22 +51,29 @@ class Deciding(OfState):
 
     def tag(self, name: str) -> None:
         """Add a tag, or remove it."""
-        cells = self.queue.meant
+        cells = self.state.selection
         if len(cells):
             self.curations.act(lambda curation: curation.tag(cells, name))
 
     def write_note(self, text: str) -> None:
-        """Put a note on the current cell."""
-        cell, curation = self.queue.cell, self.curations.current
-        if cell is not None and curation is not None and text != curation.note(cell):
-            self.curations.act(lambda curation: curation.write_note(cell, text))
+        """Put a note on the selected cell."""
+        cells, curation = self.state.selection, self.curations.current
+        if len(cells) == 1 and curation is not None and text != curation.note(cells[0]):
+            self.curations.act(lambda curation: curation.write_note(int(cells[0]), text))
+
+    @property
+    def to_accept(self) -> np.ndarray:
+        """(cells,) bool, undecided cells above the threshold; none without a map to trust."""
+        painted, curation = shown_map(self.state), self.curations.current
+        if painted is None or curation is None or painted.at_chance:
+            return np.zeros(0 if curation is None else curation.n_cells, bool)
+        return painted.above(self.state.shown.threshold) & (curation.status == UNDECIDED)
 
     def accept_above(self) -> None:
-        """Accept all cells above the threshold that nobody decided on by hand."""
-        painted, shown = shown_map(self.state), self.state.shown
-        if painted is None:
+        """Accept all undecided cells above the threshold."""
+        above, shown = self.to_accept, self.state.shown
+        if not above.any():
             return
-        above = painted.above(shown.threshold)
         change = self.curations.act(
             lambda curation: curation.decide_above(above, shown.factor, shown.threshold)
         )

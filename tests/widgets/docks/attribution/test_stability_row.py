@@ -160,7 +160,10 @@ def test_curation_knows_which_cells_move(repeated, state):
     walk = services_of(state.viewer).queue
     walk.choice = replace(walk.choice, order="instability")
     assert set(walk.queue.order[:2]) == {CELLS - 2, CELLS - 1}
-    assert "over 3 seeds: " in facts_of(state, services_of(state.viewer).curations, 0).scores
+    assert (
+        "over 3 seeds: "
+        in facts_of(state, services_of(state.viewer).curations, np.array([0])).scores
+    )
     state.shown = replace(state.shown, blind=True)
     assert "instability" not in walk.orders
-    assert "seeds" not in facts_of(state, services_of(state.viewer).curations, 0).scores
+    assert "seeds" not in facts_of(state, services_of(state.viewer).curations, np.array([0])).scores

@@ -22,7 +22,6 @@ from napari_xcebra.curation import Curation, journals_of
 from napari_xcebra.io.decisions import plan_output
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.suite2p.writing import write_suite2p
-from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.controls.dock_opening import docked_widget, full_name, open_dock
 from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.docks.curate.cell_card import facts_of
@@ -38,46 +37,14 @@ UNDECIDED, ACCEPTED, REJECTED = range(3)
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
 
-@pytest.fixture
-def scored(small_field, made_up_scores):
-    """Shows the small field with made-up scores in a session: place rises from cell to cell."""
-
-    def show(state):
-        opened = state.show(small_field)
-        attribution = made_up_scores(small_field)
-        opened.runs.append(Run("run 1", now(), {}, None, {attribution.method: attribution}))
-        state.shown = Shown(run="run 1", factor="place")
-        return opened
-
-    return show
-
-
-def curate_dock(viewer):
-    open_dock(viewer, "Curate")
-    QApplication.processEvents()
-    return viewer.window.dock_widgets[full_name("Curate")]
-
-
 def status(dock):
     return dock.curations.current.status
 
 
-@pytest.fixture
-def dock(viewer, state, scored):
-    scored(state)
-    return curate_dock(viewer)
-
-
-def test_keys_decide_and_bring_up_the_next_cell_until_the_dock_is_closed(
-    make_napari_viewer, scored, qtbot
-):
-    viewer = make_napari_viewer(show=True)
-    state = services_of(viewer).state
-    scored(state)
-    dock = curate_dock(viewer)
-    window, canvas = viewer.window._qt_window, canvas_of(viewer)
-    window.activateWindow()
-    qtbot.waitUntil(lambda: QApplication.activeWindow() is window, timeout=10_000)
+def test_keys_decide_and_bring_up_the_next_cell_until_the_dock_is_closed(dock_in_front, qtbot):
+    dock = dock_in_front
+    state, viewer = dock.state, dock.state.viewer
+    canvas = canvas_of(viewer)
     viewer.layers.selection.active = viewer.layers["cells"]
     first, second, third = dock.queue.queue.cells[:3].tolist()
     assert state.selection.tolist() == [first]
@@ -160,24 +127,7 @@ def test_cells_drawn_around_are_decided_on_and_undone_together(dock):
     assert not status(dock).any()
 
 
-def test_what_was_decided_by_hand_wins_over_thresholds(dock):
-    state = dock.state
-    z = chosen_map(state).z
-    best = int(np.nanargmax(z))
-    dock.queue.go_to(best)
-    dock.act("reject")
-    dock.deciding.accept_above()
-    expected = np.where(z > 0, ACCEPTED, UNDECIDED)
-    expected[best] = REJECTED
-    np.testing.assert_array_equal(status(dock), expected)
-    state.shown = replace(state.shown, threshold=1.0)
-    dock.deciding.accept_above()
-    expected = np.where(z > 1, ACCEPTED, UNDECIDED)
-    expected[best] = REJECTED
-    np.testing.assert_array_equal(status(dock), expected)
-
-
-def test_the_table_of_the_attribution_dock_follows_decisions(viewer, state):
+def test_the_table_of_the_attribution_dock_follows_decisions(viewer, state, curate_dock):
     state.show(scored_recording())
     state.add_run(scored_run("run 1"))
     state.shown = Shown(run="run 1", factor="place", method=METHOD)
@@ -227,7 +177,7 @@ def test_blind_judging_leaves_no_score_to_be_seen_until_it_is_revealed(dock, qtb
 
 
 def test_a_second_window_is_told_and_may_look_or_keep_its_own(
-    dock, make_napari_viewer, scored, small_field, qtbot
+    dock, make_napari_viewer, scored, small_field, qtbot, curate_dock
 ):
     dock.act("accept")
     other = make_napari_viewer()
@@ -272,7 +222,7 @@ def test_decisions_are_there_again_after_the_recording_was_closed(dock, scored, 
 
 
 def test_decisions_are_previewed_written_to_suite2p_and_restored(
-    viewer, state, small_field, tmp_path, qtbot
+    viewer, state, small_field, tmp_path, qtbot, curate_dock
 ):
     folder = write_suite2p(small_field, tmp_path / "suite2p" / "plane0")
     opening = Opening(folder)
@@ -301,7 +251,7 @@ def test_decisions_are_previewed_written_to_suite2p_and_restored(
 
 
 def test_decisions_of_an_earlier_extraction_are_offered_and_taken_over(
-    viewer, state, small_field, tmp_path, qtbot
+    viewer, state, small_field, tmp_path, qtbot, curate_dock
 ):
     folder = write_suite2p(small_field, tmp_path / "suite2p" / "plane0")
     recording = Opening(folder).open()
@@ -314,7 +264,7 @@ def test_decisions_of_an_earlier_extraction_are_offered_and_taken_over(
     opened = state.show(opening.open(), opening)
     dock = curate_dock(viewer)
     assert not np.asarray(opened.recording.accepted)[4] and dock.curations.extractor(opened)[4]
-    assert "Extractor: a cell" in facts_of(state, dock.curations, 4).extractor
+    assert "Extractor: a cell" in facts_of(state, dock.curations, np.array([4])).extractor
     assert dock.curations.accepted(opened)[4]  # undecided cells are as the extractor says
     qtbot.waitUntil(lambda: dock.journal.recall.isVisibleTo(dock), timeout=5_000)
     assert "napari-xcebra-decisions.csv" in dock.journal.offer.text
@@ -326,7 +276,7 @@ def test_decisions_of_an_earlier_extraction_are_offered_and_taken_over(
 
 
 def test_outputs_that_are_ticked_together_are_written_together_or_not_at_all(
-    viewer, state, small_field, tmp_path, qtbot
+    viewer, state, small_field, tmp_path, qtbot, curate_dock
 ):
     folder = write_suite2p(small_field, tmp_path / "suite2p" / "plane0")
     opening = Opening(folder)
@@ -353,7 +303,7 @@ def test_outputs_that_are_ticked_together_are_written_together_or_not_at_all(
     assert table.read_text() == "of another program\n"
 
 
-def test_keys_are_changed_in_the_dock_conflicts_are_refused_and_kept(dock, viewer):
+def test_keys_are_changed_in_the_dock_conflicts_are_refused_and_kept(dock, viewer, curate_dock):
     keys = dock.keys.list
     keys.buttons["accept"].click()
     QTest.keyClick(keys.buttons["accept"], Qt.Key.Key_R)

@@ -31,13 +31,17 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.state.curations import Curations
     from napari_xcebra.widgets.state.shown import Shown
     from napari_xcebra.widgets.state.state import State
+    from napari_xcebra.workspace_file import Opened
 
 
-def facts_of(state: State, curations: Curations, cell: int | None) -> CellFacts | None:
-    """What to show of a cell; None if there is no current cell."""
+def facts_of(state: State, curations: Curations, cells: np.ndarray) -> CellFacts:
+    """What to show of the selected cells, given by their positions."""
     opened = state.current
-    if opened is None or cell is None:
-        return None
+    if opened is None or not len(cells):
+        return NO_CELL
+    if len(cells) > 1:
+        return _facts_of_many(opened, curations, cells)
+    cell = int(cells[0])
     recording, curation = opened.recording, curations.of(opened)
     title = f"Cell {np.asarray(recording.cell_ids)[cell]}"
     if "name" in recording.cells:
@@ -52,6 +56,22 @@ def facts_of(state: State, curations: Curations, cell: int | None) -> CellFacts 
         by="by threshold" if by_threshold else "",
         tags=curation.tags(cell),
         note=curation.note(cell),
+    )
+
+
+def _facts_of_many(opened: Opened, curations: Curations, cells: np.ndarray) -> CellFacts:
+    ids = [str(number) for number in np.asarray(opened.recording.cell_ids)[cells]]
+    more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
+    counts = np.bincount(curations.status(opened)[cells], minlength=len(STATUSES))
+    said = [f"{count} {status}" for status, count in zip(STATUSES, counts, strict=True) if count]
+    curation = curations.of(opened)
+    return CellFacts(
+        title=f"{len(cells)} cells",
+        scores=f"Cells {', '.join(ids[:MOST_NAMED])}{more}",
+        extractor=", ".join(said),
+        status=STATUSES[int(counts.argmax())] if len(said) == 1 else "",
+        tags=frozenset.intersection(*(curation.tags(int(cell)) for cell in cells)),
+        count=len(cells),
     )
 
 
@@ -113,9 +133,11 @@ def in_words(accepted: int, rejected: int, undecided: int) -> str:
     )
 
 
-COLORS = {"accepted": ACCEPTED, "rejected": REJECTED, "undecided": "#909090"}
-MARKS = {"accepted": "✓", "rejected": "✗", "undecided": "○"}
+COLORS = {"accepted": ACCEPTED, "rejected": REJECTED, "undecided": "#909090", "": "#909090"}
+MARKS = {"accepted": "✓", "rejected": "✗", "undecided": "○", "": ""}
 """A sign in addition to the colour."""
+MOST_NAMED = 12
+"""Cells that are named where several are selected."""
 ACROSS = 3
 """Tags in a row."""
 
@@ -127,13 +149,16 @@ class CellFacts:
     title: str
     scores: str = ""
     extractor: str = ""
-    status: str = "undecided"
+    status: str = ""
     by: str = ""
     tags: frozenset[str] = frozenset()
     note: str = ""
+    count: int = 1
 
 
-NO_CELL = CellFacts("No current cell")
+NO_CELL = CellFacts(
+    "No cell selected", "Click a cell in the image, or go to the next one.", count=0
+)
 
 
 class CellCard(QFrame):
@@ -189,10 +214,10 @@ class CellCard(QFrame):
                 button.setText(f"{key}  {names[i]}")
                 button.setToolTip(plain(f"Add or remove the tag “{names[i]}” (key {key})."))
 
-    def show_cell(self, facts: CellFacts | None) -> None:
-        """Show another cell; None if there is none."""
-        self.setEnabled(facts is not None)
-        facts = facts or NO_CELL
+    def show_cell(self, facts: CellFacts) -> None:
+        """Show another cell, or what several have in common."""
+        self.setEnabled(facts.count > 0)
+        self.note.setEnabled(facts.count == 1)
         style = f"#card {{ border-left: 3px solid {COLORS[facts.status]}; }}"
         if style != self.styleSheet():  # which takes Qt milliseconds
             self.setStyleSheet(style)
@@ -200,7 +225,7 @@ class CellCard(QFrame):
         self.title.setText(facts.title)
         by = f" · {facts.by}" if facts.by else ""
         decided = f"{MARKS[facts.status]} {facts.status}{by}"
-        self.status.setText("" if facts is NO_CELL else decided)
+        self.status.setText(decided)
         for label, text in ((self.scores, facts.scores), (self.extractor, facts.extractor)):
             label.setText(text)
             label.setVisible(bool(text))
@@ -226,6 +251,7 @@ class DecisionRow(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.buttons: dict[str, QPushButton] = {}
+        self._keys: Keys = {}
         self.place = PlainLabel()
         self.place.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.place.setToolTip("Position of the cell in the queue.")
@@ -243,22 +269,27 @@ class DecisionRow(QWidget):
 
     def show_keys(self, keys: Keys) -> None:
         """Write the keys on the buttons."""
+        self._keys = keys
         for name, text, help in (
-            ("accept", "✓ Accept", "Accept this cell and go to the next one."),
-            ("reject", "✗ Reject", "Reject this cell and go to the next one."),
-            (
-                "undecided",
-                "○ Undecided",
-                "Leave this cell undecided, or withdraw a decision, and go to the next one.",
-            ),
             ("previous", "◀", "Go to the previous cell without deciding."),
             ("next", "▶", "Go to the next cell without deciding."),
             ("undo", "Undo", "Undo the last step; repeat to go further back."),
             ("redo", "Redo", "Redo the step that was undone."),
         ):
-            key = readable(keys[name])
-            short = name in ("previous", "next", "undo", "redo")
-            self.buttons[name].setText(text if short else f"{text}  {key}")
+            self.buttons[name].setText(text)
+            self.buttons[name].setToolTip(f"{help} Key: {readable(keys[name])}")
+        self.show_meant(1)
+
+    def show_meant(self, cells: int) -> None:
+        """Say how many cells would be decided on."""
+        many, these = (f" {cells} cells", "these cells") if cells > 1 else ("", "this cell")
+        for name, text, help in (
+            ("accept", f"✓ Accept{many}", f"Accept {these} and go to the next one."),
+            ("reject", f"✗ Reject{many}", f"Reject {these} and go to the next one."),
+            ("undecided", "○ Undecided", f"Withdraw decisions on {these} and go to the next one."),
+        ):
+            key = readable(self._keys[name])
+            self.buttons[name].setText(f"{text}  {key}")
             self.buttons[name].setToolTip(f"{help} Key: {key}")
 
     def show_place(self, number: int, total: int) -> None:

@@ -27,6 +27,8 @@ class KeyAction:
     meaning: str
     repeats: bool = False
     """Whether holding the key down repeats it."""
+    also: str = ""
+    """A second key, as other programs have it; it cannot be changed."""
 
     @property
     def setting(self) -> str:
@@ -41,7 +43,7 @@ ACTIONS = (
     KeyAction("previous", "Left", "Previous cell", repeats=True),
     KeyAction("next", "Right", "Next cell", repeats=True),
     KeyAction("undo", "Ctrl+Z", "Undo", repeats=True),
-    KeyAction("redo", "Ctrl+Shift+Z", "Redo", repeats=True),
+    KeyAction("redo", "Ctrl+Shift+Z", "Redo", repeats=True, also="Ctrl+Y"),
     KeyAction("note", "N", "Write a note (Enter ends it)"),
     KeyAction("lasso", "L", "Draw a lasso around cells"),
     KeyAction("rectangle", "Shift+L", "Draw a rectangle around cells"),
@@ -209,8 +211,10 @@ class KeyBindings(QObject):
 
     def bind(self, keys: Keys) -> None:
         """Give the actions their keys."""
-        for name, shortcut in self._shortcuts.items():
-            shortcut.setKey(QKeySequence(keys[name]))
+        for action in ACTIONS:
+            also = [action.also] if action.also and action.also not in keys.values() else []
+            wanted = [QKeySequence(key) for key in (keys[action.name], *also)]
+            self._shortcuts[action.name].setKeys(wanted)
 
     def rest(self, resting: bool) -> None:
         """Give all keys back to napari, or take them again."""

@@ -54,7 +54,7 @@ class CurateDock(QWidget):
         self.card = CellCard()
         self.decide = DecisionRow()
         self.notice = Notice()
-        self.selection = SelectionRow(self.state, self.services.lasso)
+        self.selection = SelectionRow(self.state, self.services.lasso, self.deciding)
         self.queue_box = QueueBox()
         self.agreement = AgreementPanel()
         self.keys = KeysAndTags(self.state)
@@ -89,7 +89,6 @@ class CurateDock(QWidget):
         self.queue_box.factor_chosen.connect(lambda name: self._show(factor=name, latent=None))
         self.queue_box.centering.connect(self._center)
         self.selection.said.connect(self.notice.say)
-        self.selection.above.connect(self.deciding.accept_above)
         # what is folded away is not computed
         self.blind_fold.button.clicked.connect(self._later)
         self.agreement.blind.connect(self.judge_blind)
@@ -219,12 +218,14 @@ class CurateDock(QWidget):
     def _show_cell(self) -> None:
         curation, queue = self.curations.current, self.queue
         assert curation is not None
-        self.card.show_cell(facts_of(self.state, self.curations, queue.cell))
+        selection = self.state.selection
+        self.card.show_cell(facts_of(self.state, self.curations, selection))
+        self.decide.show_meant(len(selection))
         self.tally.show_decisions(queue)
         self.decide.show_place(*queue.place)
         deciding = not self.curations.read_only and not self.curations.offers
         self.decide.allow(
-            deciding=deciding,
+            deciding=deciding and len(selection) > 0,
             undo=curation.can_undo and deciding,
             redo=curation.can_redo and deciding,
         )

@@ -97,7 +97,8 @@ class KeyList(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(2)
         for place, action in enumerate(ACTIONS):
-            button, meaning = KeyButton(), QLabel(action.meaning)
+            also = f" (also {readable(action.also)})" if action.also else ""
+            button, meaning = KeyButton(), QLabel(action.meaning + also)
             button.taken.connect(lambda key, name=action.name: self._change(name, key))
             self.buttons[action.name], self._meanings[action.name] = button, meaning
             grid.addWidget(button, place, 0)

@@ -7,12 +7,14 @@ from qtpy.QtCore import Signal
 from qtpy.QtGui import QKeySequence
 from qtpy.QtWidgets import QPushButton, QShortcut, QWidget
 
+from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.napari_window import main_window
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.docks.curate.curation_keys import Keys, readable
 from napari_xcebra.widgets.layers.lasso import Form, Lasso
+from napari_xcebra.widgets.state.deciding import Deciding
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.state.state import State
 
@@ -26,14 +28,13 @@ HINTS: dict[Form | None, str] = {
 class SelectionRow(QWidget):
     """Buttons for lasso, rectangle and threshold."""
 
-    above = Signal()
-    """Accept all cells above the threshold."""
     said = Signal(str, str, str)
     """A sentence for a notice, its tone, and details."""
 
-    def __init__(self, state: State, area: Lasso) -> None:
+    def __init__(self, state: State, area: Lasso, deciding: Deciding) -> None:
         super().__init__()
         self._state = state
+        self._deciding = deciding
         self.area = area
         self.lasso = QPushButton("Lasso")
         self.rectangle = QPushButton("Rectangle")
@@ -46,7 +47,7 @@ class SelectionRow(QWidget):
             button.clicked.connect(lambda on=False, form=form: self.arm(form if on else None))
         shapes = in_row(self.lasso, self.rectangle, (self.hint, 1), spacing=4)
         in_column(shapes, self.accept_above, of=self, spacing=4)
-        self.accept_above.clicked.connect(lambda _=False: self.above.emit())
+        self.accept_above.clicked.connect(lambda _=False: deciding.accept_above())
         self._follow_area()
 
     def _follow_area(self) -> None:
@@ -97,9 +98,7 @@ class SelectionRow(QWidget):
     def show_state(self) -> None:
         """Show what the next drag draws, how many cells are selected, and the threshold."""
         self._show_form()
-        painted, shown = shown_map(self._state), self._state.shown
-        above = None if painted is None else int(painted.above(shown.threshold).sum())
-        self._show_threshold(shown.factor, shown.threshold, above)
+        self._show_threshold()
 
     def _show_form(self) -> None:
         form, selected = self.area.form, len(self._state.selection)
@@ -109,17 +108,29 @@ class SelectionRow(QWidget):
         many = f"{selected} cells selected" if selected > 1 and form is None else HINTS[form]
         self.hint.setText(many)
 
-    def _show_threshold(self, factor: str, threshold: float, above: int | None) -> None:
-        """Show what accepting all above the threshold would do; `above` is None without scores."""
-        self.accept_above.setEnabled(above is not None)
-        z = f"{threshold:g}".replace("-", "−")
-        known = f"Accept all {above} cells with {factor} above z {z}"
-        self.accept_above.setText("Accept all above the threshold" if above is None else known)
-        self.accept_above.setToolTip(
-            "There are no scores: train a run first, or reveal them."
-            if above is None
-            else (
-                "Cells decided by hand stay as they are. After moving the threshold "
-                "(Attribution dock), press again to replace the earlier decisions by threshold."
-            )
-        )
+    def _show_threshold(self) -> None:
+        """Say which cells would be accepted by their score, or why none."""
+        painted, threshold = shown_map(self._state), self._state.shown.threshold
+        count = int(self._deciding.to_accept.sum())
+        if painted is None:
+            text, help = "Accept all above threshold", "There are no scores, or they are hidden."
+        elif painted.at_chance:
+            text = f"{painted.factor} is at chance: its scores accept no cell"
+            help = "Choose a factor above chance."
+        else:
+            scored = f"{titled(painted)} above z {threshold:g}".replace("-", "−")
+            all_cells = f"all {count} cells" if count > 1 else "the one cell"
+            none = f"No undecided cell has {scored}"
+            text = f"Accept {all_cells} with {scored}" if count else none
+            help = "Undecided cells above the threshold of the Attribution dock."
+        self.accept_above.setText(text)
+        self.accept_above.setToolTip(help)
+        self.accept_above.setEnabled(count > 0)
+
+
+def titled(painted: ScoreMap) -> str:
+    """Factor of a map, with the latent or the lag that it shows."""
+    if painted.latent is None:
+        return painted.factor
+    what = painted.latent if isinstance(painted.latent, str) else f"latent {painted.latent + 1}"
+    return f"{painted.factor}, {what},"
