@@ -5,9 +5,30 @@ from __future__ import annotations
 import errno
 import os
 
+LONGEST = 700
+"""Characters of a sentence that is shown: about six lines."""
+
+
+def brief(sentence: str, longest: int = LONGEST) -> str:
+    """Sentence of a length that can be read; of a longer one, the middle is left out.
+
+    What was found stands at its beginning, and what to do at its end.
+
+    >>> brief("A very long name is not known: choose another.", 30)
+    'A very long name is […] e another.'
+    """
+    if len(sentence) <= longest:
+        return sentence
+    end = longest // 3
+    start = longest - end
+    return f"{sentence[:start].rstrip()} […] {sentence[-end:].lstrip()}"
+
 
 class InputError(ValueError):
     """A sentence for the scientist: what was found, where, and what is needed."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(brief(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class ValuesError(InputError):

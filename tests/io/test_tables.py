@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io import open_recording
 from napari_xcebra.io.behavior import tables
 from napari_xcebra.io.clocks.placing import on_frames
 from napari_xcebra.io.clocks.timestamps import runs_forward, scale_of
@@ -210,3 +211,22 @@ def test_any_bytes_as_a_table_get_a_sentence_or_are_read(tmp_path, content):
     with suppress(InputError):
         behavior = tables.load(tmp_path / "b.csv", OpenSettings())
         on_frames(behavior, np.arange(0, 2, 0.1), OpenSettings())
+
+
+@pytest.mark.parametrize("gap", [" ", "   "])
+@pytest.mark.parametrize("header", ["", "time x y\n"])
+def test_spaces_separate_columns_where_nothing_else_does(tmp_path, gap, header):
+    path = tmp_path / "track.txt"
+    rows = ["", *(gap.join((f"{i / 10}", f"{i}", "1e-3")) for i in range(20))]
+    path.write_text(header + f"\n{gap}".join(rows).lstrip("\n") + "\n")
+    table = read_table(path)
+    assert table.shape == (20, 3)
+    assert list(map(str, table.columns)) == (["time", "x", "y"] if header else ["0", "1", "2"])
+    np.testing.assert_allclose(table.iloc[:, 0], np.arange(20) / 10)
+
+
+def test_traces_separated_by_spaces_are_opened(tmp_path):
+    traces = np.random.default_rng(0).normal(size=(3000, 8)).cumsum(axis=0)
+    np.savetxt(tmp_path / "traces.txt", traces)
+    recording = open_recording(tmp_path / "traces.txt", rate=10.0)
+    np.testing.assert_allclose(recording.traces, traces, rtol=1e-6)

@@ -22,6 +22,9 @@ from napari_xcebra.recording import KINDS, Kind, Recording, Variable, looks_like
 FEW = 20
 """Up to this many different values, whole numbers or words count as categories."""
 
+HALF = 0.5
+"""Share of a full turn that an angle has to cover to be circular."""
+
 _UNITS = {u: u for u in ("um", "mm", "cm", "m", "px", "rad", "deg", "s", "ms", "mV", "V")}
 _UNITS |= {u.lower(): u for u in ("Hz", "kHz")} | {"hz": "Hz", "degrees": "deg", "radians": "rad"}
 _UNITS |= {"°": "deg", "degree": "deg", "pixels": "px", "turns": "turn", "cycles": "turn"}
@@ -147,7 +150,11 @@ def _guessed_turn(name: str, unit: str, values: np.ndarray) -> float | None:
         return None
     around = _turn_around(values)
     turn = _TURN.get(unit, around)
-    return turn if turn is not None and around is not None and around <= turn else None
+    if turn is None or around is None or around > turn:
+        return None
+    low, high = _range(values)
+    # the bend of a neck is called an angle too, and never comes round
+    return turn if high - low > HALF * turn else None
 
 
 def _full_turn(values: np.ndarray, unit: str) -> float:

@@ -56,6 +56,12 @@ class OpenSettings:
         title="Frame trigger",
         advanced=False,
     )
+    array: str = knob(
+        "",
+        "name of the array of traces in a file that holds several (.mat, .h5, .npz), such as F, "
+        "neuron.traces or trials{3} (empty: find it)",
+        title="Array of traces",
+    )
     pixel_size: float = knob(
         0.0,
         "micrometres per pixel, for the scale bar (0: as the file says)",

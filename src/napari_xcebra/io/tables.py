@@ -1,4 +1,4 @@
-"""Reads tables: text with comma, semicolon or tab, with or without a header; Parquet.
+"""Reads tables: text with comma, semicolon, tab or spaces, with or without a header; Parquet.
 
 Text may be in UTF-8, UTF-16 or an old Windows encoding, begin with lines of comment (#, %), have a
 decimal comma, a separator at the end of its lines, or row names without a header.
@@ -27,6 +27,7 @@ MOST_VALUES = 500_000_000
 LONGEST_LINE = 16 * 2**20
 """Characters after which a line is cut when the form of a table is looked at."""
 _SEPARATORS = "\t;,"
+_SPACES = r"\s+"
 
 
 @dataclass(frozen=True)
@@ -89,12 +90,28 @@ def text_form(path: Path, n_rows: int = 6) -> TextForm:
             else:
                 lines.append(line)
     first = lines[0] if lines else ""
-    separator = max(_SEPARATORS, key=first.count)
+    separator = _SPACES if _are_spaced(lines) else max(_SEPARATORS, key=first.count)
     decimal = "," if separator == ";" and any("," in line for line in lines[1:]) else "."
-    rows = tuple(
-        tuple(cell.strip() for cell in row) for row in csv.reader(lines, delimiter=separator)
+    split = (
+        (line.split() for line in lines)
+        if separator == _SPACES
+        else csv.reader(lines, delimiter=separator)
     )
+    rows = tuple(tuple(cell.strip() for cell in row) for row in split)
     return TextForm(encoding, skipped, separator, decimal, rows)
+
+
+def _are_spaced(lines: list[str]) -> bool:
+    """Whether only spaces separate the numbers of each row, as many in each."""
+    rows = [line.split() for line in (lines[1:] or lines) if line.strip()]
+    if any(mark in line for line in lines for mark in _SEPARATORS):
+        return False
+    return (
+        bool(rows)
+        and len(rows[0]) > 1
+        and len({len(row) for row in rows}) == 1
+        and (all(_is_number(cell) for row in rows for cell in row))
+    )
 
 
 def _encoding(start: bytes) -> str:
@@ -166,6 +183,14 @@ def _numbers_rows(name: str, dtype: Any) -> bool:
     if name.startswith("__index_level_"):  # an index of pandas; it may also be one of dates
         return pd.api.types.is_integer_dtype(dtype)
     return name.startswith("Unnamed: ") or name == "frame"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_header(names: tuple[str, ...]) -> bool:

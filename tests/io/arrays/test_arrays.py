@@ -308,8 +308,9 @@ def test_words_are_categories_or_names(tmp_path):
 def test_an_npz_without_traces_says_what_it_has(tmp_path):
     wide = RNG.random((30, 20))
     np.savez(tmp_path / "other.npz", a=wide, b=wide)
-    with pytest.raises(InputError, match=r"no array called traces; it has: a 30 × 20, b 30 × 20"):
+    with pytest.raises(InputError, match=r"set `array` .* It has: a 30 × 20, b 30 × 20"):
         open_recording(tmp_path / "other.npz", rate=1.0)
+    assert open_recording(tmp_path / "other.npz", rate=1.0, array="b").n_frames == 30
     np.savez(tmp_path / "none.npz", a=np.arange(5))
     with pytest.raises(InputError, match=r"it has: a 5"):
         open_recording(tmp_path / "none.npz", rate=1.0)

@@ -79,13 +79,13 @@ def layout_of(
     for pattern, cells_first in ((_CELLS_FIRST, True), (_FRAMES_FIRST, False)):
         if pattern.search(name):
             return Layout(cells_first, "as its name says")
-    smooth = _smoother_axis(array)
+    smooth = smoother_axis(array)
     if smooth is not None:
         return Layout(smooth == 1, "successive values along the frames are similar", guessed=True)
     return Layout(columns > rows, "recordings usually have more frames than cells", guessed=True)
 
 
-def _smoother_axis(array: Any) -> int | None:
+def smoother_axis(array: Any) -> int | None:
     """Axis along which neighbours are clearly more alike: that is time.
 
     Calcium decays over frames, while cells have no order. Means of rows and of columns are

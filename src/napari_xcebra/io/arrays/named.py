@@ -1,7 +1,8 @@
-"""Recognises a recording in the arrays of one file (.npz, .mat) by names and shapes."""
+"""Recognises a recording in the arrays of one file (.npz, .mat, .h5) by names and shapes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,135 +12,21 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.layout import layout_of
-from napari_xcebra.io.clocks.timestamps import ascends, scale_of
-from napari_xcebra.io.extraction import Behavior, Extraction, Series, Signal, finite_image
+from napari_xcebra.io.arrays.roles import (
+    FEW_COLUMNS,
+    Roles,
+    array_named,
+    image_name,
+    is_per_cell,
+    roles_of,
+    short,
+)
+from napari_xcebra.io.clocks.timestamps import scale_of
+from napari_xcebra.io.extraction import Behavior, Extraction, Series, finite_image
 from napari_xcebra.io.footprint_files import Regions
 from napari_xcebra.io.hdf5.traces import turned
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.footprints import Footprints
-
-# In the order in which they are looked for; a single letter has to have that case.
-_SIGNALS: dict[Signal, tuple[str, ...]] = {
-    "fluorescence": ("F", "fluorescence", "fluo", "f_raw", "raw_f", "raw_fluorescence"),
-    "traces": ("traces", "trace", "calcium", "neural", "neural_data", "activity", "X", "C_raw",
-               "calcium_traces", "neural_activity", "signals", "responses"),
-    "dff": ("dff", "f_dff", "df_f", "dfof", "df_over_f", "delta_f", "deltaf_f", "dff_traces"),
-    "denoised": ("C", "denoised", "c_dec"),
-    "events": ("S", "spks", "deconv", "deconvolved", "spikes", "events", "spike_rate"),
-    "neuropil": ("fneu", "f_neu", "neuropil"),
-}  # fmt: skip
-_RATES = ("rate", "fs", "fr", "framerate", "frame_rate", "fps", "sampling_rate", "imaging_rate")
-_FOOTPRINTS = ("A", "labels", "label_image", "masks", "footprints", "rois", "roi_masks")
-_ACCEPTED = ("accepted", "is_accepted", "iscell", "is_cell")
-_IDS = ("ids", "cell_ids", "cell_id", "roi_ids", "roi_id", "unit_id", "unit_ids")
-_IMAGES = {
-    "mean": ("mean", "meanimg", "mean_image", "mean_img", "average", "avg"),
-    "max": ("max", "max_proj", "maxproj", "max_image", "max_projection"),
-    "correlation": ("cn", "corr", "correlation", "vcorr", "correlation_image"),
-}
-FEW_COLUMNS = 3
-"""An array with no more columns is a position or a pose rather than traces."""
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The role of each array, by its name in the file.
-
-    Parameters
-    ----------
-    signals : mapping of signal to name
-        The first is the one that others are compared with.
-    rate, clock, footprints, accepted, ids : str or None
-    rest : tuple of str
-        All other arrays.
-    """
-
-    signals: Mapping[Signal, str]
-    rate: str | None
-    clock: str | None
-    footprints: str | None
-    accepted: str | None
-    ids: str | None
-    rest: tuple[str, ...]
-
-
-def roles_of(arrays: Mapping[str, np.ndarray], path: Path) -> Roles:
-    """Find the role of each array in a file, or raise a sentence that lists them.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        Vectors have one axis.
-    path : Path
-        For the sentence.
-    """
-    signals = _signals(arrays) or _only_wide(arrays, path)
-    left = [name for name in arrays if name not in signals.values()]
-
-    def take(names: tuple[str, ...], ndims: tuple[int, ...]) -> str | None:
-        found = [n for n in left if _is_one(n, names) and arrays[n].ndim in ndims]
-        if found:
-            left.remove(found[0])
-        return found[0] if found else None
-
-    clock = next((n for n in left if scale_of(short(n)) is not None and ascends(arrays[n])), None)
-    if clock:
-        left.remove(clock)
-    return Roles(
-        signals,
-        rate=take(_RATES, (0,)),
-        clock=clock,
-        footprints=take(_FOOTPRINTS, (2, 3)),
-        accepted=take(_ACCEPTED, (1, 2)),
-        ids=take(_IDS, (1,)),
-        rest=tuple(left),
-    )
-
-
-def is_per_cell(name: str) -> bool:
-    """Whether an array of that name has an entry per cell."""
-    return _is_one(name, _ACCEPTED) or _is_one(name, _IDS)
-
-
-def image_name(name: str) -> str:
-    """What an image is called in a recording."""
-    usual = (image for image, names in _IMAGES.items() if _is_one(name, names))
-    return next(usual, short(name))
-
-
-def _signals(arrays: Mapping[str, np.ndarray]) -> dict[Signal, str]:
-    found: dict[Signal, str] = {}
-    for signal, names in _SIGNALS.items():
-        for wanted in names:
-            for name, array in arrays.items():
-                if _is_one(name, (wanted,)) and array.ndim == 2 and signal not in found:
-                    found[signal] = name
-    # neuropil alone does not describe cells
-    return found if set(found) != {"neuropil"} else {}
-
-
-def _only_wide(arrays: Mapping[str, np.ndarray], path: Path) -> dict[Signal, str]:
-    wide = [n for n, a in arrays.items() if a.ndim == 2 and not _is_one(n, _FOOTPRINTS)]
-    if len(wide) > 1:
-        wide = [name for name in wide if min(arrays[name].shape) > FEW_COLUMNS]
-    if len(wide) != 1:
-        has = ", ".join(f"{n} {' × '.join(map(str, a.shape))}".strip() for n, a in arrays.items())
-        raise InputError(
-            f"{path} has no array called traces; it has: {has[:500] or 'none'}. Give the "
-            "array of traces that name."
-        )
-    return {"traces": wide[0]}
-
-
-def _is_one(name: str, names: tuple[str, ...]) -> bool:
-    name = short(name)
-    return any(name == n if len(n) == 1 else name.lower() == n.lower() for n in names)
-
-
-def short(name: str) -> str:
-    """Name of a field without that of its struct."""
-    return name.rpartition(".")[2]
-
 
 FEW_WORDS = 50
 """Words per frame are categories if no more than this many differ."""
@@ -148,18 +35,21 @@ Oriented = Callable[[str, bool], Any]
 
 
 def extraction_of(
-    arrays: Mapping[str, np.ndarray],
+    arrays: Mapping[str, Any],
     path: Path,
     settings: OpenSettings,
     beside: Sequence[Regions],
     oriented: Oriented,
+    *,
+    elements: Mapping[str, np.ndarray] | None = None,
+    starts: Mapping[str, np.ndarray] | None = None,
 ) -> Extraction:
     """Find traces, clock, footprints and behaviour among arrays.
 
     Parameters
     ----------
     arrays : mapping of str to array
-        In memory, or mapped.
+        In memory, mapped, or traces on disk.
     path : Path
         Of the file, for sentences.
     settings : OpenSettings
@@ -167,9 +57,20 @@ def extraction_of(
         What lies beside the file and may say how many cells there are.
     oriented : callable
         Gives the traces (frames, cells) of an array by its name and whether its cells come first.
+    elements : mapping of str to array, optional
+        Further arrays, used only if `settings` names them.
+    starts : mapping of str to (trials,) int64, optional
+        Arrays that were put together of trials, and where each begins.
     """
-    arrays = {name: _plain(array) for name, array in arrays.items() if array.size}
-    roles = roles_of({n: a for n, a in arrays.items() if a.dtype.kind in "biuf"}, path)
+    starts = starts or {}
+    arrays = {name: _plain(array) for name, array in arrays.items() if math.prod(array.shape)}
+    chosen = ""
+    if settings.array:
+        every = {**arrays, **(elements or {})}
+        chosen = array_named(settings.array, every, path)
+        arrays[chosen] = every[chosen]
+    numbers = {n: a for n, a in arrays.items() if a.dtype.kind in "biuf"}
+    roles = roles_of(numbers, path, chosen)
     known = _regions(arrays, roles, path)
     name = next(iter(roles.signals.values()))
     shape = arrays[name].shape
@@ -181,7 +82,7 @@ def extraction_of(
         fits=fits([*known, *beside]),
     )
     n_cells, n_frames = shape if layout.cells_first else shape[::-1]
-    rest = _Rest(arrays, roles, int(n_frames), int(n_cells))
+    rest = _Rest(arrays, roles, int(n_frames), int(n_cells), frozenset(starts))
     # the orientation of the others follows from their shape
     alike = {s: n for s, n in roles.signals.items() if arrays[n].shape in (shape, shape[::-1])}
     signals = {
@@ -193,6 +94,13 @@ def extraction_of(
     images = rest.images(footprints)
     left_out = [n for n in roles.signals.values() if n not in alike.values()]
     left_out += [n for n in rest.unused() if n not in images]
+    versions = [n for n in left_out if rest.is_like_traces(n)]
+    if versions:
+        left_out = [n for n in left_out if n not in versions]
+        notes.append(
+            f"{', '.join(versions)} of {path.name} have the size of the traces as well: set "
+            "`array` to use one instead."
+        )
     if left_out:
         notes.append(
             f"{path.name} also has {', '.join(left_out)}, which fit neither {n_frames} frames nor "
@@ -208,8 +116,15 @@ def extraction_of(
         footprints=footprints,
         images={image_name(name): image for name, image in images.items()},
         behavior=Behavior(tuple(rest.series()), name=path.name),
+        starts=_trial_starts(starts.get(name), int(n_frames)),
         notes=(layout.note(f"{name} of {path.name}", shape), *notes),
     )
+
+
+def _trial_starts(starts: np.ndarray | None, n_frames: int) -> np.ndarray | None:
+    """First frames of the trials that traces were put together of; None if of cells."""
+    # a vector for each cell has its length as the step, which leads beyond the frames
+    return starts if starts is not None and starts[-1] < n_frames and len(starts) > 1 else None
 
 
 def fits(regions: Sequence[Regions]) -> Callable[[int], str | None]:
@@ -236,6 +151,7 @@ class _Rest:
     roles: Roles
     n_frames: int
     n_cells: int
+    joined: frozenset[str] = frozenset()
 
     def rate(self) -> float | None:
         if self.roles.rate is not None:
@@ -266,8 +182,10 @@ class _Rest:
     def series(self) -> list[Series]:
         found = []
         for name in self.roles.rest:
+            if self.is_like_traces(name):
+                continue
             values = self._of(name, self.n_frames)
-            if values is not None:
+            if values is not None and not _counts(values):
                 found.append(Series(short(name), values))
         for name, words in self._words(self.n_frames).items():
             labels, codes = np.unique(words, return_inverse=True)
@@ -302,12 +220,20 @@ class _Rest:
 
     def _of(self, name: str | None, length: int) -> np.ndarray | None:
         """Array with that many rows, transposed if need be; or None."""
-        if name is None or self.arrays[name].ndim not in (1, 2):
+        array = None if name is None else self.arrays[name]
+        if not isinstance(array, np.ndarray) or array.ndim not in (1, 2):
             return None
-        array = self.arrays[name]
         if len(array) == length:
             return array
+        if name in self.joined and array.size == length:
+            return array.reshape(-1)  # a line for each trial
         return array.T if array.shape[-1] == length else None
+
+    def is_like_traces(self, name: str) -> bool:
+        """Whether it is another version of the traces rather than behaviour."""
+        return sorted(self.arrays[name].shape) == sorted((self.n_frames, self.n_cells)) and (
+            min(self.n_frames, self.n_cells) > FEW_COLUMNS
+        )
 
     def _words(self, length: int) -> dict[str, np.ndarray]:
         return {
@@ -315,11 +241,23 @@ class _Rest:
         }
 
 
+def _counts(values: np.ndarray) -> bool:
+    """Whether every column only numbers the rows."""
+    whole = values.dtype.kind in "iu" and len(values) > 2
+    return whole and bool((np.diff(values.astype(np.int64), axis=0) == 1).all())
+
+
 def _lengths(arrays: Mapping[str, np.ndarray], roles: Roles) -> set[int]:
     """Lengths of arrays that may have an entry per frame."""
     no = {*roles.signals.values(), roles.footprints}
     return {max(a.shape) for n, a in arrays.items()
-            if n not in no and a.ndim in (1, 2) and not is_per_cell(n)}  # fmt: skip
+            if n not in no and a.ndim in (1, 2) and not is_per_cell(n)
+            and not _are_names(a)}  # fmt: skip
+
+
+def _are_names(array: np.ndarray) -> bool:
+    """Whether they are words that all differ, which name cells rather than frames."""
+    return array.dtype.kind == "U" and len(np.unique(array)) == array.size
 
 
 def _regions(arrays: Mapping[str, np.ndarray], roles: Roles, path: Path) -> list[Regions]:
@@ -337,4 +275,4 @@ def _footprints(known: Sequence[Regions], n_cells: int) -> tuple[Footprints | No
 
 def _plain(array: np.ndarray) -> np.ndarray:
     """A single number without axes."""
-    return array.reshape(()) if array.size == 1 else array
+    return array.reshape(()) if math.prod(array.shape) == 1 else array

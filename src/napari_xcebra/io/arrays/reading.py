@@ -1,10 +1,12 @@
-"""Reads traces from plain arrays or tables: .npy, .npz, .mat, .csv, .tsv, .parquet.
+"""Reads traces from plain arrays or tables: .npy, .npz, .mat, .h5, .csv, .tsv, .parquet.
 
-In either orientation: `napari_xcebra.io.arrays.layout` finds which axis is time. A .npz or .mat
-file may also hold the frames per second, times of the frames, footprints, and behaviour: an array
-with one row per frame is a variable of its name. The header of a table names the cells; names that
-end in a number (``cell_12``) give the cell its id. A label image or RoiSet.zip beside the file is
-used if it has as many cells.
+In either orientation: `napari_xcebra.io.arrays.layout` finds which axis is time. A .npz, .mat or
+.h5 file may also hold the frames per second, times of the frames, footprints, and behaviour: an
+array with one row per frame is a variable of its name. Elements of a MATLAB cell, or of a list of
+structs, that fit together are one array: a matrix for each trial, or a vector for each cell. The
+setting `array` says which array holds the traces where several may. The header of a table
+names the cells; names that end in a number (``cell_12``) give the cell its id. A label image or
+RoiSet.zip beside the file is used if it has as many cells.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from napari_xcebra.io.arrays.npy import NpzTraces, mapped_header, read_npy, read
 from napari_xcebra.io.arrays.tables import ids_from, read_trace_table, say_more_than_ids
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.footprint_files import Regions, regions_beside
+from napari_xcebra.io.hdf5.arrays import is_plain, read_arrays
+from napari_xcebra.io.hdf5.reading import has_signature
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import PARQUET, SUFFIXES
 from napari_xcebra.recording.traces import IN_MEMORY, NpyTraces
 
-NAME = "an array or table of traces (.npy, .npz, .mat, .csv, .tsv, .parquet)"
+NAME = "an array or table of traces (.npy, .npz, .mat, .h5, .csv, .tsv, .parquet)"
 GENERIC = True
 
 NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
@@ -37,7 +41,9 @@ NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
 def sniff(path: Path) -> bool:
     """Whether the first bytes are those of an array, or the name is that of a table."""
     known = (".npy", ".npz", ".mat", *PARQUET, *SUFFIXES)
-    return path.is_file() and (path.suffix.lower() in known or first_bytes(path).startswith(NPY))
+    return path.is_file() and (
+        path.suffix.lower() in known or first_bytes(path).startswith(NPY) or is_plain(path)
+    )
 
 
 def load(path: Path, settings: OpenSettings) -> Extraction:
@@ -52,6 +58,8 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
         found = _from_npz(path, settings, beside)
     elif is_mat(path) or suffix == ".mat":
         found = _from_mat(path, settings, beside)
+    elif has_signature(path):
+        found = _from_hdf5(path, settings, beside)
     else:
         found = _from_table(path, settings, beside)
     return _with_footprints(found, beside)
@@ -85,17 +93,34 @@ def _from_npz(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> 
 
 
 def _from_mat(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
+    from napari_xcebra.io.matlab.cells import joined
     from napari_xcebra.io.matlab.numbers import read_mat
 
+    found = joined(read_mat(path), settings.layout)
+    every = {**found.elements, **found.arrays}
     # MATLAB has no vectors
-    arrays = {n: a.reshape(-1) if 1 in a.shape else a for n, a in read_mat(path).items()}
+    arrays = {n: a.reshape(-1) if 1 in a.shape else a for n, a in found.arrays.items()}
     return extraction_of(
         arrays,
         path,
         settings,
         beside,
-        lambda name, cells_first: arrays[name].T if cells_first else arrays[name],
+        lambda name, cells_first: every[name].T if cells_first else every[name],
+        elements=found.elements,
+        starts=found.starts,
     )
+
+
+def _from_hdf5(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
+    arrays = read_arrays(path)
+
+    def oriented(name: str, cells_first: bool) -> Any:
+        array = arrays[name]
+        if isinstance(array, np.ndarray):
+            return array.T if cells_first else array
+        return replace(array, shape=array.shape[::-1], cells_first=True) if cells_first else array
+
+    return extraction_of(arrays, path, settings, beside, oriented)
 
 
 def _from_table(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:

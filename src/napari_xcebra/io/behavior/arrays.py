@@ -1,4 +1,4 @@
-"""Reads behaviour from arrays (.npy, .npz, .mat): each array is a variable of its name.
+"""Reads behaviour from arrays (.npy, .npz, .mat, .h5): each array is a variable of its name.
 
 An array `time`, `t` or `timestamps` is the clock of those that are as long; ``position_time`` is
 that of ``position`` alone. A single number `rate` or `fs` is the samples per second. Samples may
@@ -16,13 +16,17 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.arrays.npy import read_npy, read_npz
+from napari_xcebra.io.arrays.roles import listed, short
 from napari_xcebra.io.behavior.columns import intervals_of, series_of
 from napari_xcebra.io.clocks.timestamps import Found, find_clock, runs_forward, scale_of, seconds_of
 from napari_xcebra.io.extraction import Behavior
+from napari_xcebra.io.hdf5.arrays import is_plain, read_arrays
+from napari_xcebra.io.hdf5.reading import has_signature
+from napari_xcebra.io.matlab.cells import joined
 from napari_xcebra.io.matlab.numbers import is_mat, read_mat
 from napari_xcebra.io.settings import OpenSettings
 
-NAME = "arrays (.npy, .npz, .mat)"
+NAME = "arrays (.npy, .npz, .mat, .h5)"
 GENERIC = True
 _RATES = ("rate", "fs", "fps", "sampling_rate", "sample_rate", "frame_rate", "behavior_rate")
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
@@ -36,12 +40,13 @@ def sniff(path: Path) -> bool:
         path.suffix.lower() in (".npy", ".npz", ".mat")
         or first_bytes(path).startswith(_NPY)
         or is_mat(path)
+        or is_plain(path)
     )
 
 
 def load(path: Path, settings: OpenSettings) -> Behavior:
     """Arrays of the file, each with the clock that goes with it."""
-    arrays = _named(_read(path))
+    arrays = _named(_read(path, settings))
     columns = {name: array for name, array in arrays.items() if array.ndim in (1, 2) and array.size}
     own = _own_clocks(columns)
     shared, notes = _clocks(columns)
@@ -69,25 +74,31 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
             f"{path.name} also has {', '.join(left_out)}, whose length fits no clock: left out."
         )
     if not series and trials is None:
-        raise InputError(f"Behaviour file {path} has no variables.")
+        raise InputError(
+            f"Behaviour file {path} has no variables, which are arrays with one value, or a few, "
+            f"for each sample; it has: {listed(arrays)}."
+        )
     intervals = () if trials is None else (trials,)
     return Behavior(tuple(series), intervals, tuple(notes), path.name)
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
+def _read(path: Path, settings: OpenSettings) -> dict[str, np.ndarray]:
     if first_bytes(path).startswith(_NPY):
         return {path.stem: read_npy(path)}
     if is_mat(path) or path.suffix.lower() == ".mat":
-        return _short_names(read_mat(path))
+        return _short_names(joined(read_mat(path), settings.layout).arrays)
+    if has_signature(path):
+        found = read_arrays(path)
+        return _short_names({n: a for n, a in found.items() if isinstance(a, np.ndarray)})
     if path.suffix.lower() == ".npy" and not first_bytes(path).startswith(_ZIP):
         return {path.stem: read_npy(path)}
     return read_npz(path)
 
 
 def _short_names(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays in structs under the name of the field alone, where no two share it."""
-    ends = Counter(name.rpartition(".")[2] for name in arrays)
-    alone = {name: name.rpartition(".")[2] for name in arrays}
+    """Arrays in structs or groups under the name of the field, where no two share it."""
+    alone = {name: short(name) for name in arrays}
+    ends = Counter(alone.values())
     return {alone[n] if ends[alone[n]] == 1 else n: array for n, array in arrays.items()}
 
 

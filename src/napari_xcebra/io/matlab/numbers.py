@@ -14,6 +14,7 @@ from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.hdf5.reading import (
     address,
     attribute,
+    check,
     child,
     dataset_at,
     has_signature,
@@ -23,8 +24,12 @@ from napari_xcebra.io.hdf5.reading import (
 from napari_xcebra.io.hdf5.traces import from_columns
 from napari_xcebra.io.matlab.version5 import HEADER, byte_order, read_mat5
 
-DEPTH = 3
-"""Structs in structs up to this many."""
+DEPTH = 5
+"""Structs and cells in each other, up to this many."""
+MOST_ELEMENTS = 200_000
+"""Elements of the cells of a file together."""
+ELEMENTS = "/#refs#/"
+"""Where MATLAB keeps what cells refer to."""
 MOST = 8 * 2**30
 """Bytes of all arrays of a file together."""
 
@@ -41,17 +46,20 @@ def is_mat(path: Path) -> bool:
 def read_mat(path: Path, depth: int = DEPTH) -> dict[str, np.ndarray]:
     """Arrays of numbers in a .mat file, as MATLAB shows them.
 
-    Fields of structs are named ``struct.field``. Text, cells, objects and functions are left out.
+    Fields of structs are named ``struct.field``, elements of cells ``cell{2}``, and structs in a
+    list ``struct(2)``. Text is left out unless it is an element of a cell; objects and functions
+    always are.
 
     Parameters
     ----------
     path : Path
     depth : int
-        How many structs may lie in each other.
+        How many structs and cells may lie in each other.
 
     Returns
     -------
-    dict of str to array of at least two dimensions
+    dict of str to array
+        Numbers, of at least two dimensions; texts, of none.
     """
     with sentence_on_failure(path):
         with path.open("rb") as file:
@@ -71,23 +79,75 @@ def _from_group(
     group: h5py.Group, prefix: str, depth: int, seen: set[int]
 ) -> Iterator[tuple[str, np.ndarray]]:
     for name in group:
-        # MATLAB keeps there what cells refer to
         if name.startswith("#"):
             continue
         node = child(group, name)
         if node is None or address(node) in seen:
             continue
         seen.add(address(node))
-        if isinstance(node, h5py.Dataset):
-            array = matlab_array(node)
-        elif attribute(node, "MATLAB_sparse") is not None:
-            array = _sparse(node)
-        else:
-            array = None
-            if depth > 0:
-                yield from _from_group(node, f"{prefix}{name}.", depth - 1, seen)
-        if array is not None:
-            yield prefix + name, array
+        yield from _from_node(node, prefix + name, depth, seen)
+
+
+def _from_node(
+    node: h5py.Group | h5py.Dataset, name: str, depth: int, seen: set[int]
+) -> Iterator[tuple[str, np.ndarray]]:
+    if isinstance(node, h5py.Dataset) and h5py.check_ref_dtype(node.dtype) is h5py.Reference:
+        if depth > 0:
+            yield from _elements(node, name, depth, seen)
+        return
+    if isinstance(node, h5py.Dataset):
+        array = matlab_text(node) if name.endswith("}") else None
+        array = matlab_array(node) if array is None else array
+    elif attribute(node, "MATLAB_sparse") is not None:
+        array = _sparse(node)
+    else:
+        array = None
+        if depth > 0:
+            yield from _from_group(node, f"{name}.", depth - 1, seen)
+    if array is not None:
+        yield name, array
+
+
+def _elements(
+    cell: h5py.Dataset, name: str, depth: int, seen: set[int]
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Arrays in a cell, or in one field of a list of structs, which lie elsewhere in the file."""
+    check(cell)
+    if len(seen) + cell.size > MOST_ELEMENTS:
+        raise InputError(f"{cell.file.filename} has over {MOST_ELEMENTS:,} elements in its cells.")
+    is_cell = attribute(cell, "MATLAB_class") == "cell"
+    for number, reference in enumerate(np.ravel(cell[()]), start=1):
+        node = cell.file[reference] if reference else None
+        if not isinstance(node, h5py.Group | h5py.Dataset) or address(node) in seen:
+            continue
+        if not str(node.name).startswith(ELEMENTS):
+            continue  # a variable of its own
+        seen.add(address(node))
+        # a list of structs has a cell for each field
+        inner = f"{name}{{{number}}}" if is_cell else _of_struct(name, number)
+        yield from _from_node(node, inner, depth - 1, seen)
+
+
+def _of_struct(name: str, number: int) -> str:
+    """A field of one struct of a list.
+
+    >>> _of_struct("neuron.trace", 2)
+    'neuron(2).trace'
+    """
+    struct, _, field = name.rpartition(".")
+    return f"{struct}({number}).{field}"
+
+
+def matlab_text(dataset: h5py.Dataset) -> np.ndarray | None:
+    """A text of one line, as an array without axes; None if it is something else."""
+    if attribute(dataset, "MATLAB_class") != "char" or dataset.dtype.kind != "u":
+        return None
+    if attribute(dataset, "MATLAB_empty"):
+        return np.array("")
+    codes = np.asarray(read(dataset))
+    if codes.ndim != 2 or codes.shape[1] != 1:
+        return None
+    return np.array(codes.astype("<u2").tobytes().decode("utf-16-le", "replace"))
 
 
 def matlab_array(dataset: h5py.Dataset) -> np.ndarray | None:

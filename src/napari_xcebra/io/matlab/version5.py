@@ -2,8 +2,8 @@
 
 scipy reads these files as well, but by what their headers say: a damaged one can make it set aside
 any amount of memory, or end the interpreter. Here nothing is believed before it is checked: each
-part must fit into its whole, and each array have exactly the bytes of its values. Text, cells,
-objects and functions are passed over without being looked into.
+part must fit into its whole, and each array have exactly the bytes of its values. Objects and
+functions are passed over without being looked into.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ TYPES = {
     1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"
 }  # fmt: skip
 """Types of parts that hold numbers."""
-STRUCT, SPARSE = 2, 5
+CELL, STRUCT, CHAR, SPARSE = 1, 2, 4, 5
+TEXTS = {1: "latin-1", 2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16"}
+"""Encodings of the types of parts that hold text."""
 CLASSES = {
     6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"
 }  # fmt: skip
@@ -53,13 +55,13 @@ def byte_order(header: bytes) -> str | None:
 
 
 def read_mat5(path: Path, depth: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Arrays of numbers, by name; fields of structs as ``struct.field``.
+    """Arrays of numbers, by name; see `numbers.read_mat` for those in structs and cells.
 
     Parameters
     ----------
     path : Path
     depth : int
-        How many structs may lie in each other.
+        How many structs and cells may lie in each other.
 
     Raises
     ------
@@ -140,6 +142,10 @@ def _arrays(
     kind = flags & 0xFF
     if kind == STRUCT and depth > 0:
         yield from _fields(parts, order, name, depth)
+    elif kind == CELL and depth > 0:
+        yield from _elements(parts, order, name, depth)
+    elif kind == CHAR and name.endswith("}"):
+        yield from _text(parts, order, name)
     elif kind in (SPARSE, *CLASSES) and not flags & COMPLEX:
         shape = _shape(_take(parts), order)
         _take(parts)
@@ -152,15 +158,45 @@ def _arrays(
 def _fields(
     parts: Iterator[Part], order: str, name: str, depth: int
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Arrays in the fields of a single struct; lists of structs are passed over."""
-    if math.prod(_shape(_take(parts), order)) != 1:
-        return
+    """Arrays in the fields of a struct, or of each of several."""
+    count = math.prod(_shape(_take(parts), order))
     _take(parts)
-    for field in _field_names(parts, order):
-        inner = _take(parts)
-        if inner.type != MATRIX:
-            raise ValueError(f"field {field} of a struct is not an array")
-        yield from _arrays(_parts(inner.content, order), order, f"{name}.{field}", depth - 1)
+    names = _field_names(parts, order)
+    for number in range(1, count + 1 if names else 1):
+        one = name if count == 1 else f"{name}({number})"
+        for field in names:
+            yield from _arrays(_inner(parts, order), order, f"{one}.{field}", depth - 1)
+
+
+def _elements(
+    parts: Iterator[Part], order: str, name: str, depth: int
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Arrays in a cell array, in the order in which MATLAB numbers them."""
+    count = math.prod(_shape(_take(parts), order))
+    _take(parts)
+    for number in range(1, count + 1):
+        yield from _arrays(_inner(parts, order), order, f"{name}{{{number}}}", depth - 1)
+
+
+def _inner(parts: Iterator[Part], order: str) -> Iterator[Part]:
+    """The parts of the array that is the next part."""
+    inner = _take(parts)
+    if inner.type != MATRIX:
+        raise ValueError("a field of a struct or an element of a cell is not an array")
+    return _parts(inner.content, order)
+
+
+def _text(parts: Iterator[Part], order: str, name: str) -> Iterator[tuple[str, np.ndarray]]:
+    """A text of one line."""
+    shape = _shape(_take(parts), order)
+    _take(parts)
+    if shape[0] != 1 and 0 not in shape:
+        return
+    part = next(parts, Part(16, memoryview(b"")))
+    encoding = TEXTS.get(part.type)
+    if encoding is not None:
+        encoding += {"<": "-le", ">": "-be"}[order] if encoding == "utf-16" else ""
+        yield name, np.array(bytes(part.content).decode(encoding, "replace"))
 
 
 def _dense(parts: Iterator[Part], order: str, shape: tuple[int, ...]) -> np.ndarray:
