@@ -2,7 +2,8 @@
 
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.movie import Movie
-from napari_xcebra.recording.recording import Origin, Recording
+from napari_xcebra.recording.origin import Origin
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.trials import Trials
 from napari_xcebra.recording.variable import KINDS, Kind, Variable, looks_like_an_event
 

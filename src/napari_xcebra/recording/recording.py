@@ -18,52 +18,13 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.movie import Movie
+from napari_xcebra.recording.origin import Origin
 from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.recording.trials import Trials
 from napari_xcebra.recording.variable import Kind, Variable
 
 _MAPPINGS = ("behavior", "images", "cells")
 """Fields of a recording that are read-only mappings."""
-_AXES = {
-    "raw": "F (a.u.)",
-    "corrected": "F (a.u.)",
-    "dff": "ΔF/F",
-    "denoised": "denoised",
-    "events": "events",
-    "zscored": "z score",
-}
-"""Short enough to stand beside a low plot."""
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What a recording was read from.
-
-    Parameters
-    ----------
-    format : str
-        Format of the file, in words; empty if it was not read from one.
-    signal : str
-        Kind of the traces, one of `TraceKind`; empty if unknown.
-    traces : str
-        How the traces were computed, in words.
-    without_movie : str
-        Why there is no movie, in words; empty if there is one, or none was looked for.
-    """
-
-    format: str = ""
-    signal: str = ""
-    traces: str = ""
-    without_movie: str = ""
-
-    @property
-    def axis(self) -> str:
-        """What an axis with values of the traces is called."""
-        return _AXES.get(self.signal, "activity")
-
-    def notes(self, name: str) -> tuple[str, str]:
-        """The sentences on a file of that name and on its traces."""
-        return f"Opened {name} as {self.format}.", f"Traces are {self.traces}."
 
 
 @dataclass(frozen=True)
@@ -124,7 +85,7 @@ class Recording:
     notes: tuple[str, ...] = ()
     times: np.ndarray | None = None
     cells: Mapping[str, np.ndarray] = field(default_factory=dict)
-    origin: Origin = Origin()
+    origin: Origin = field(default_factory=Origin)
     trials: Trials | None = None
     warnings: tuple[str, ...] = ()
     pixel_size: float | None = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording import Footprints
+from napari_xcebra.recording import Footprints, Origin
 from napari_xcebra.simulate.arena_model import arena
 from napari_xcebra.simulate.drawing import (
     REACH,
@@ -201,6 +201,7 @@ def _imaged_simulation(
         movie=movie_of(
             traces, tissue.footprints, tissue.brightness, images["mean"], before.rate, seed
         ),
+        origin=Origin(signal="dff"),
     )
     rates, kinds = simulation.rates, simulation.cell_kinds
     return replace(

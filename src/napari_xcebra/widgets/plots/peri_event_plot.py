@@ -21,7 +21,7 @@ from napari_xcebra.widgets.plots.plot_style import (
     painted,
     sequential_map,
 )
-from napari_xcebra.widgets.plots.trace_plot import SecondsAxis
+from napari_xcebra.widgets.plots.time_plot import SecondsAxis
 
 AXIS = 46
 """Pixels for the axes on the left, so that the two plots line up."""

@@ -19,7 +19,8 @@ from napari_xcebra.widgets.plots.plot_style import (
     own_menus,
     painted,
 )
-from napari_xcebra.widgets.plots.trace_plot import LaneAxis, SecondsAxis
+from napari_xcebra.widgets.plots.time_plot import SecondsAxis
+from napari_xcebra.widgets.plots.trace_plot import LaneAxis
 
 MOST_PANELS = 4
 """Groups that are drawn side by side."""

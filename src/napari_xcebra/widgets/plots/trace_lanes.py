@@ -176,6 +176,8 @@ class Lane:
         Relative to the other lanes.
     ticks : mapping of float to str
         What is written at the right, by value.
+    bar : (float, str), optional
+        Scale bar at the right: how much it stands for, and in words.
     """
 
     title: str
@@ -185,6 +187,7 @@ class Lane:
     color: str
     height: float = 1.0
     ticks: dict[float, str] = field(default_factory=dict)
+    bar: tuple[float, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -215,11 +218,25 @@ def placed(lanes: Sequence[Lane]) -> list[Placed]:
     ]
 
 
-def cell_lane(title: str, trace: np.ndarray, pen: Any, color: str, height: float = 1.0) -> Lane:
-    """Lane of a trace, from its resting level to nearly its highest peak."""
+def cell_lane(
+    title: str, trace: np.ndarray, unit: str, pen: Any, color: str, height: float = 1.0
+) -> Lane:
+    """Lane of a trace, from its resting level to nearly its highest peak, with a scale bar."""
     low, high = np.percentile(trace[:: max(1, len(trace) // 50_000)], [0.5, 99.95])
     low, high = _apart(low, high)
-    return Lane(title, [Line(trace, pen)], low, high, color, height, _ends(low, high))
+    size = round_part(high - low)
+    bar = (size, f"{size:g} {unit}".rstrip())
+    return Lane(title, [Line(trace, pen)], low, high, color, height, bar=bar)
+
+
+def round_part(whole: float) -> float:
+    """A round number, between a fifth and a half of another one.
+
+    >>> round_part(1.9), round_part(430.0), round_part(0.027)
+    (0.5, 200.0, 0.01)
+    """
+    power = 10 ** np.floor(np.log10(whole / 2))
+    return float(max(n for n in (1, 2, 5) if n * power <= whole / 2) * power)
 
 
 def behavior_lane(column: Column, pen: Any, color: str) -> Lane:

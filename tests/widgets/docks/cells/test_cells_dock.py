@@ -13,10 +13,11 @@ from napari_xcebra.attribution import attribute
 from napari_xcebra.attribution.single_cell.tuning import Column, TuningCurve, TuningMap, tuning_to
 from napari_xcebra.jobs import Worker
 from napari_xcebra.learn import Factor, FitSettings, fit
-from napari_xcebra.recording import Recording, Variable
+from napari_xcebra.recording import Origin, Recording, Variable
 from napari_xcebra.recording.traces import NpyTraces
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.docks.cells.dock import CellsDock
+from napari_xcebra.widgets.docks.cells.time_row import moment
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.tuning_plot import TuningPlot
 from napari_xcebra.widgets.state.shown import Shown
@@ -151,7 +152,7 @@ def test_variables_of_the_factor_are_shown_until_others_are_chosen(dock, state, 
     state.shown = replace(state.shown, factor="heading")
     settled()
     assert titles(dock) == ["direction (rad)"]
-    (cue,) = [a for a in dock.traces.behavior_menu.actions() if a.text() == "cue"]
+    (cue,) = [a for a in dock.behavior.menu.actions() if a.text() == "cue"]
     cue.trigger()
     QApplication.processEvents()
     assert titles(dock) == ["direction (rad)", "cue"]
@@ -188,9 +189,9 @@ def test_the_time_slider_moves_the_cursor_and_turns_the_page(dock, state, shown,
     assert plot.frame == 333
     first, last = plot.frames
     assert first < 333 < last and last - first < 110
-    assert dock.traces.readout.text() == "33.3 s · frame 333 · trial 3 of 4"
+    assert dock.traces.time.readout.text() == "33.3 s · frame 333 · trial 3 of 4"
     state.frame = 230
-    assert dock.traces.readout.text().endswith("trial 2 of 4 · excluded")
+    assert dock.traces.time.readout.text().endswith("trial 2 of 4 · excluded")
 
 
 def test_trials_and_excluded_frames_are_shaded(dock, shown):
@@ -201,13 +202,63 @@ def test_trials_and_excluded_frames_are_shaded(dock, shown):
     np.testing.assert_allclose(plot._excluded._stops, [24])
 
 
-def test_zooming_goes_around_the_cursor_and_back(dock, state, shown):
-    state.frame = 300
-    dock.traces.closer.click()
-    first, last = dock.traces.plot.frames
-    assert first == pytest.approx(150, abs=5) and last == pytest.approx(450, abs=5)
-    dock.traces.whole.click()
-    assert dock.traces.plot.frames == (0, 600)
+def long_recording(frames=6000, cells=5, **others) -> Recording:
+    traces = np.random.default_rng(0).normal(size=(frames, cells)).astype(np.float32)
+    return Recording.from_arrays(traces, 10.0, **others)
+
+
+def test_traces_open_on_a_minute_around_the_cursor_and_pages_turn_with_it(dock, state, settled):
+    state.show(long_recording(origin=Origin(signal="dff")))
+    state.frame = 3000
+    state.select([1, 2])
+    settled()
+    plot, spans = dock.traces.plot, dock.traces.time.spans
+    assert plot.seconds == pytest.approx((270, 330))
+    state.frame = 3299
+    assert plot.seconds == pytest.approx((270, 330))  # still in view: nothing moves
+    state.frame = 3301
+    assert plot.seconds == pytest.approx((327.1, 387.1))  # the next page
+    state.frame = 3270
+    assert plot.seconds == pytest.approx((270, 330))  # and the one before
+    spans["10 s"].click()
+    assert plot.seconds == pytest.approx((322, 332))
+    spans["All"].click()
+    assert plot.frames == (0, 6000)
+    spans["60 s"].click()
+    assert plot.seconds == pytest.approx((297, 357))
+    # a changed copy of the recording stays where it was
+    state.change_recording(replace(state.recording, accepted=np.arange(5) < 3))
+    settled()
+    assert plot.seconds == pytest.approx((297, 357))
+
+
+def test_each_trace_has_a_scale_bar_in_its_true_unit(dock, state, settled):
+    for signal, unit in {"dff": " ΔF/F", "raw": " a.u.", "zscored": " SD", "": ""}.items():
+        state.show(long_recording(100, origin=Origin(signal=signal)))
+        state.select([1])
+        settled()
+        (lane,) = dock.traces.lanes
+        size, text = lane.bar
+        assert text == f"{size:g}{unit}"
+        assert 0.1 < size / (lane.high - lane.low) <= 0.5
+
+
+def test_a_slider_beyond_the_end_of_a_shorter_recording_does_no_harm(dock, state, settled):
+    long, short = long_recording(), long_recording(200)
+    state.show(long)
+    state.select([1])
+    settled()
+    state.show(short)
+    state.select([1])
+    settled()
+    # the slider of the long one moves while the short one is still drawn
+    state.show(long)
+    state.frame = 5000
+    settled()
+    assert dock.traces.time.readout.text() == "500.0 s · frame 5000"
+    assert moment(short, 5000) == "19.9 s · frame 199"
+    dock.traces.plot.move_cursor(10**6)
+    assert dock.traces.plot.frame == 5999
 
 
 def test_100_000_frames_are_drawn_with_as_many_points_as_the_screen_has(dock, state, settled):
@@ -216,6 +267,7 @@ def test_100_000_frames_are_drawn_with_as_many_points_as_the_screen_has(dock, st
     state.show(Recording.from_arrays(traces, 30.0, {"speed": speed}))
     state.select(range(10))
     settled()
+    dock.traces.time.spans["All"].click()
     width = dock.traces.plot.getViewBox().width()
     assert len(dock.traces.plot._curves) == 11
     assert all(len(curve.xData) <= 2 * width + 4 for curve in dock.traces.plot._curves)

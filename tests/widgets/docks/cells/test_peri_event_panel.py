@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from qtpy.QtCore import QPointF, Qt
 
-from napari_xcebra.recording import Footprints, Recording, Trials, Variable
-from napari_xcebra.recording.recording import Origin
+from napari_xcebra.recording import Footprints, Origin, Recording, Trials, Variable
 from napari_xcebra.widgets.docks.cells.dock import CellsDock
 from napari_xcebra.widgets.docks.cells.peri_event_panel import NOTHING
 

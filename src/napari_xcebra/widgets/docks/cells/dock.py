@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
 from superqt.utils import qdebounced
@@ -13,6 +12,7 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.recording.moments import moments_in
 from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.notice import Notice
+from napari_xcebra.widgets.docks.cells.behavior_choice import BehaviorChoice
 from napari_xcebra.widgets.docks.cells.embedding_panel import EmbeddingPanel
 from napari_xcebra.widgets.docks.cells.panel import (
     MOST_CELLS,
@@ -42,7 +42,8 @@ class CellsDock(QWidget):
         services = services_of(napari_viewer)
         self.state = services.state
         self.notice = Notice()
-        self.traces = TracePanel(services.scores_over_time)
+        self.behavior = BehaviorChoice(self)
+        self.traces = TracePanel(services.scores_over_time, self.behavior)
         self.tuning = TuningPanel()
         self.events = PeriEventPanel()
         self.embedding = EmbeddingPanel(services.processes)
@@ -130,6 +131,7 @@ class CellsDock(QWidget):
         looked = self._look()
         self._offer_events(looked)
         self.notice.say(looked.problem if looked else "", "problem")
+        self.behavior.look_at(looked)
         for panel in self._panels:
             panel.show_cells(looked)
         self._show_frame(self.state.frame)
@@ -174,8 +176,8 @@ class CellsDock(QWidget):
         return self._factors[1]
 
     def _show_frame(self, frame: int) -> None:
-        if self.isVisible() and self.state.recording is not None:
-            frame = int(np.clip(frame, 0, self.state.recording.n_frames - 1))
+        # what is drawn may still be of another recording, until the refresh that is on its way
+        if self.isVisible() and not self._stale:
             self.traces.show_frame(frame)
             self.events.show_frame(frame)
             self.embedding.show_frame(frame)

@@ -1,0 +1,51 @@
+"""Tells the moment of the time slider, and offers how much time is in view."""
+
+from __future__ import annotations
+
+import numpy as np
+from qtpy.QtWidgets import QSizePolicy, QWidget
+
+from napari_xcebra.recording import Recording
+from napari_xcebra.widgets.controls.boxes import small_button
+from napari_xcebra.widgets.controls.layouts import in_row
+from napari_xcebra.widgets.controls.plain_text import PlainLabel
+from napari_xcebra.widgets.plots.time_plot import TimePlot
+
+SPANS = {"10 s": 10.0, "60 s": 60.0, "All": np.inf}
+"""Seconds that a button brings into view."""
+
+
+class TimeRow(QWidget):
+    """Belongs to a plot over time."""
+
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__()
+        self.readout = PlainLabel()
+        # its text must not decide how narrow the dock can be
+        self.readout.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.readout.setToolTip("Position of the time slider.")
+        self.spans = {}
+        for text, seconds in SPANS.items():
+            whole = seconds == np.inf
+            help = "Show the whole recording." if whole else f"Show {text} around the cursor."
+            button = self.spans[text] = small_button(text, help)
+            button.setAccessibleName(help[:-1])
+            button.clicked.connect(lambda _=False, s=seconds: plot.show_around(s))
+        in_row((self.readout, 1), *self.spans.values(), of=self, spacing=3)
+
+    def tell(self, recording: Recording, frame: int) -> None:
+        """Tell where the time slider is."""
+        self.readout.setText(moment(recording, frame))
+
+
+def moment(recording: Recording, frame: int) -> str:
+    """A frame in words; the nearest one of the recording, whose slider may be another's."""
+    frame = int(np.clip(frame, 0, recording.n_frames - 1))
+    words = [f"{np.asarray(recording.times)[frame]:.1f} s", f"frame {frame}"]
+    starts = np.asarray(recording.starts)
+    if len(starts) > 1:
+        trial = int(np.searchsorted(starts, frame, side="right"))
+        words.append(f"trial {trial} of {len(starts)}")
+    if np.asarray(recording.excluded)[frame]:
+        words.append("excluded")
+    return " · ".join(words)
