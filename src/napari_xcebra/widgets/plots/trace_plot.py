@@ -57,7 +57,8 @@ class TracePlot(TimePlot):
         self.setYRange(low - EDGE, EDGE, padding=0)
         unit = (2 * EDGE - low) / max(pixels, 1)
         lowest = min((p.top - p.bottom for p in self._lanes), default=1.0) / unit
-        self._names.write_small(int(np.clip(lowest, SMALLEST, TEXT - 1)))
+        for axis in (self._names, self._numbers):
+            axis.write_small(int(np.clip(lowest, SMALLEST, TEXT - 1)))
         self._write(unit)
         self._draw()
 
@@ -71,10 +72,11 @@ class TracePlot(TimePlot):
         texts, bars = {}, []
         for place in self._lanes:
             lane, height = place.lane, place.top - place.bottom
-            if lane.bar is not None and height >= 2 * half:
+            if lane.bar is not None and height >= SMALLEST * unit:
                 ends = place.height_of([lane.low, lane.low + lane.bar[0]])
                 bars.append((*ends.tolist(), lane.color))
-                texts[float(max(ends.mean(), place.bottom + half))] = (lane.bar[1], lane.color)
+                at = place.middle if height < 4 * half else ends.mean()
+                texts[float(at)] = (f" {lane.bar[1]}", lane.color)
             if height < 4 * half:
                 continue
             for value, text in lane.ticks.items():

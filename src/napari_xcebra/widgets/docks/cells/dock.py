@@ -132,6 +132,8 @@ class CellsDock(QWidget):
         self._offer_events(looked)
         self.notice.say(looked.problem if looked else "", "problem")
         self.behavior.look_at(looked)
+        # without a run there is nothing to embed, and the traces get the room
+        self.embedding.setVisible(bool(self.state.runs))
         for panel in self._panels:
             panel.show_cells(looked)
         self._show_frame(self.state.frame)

@@ -138,6 +138,7 @@ class TracePanel(Panel):
         looked = self._looked
         run = looked.run if looked else None
         self.score_box.setEnabled(run is not None)
+        self.score_box.setVisible(run is not None)
         self.score_box.setToolTip(
             f"{MOMENTS} {note_over_time(looked.shown.method)}".strip()
             if looked and run
@@ -217,7 +218,7 @@ def _title(looked: LookedAt) -> str:
     if not looked.cells:
         return CLICK
     cut = len(looked.cells) < looked.selected
-    return f"First {len(looked.cells)} of {looked.selected} cells" if cut else ""
+    return f"{len(looked.cells)} of {looked.selected} cells" if cut else ""
 
 
 def _why_nothing(looked: LookedAt) -> str:
