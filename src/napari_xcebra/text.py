@@ -66,6 +66,15 @@ def two(value: float) -> str:
     return f"{round(value, 2) + 0:.2f}".replace("-", "−")
 
 
+def brief(value: float) -> str:
+    """Three digits, without a negative zero.
+
+    >>> brief(0.90254), brief(-0.0), brief(-1.5)
+    ('0.903', '0', '−1.5')
+    """
+    return f"{value + 0:.3g}".replace("-", "−")
+
+
 def counted(count: int, thing: str) -> str:
     """A number of things.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +14,9 @@ from napari_xcebra.recording.moments import window_of
 from napari_xcebra.widgets.layers.layers import CellMovie
 from napari_xcebra.widgets.layers.score_layers import place_below
 from napari_xcebra.widgets.state.of_state import OfState
-from napari_xcebra.widgets.state.own_layers import metadata, role_of
+from napari_xcebra.widgets.state.own_layers import KEY, metadata, role_of
 from napari_xcebra.widgets.work.job_queue import JobQueue, Work
+from napari_xcebra.widgets.work.scores_over_time import set_contrast
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.state import State
@@ -59,7 +61,7 @@ class ByMoment:
         found: np.ndarray = self._rows[self.place[frame]]
         return found
 
-    @property
+    @cached_property
     def top(self) -> float:
         """A score that few are above."""
         known = self._rows[np.isfinite(self._rows)]
@@ -79,7 +81,7 @@ class AroundPainter(OfState):
         super().__init__(state)
         self._jobs = jobs
         state.frame_changed.connect(self._rename)
-        state.shown_changed.connect(self._hide_while_blind)
+        state.shown_changed.connect(self._hide_if_unwanted)
 
     @property
     def layer(self) -> Image | None:
@@ -96,6 +98,18 @@ class AroundPainter(OfState):
         recording = self.state.recording
         return events_to_score(recording) if recording is not None else []
 
+    @property
+    def limits_chosen(self) -> bool:
+        """Whether the user chose the ends of the colours."""
+        layer = self.layer
+        return layer is not None and tuple(layer.contrast_limits) != (0.0, layer.data.values.top)
+
+    def set_limits(self, limits: tuple[float, float] | None) -> None:
+        """Choose the ends of the colours; None for those made from the scores."""
+        if (layer := self.layer) is not None:
+            top = layer.data.values.top
+            set_contrast(layer, limits or (0.0, top), top)
+
     def ask(self, event: str) -> None:
         """Score the painted factor by the time from an event, then paint it."""
         opened, run, factor = self.state.current, self.state.shown_run, self.state.shown.factor
@@ -106,12 +120,13 @@ class AroundPainter(OfState):
 
         def keep(found: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
             if self.state_open and opened is self.state.current and not self.state.shown.blind:
-                self._paint(opened, f"{factor} from {event}", ByMoment(*found))
+                of = run.name, factor
+                self._paint(opened, f"{factor} from {event}", of, ByMoment(*found))
 
         work = Work(f"{factor} around {event}", task, keep, ("around", id(run.fit)))
         self._jobs.ask(work)
 
-    def _paint(self, opened: Opened, title: str, scores: ByMoment) -> None:
+    def _paint(self, opened: Opened, title: str, of: tuple[str, str], scores: ByMoment) -> None:
         state, layer = self.state, self.layer
         if layer is not None:
             state.viewer.layers.remove(layer)
@@ -122,10 +137,8 @@ class AroundPainter(OfState):
             contrast_limits=(0, scores.top),
             rgb=False,
             metadata=metadata("scores around an event", opened.recording, opened.token,
-                              title=title),
+                              title=title, of=of),
         )  # fmt: skip
-        if hasattr(layer, "colorbar"):  # napari 0.6.5 and later
-            layer.colorbar.visible = True
         state.viewer.layers.insert(place_below(state, "decisions", "selection"), layer)
         begins = np.flatnonzero(scores.place == 0)
         if len(begins):
@@ -137,12 +150,16 @@ class AroundPainter(OfState):
         layer = self.layer
         if layer is None:
             return
-        scores, title = layer.data.values, layer.metadata["napari-xcebra"]["title"]
+        scores, title = layer.data.values, layer.metadata[KEY]["title"]
         place = scores.place[min(self.state.frame, len(scores.place) - 1)]
         at = "none near" if place < 0 else f"{scores.seconds[place]:+.2f} s"
         if layer.name != (name := f"{title}: {at}"):
             layer.name = name
 
-    def _hide_while_blind(self) -> None:
-        if self.state.shown.blind and (layer := self.layer) is not None:
+    def _hide_if_unwanted(self) -> None:
+        """Hide it while scores are hidden, and when another map is chosen."""
+        layer, shown = self.layer, self.state.shown
+        if layer is None:
+            return
+        if shown.blind or (shown.run, shown.factor) != layer.metadata[KEY]["of"]:
             layer.visible = False

@@ -9,12 +9,14 @@ import numpy as np
 from napari.layers import Image
 from psygnal import Signal
 
+from napari_xcebra.attribution.methods import method_named, title_of_method
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.jobs import OverTimeTask
+from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.layers.layers import CellMovie
 from napari_xcebra.widgets.layers.score_layers import place_below
 from napari_xcebra.widgets.state.of_state import OfState
-from napari_xcebra.widgets.state.own_layers import metadata, role_of
+from napari_xcebra.widgets.state.own_layers import KEY, metadata, role_of
 from napari_xcebra.widgets.state.score_cache import Question, ScoresOverTime
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.state.state import State
@@ -26,6 +28,7 @@ SLIDER = "slider"
 """What the feed knows the painter by."""
 TOP = 99.5
 """Percentile of the scores at all frames that has the top colour."""
+NAME = "scores over time"
 KEPT = 2
 """Questions whose scores are kept."""
 Next = Callable[[ScoresOverTime], slice | None]
@@ -127,7 +130,7 @@ class TimePainter(OfState):
         self._scores: ScoresOverTime | None = None
         self._painted: tuple[ScoresOverTime, int] | None = None
         self._scaled = False
-        self.limits_chosen = False
+        self._automatic = (0.0, 1.0)
         state.shown_changed.connect(self.update)
         state.runs_changed.connect(self.update)
         state.recording_changed.connect(self.update)
@@ -154,16 +157,23 @@ class TimePainter(OfState):
         low, high = layer.contrast_limits
         return float(low), float(high)
 
+    @property
+    def limits_chosen(self) -> bool:
+        """Whether the user chose the limits, in the dock or with napari's slider."""
+        return self.limits is not None and self.limits != self._automatic
+
     def set_limits(self, limits: tuple[float, float] | None) -> None:
         """Choose the ends of the colours; None for those made from the scores."""
         layer, scores = self.layer, self._scores
         if layer is None or scores is None:
             return
-        self.limits_chosen = limits is not None
         sample = scores.sample()
         most = float(sample.max(initial=0.0))
         top = float(np.percentile(sample, TOP)) if len(sample) else 1.0
-        _set_limits(layer, limits or (0.0, top), most)
+        if limits is None:
+            self._automatic = set_contrast(layer, (0.0, top), most)
+        else:
+            set_contrast(layer, limits, most)
         self.status_changed.emit()
 
     @property
@@ -199,6 +209,7 @@ class TimePainter(OfState):
             layer.colormap = shown.colormap
         if scores is not self._scores:
             self._begin(scores, layer, painted)
+        _entitle(layer, painted, run.name)
         if self._painted != (scores, scores.window) or layer.data.values is not scores:
             self._painted = scores, scores.window
             layer.data.values = scores
@@ -209,7 +220,7 @@ class TimePainter(OfState):
 
     def _begin(self, scores: ScoresOverTime, layer: Image, painted: ScoreMap) -> None:
         """Switch to the scores of another map."""
-        self._scores, self.limits_chosen = scores, False
+        self._scores = scores
         layer.data.values = scores
         self._scaled = scores.nbytes > 0
         if self._scaled:
@@ -217,7 +228,7 @@ class TimePainter(OfState):
         else:
             # until a stretch is there; scores at a frame vary more than their mean
             high = painted.limits[1]
-            _set_limits(layer, (0.0, 2 * high), 4 * high)
+            self._automatic = set_contrast(layer, (0.0, 2 * high), 4 * high)
 
     def _rest(self) -> None:
         self._feed.want(SLIDER, None)
@@ -231,14 +242,12 @@ class TimePainter(OfState):
         assert opened is not None
         layer = Image(
             CellMovie(scores, opened.labels),
-            name="scores over time",
+            name=NAME,
             colormap=state.shown.colormap,
             contrast_limits=(0, 1),
             rgb=False,
-            metadata=metadata("scores over time", opened.recording, opened.token),
+            metadata=metadata("scores over time", opened.recording, opened.token, named=NAME),
         )
-        if hasattr(layer, "colorbar"):  # napari 0.6.5 and later
-            layer.colorbar.visible = True
         at = place_below(state, "scores", "decisions", "selection")
         state.viewer.layers.insert(at, layer)
         return layer
@@ -263,14 +272,27 @@ class TimePainter(OfState):
             return
         if not self._scaled:
             # fixed from here on, so that a colour means the same at all frames
-            self.set_limits(None)
+            if not self.limits_chosen:
+                self.set_limits(None)
             self._scaled = True
         if frames.start - scores.window <= self.state.frame < frames.stop + scores.window:
             layer.refresh(extent=False)
 
 
-def _set_limits(layer: Image, limits: tuple[float, float], most: float) -> None:
-    """Set the ends of the colours, with sliders that reach to `most`."""
+def _entitle(layer: Image, painted: ScoreMap, run: str) -> None:
+    """Name a layer by factor, method and run, unless the user renamed it."""
+    entry = layer.metadata[KEY]
+    method = title_of_method(method_named(painted.attribution.method).over_time)
+    title = unmarked(f"{painted.title} over time · {method} · {run}")
+    if layer.name == entry["named"] != title:
+        layer.name = title
+        entry["named"] = layer.name  # napari numbers a name that another layer has
+
+
+def set_contrast(layer: Image, limits: tuple[float, float], most: float) -> tuple[float, float]:
+    """Set the ends of the colours, with sliders that reach to `most`; returns them as set."""
     low, high = limits if limits[1] > limits[0] else (limits[0], limits[0] + 1.0)
     layer.contrast_limits_range = (min(0.0, low), max(most, high))
     layer.contrast_limits = (low, high)
+    low, high = layer.contrast_limits
+    return float(low), float(high)

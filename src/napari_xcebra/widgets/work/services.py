@@ -8,9 +8,10 @@ from weakref import WeakKeyDictionary
 
 from napari_xcebra.widgets.controls.accessible import attend_to_docks
 from napari_xcebra.widgets.controls.dock_opening import open_dock
-from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
+from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window, real_viewer
 from napari_xcebra.widgets.layers import layers
 from napari_xcebra.widgets.layers.camera import FollowFront, FollowQueue
+from napari_xcebra.widgets.layers.canvas_legend import ScaleBar
 from napari_xcebra.widgets.layers.decision_painter import DecisionPainter
 from napari_xcebra.widgets.layers.picking import Picking
 from napari_xcebra.widgets.layers.score_painter import ScorePainter
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from napari_xcebra.widgets.layers.lasso import Lasso
     from napari_xcebra.widgets.work.around_event import AroundPainter
+    from napari_xcebra.widgets.work.color_scale import ColorScale
     from napari_xcebra.widgets.work.many_runs import DimensionSearch, Sweeper
     from napari_xcebra.widgets.work.retraining import Retraining
     from napari_xcebra.widgets.work.run_jobs import RunJobs
@@ -59,7 +61,8 @@ class Services:
         self.time_text = TimeText(state)
         self.movie = MoviePlayer(state)
         self.camera = FollowFront(state), FollowQueue(state, self.queue)
-        window = main_window(viewer)
+        window, canvas = main_window(viewer), canvas_of(viewer)
+        self.scale_bar = None if canvas is None else ScaleBar(state, canvas)
         if window is not None:
             window.destroyed.connect(self.close)
             AskBeforeClosing(self.at_stake, window)
@@ -97,6 +100,13 @@ class Services:
         return TimePainter(self.state, self.scores_over_time)
 
     @cached_property
+    def color_scale(self) -> ColorScale:
+        """What the colours on the canvas mean."""
+        from napari_xcebra.widgets.work.color_scale import ColorScale
+
+        return ColorScale(self.state, self.painter, self.time_painter, self.around_event)
+
+    @cached_property
     def lasso(self) -> Lasso:
         """Draws around cells."""
         from napari_xcebra.widgets.layers.lasso import Lasso
@@ -117,6 +127,7 @@ class Services:
         """Trains runs."""
         from napari_xcebra.widgets.work.training import Trainer
 
+        _ = self.color_scale  # maps so far are painted, too
         return Trainer(self.state, self.processes, self.painter)
 
     @cached_property

@@ -24,6 +24,7 @@ from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
 from napari_xcebra.simulate import field
+from napari_xcebra.text import brief
 from napari_xcebra.widgets.controls.dock_opening import docked_widget
 from napari_xcebra.widgets.controls.notice import EDGES
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
@@ -569,3 +570,40 @@ def test_another_recording_is_opened_in_front_of_a_map(painted, state, viewer, q
     state.current = state.opened[0]
     qtbot.waitUntil(lambda: painted.scores._map is not None)
     assert len(painted.scores.table.model.cells) == state.recording.n_cells
+
+
+def test_dock_layer_and_colour_bar_have_the_same_limits_whoever_sets_them(
+    painted, state, viewer, qtbot
+):
+    """The mean, playback before and after its first stretch, and napari's contrast slider."""
+    row, scale = painted.scores.colors, services_of(viewer).color_scale
+
+    def agree(limits):
+        low, high = (box.value() for box in (row.low, row.high))
+        assert scale.now.limits == pytest.approx(tuple(limits))
+        assert (low, high) == pytest.approx(tuple(limits), rel=1e-3, abs=1e-4)
+        assert scale.bar.lines[2::2] == tuple(map(brief, scale.now.limits))
+
+    agree(painted.painter.limits)
+    assert scale.bar.lines[:2] == ("place", "conditional encoding")
+    assert scale.bar.lines[3] == "share of variance, R²"
+    painted.scores.over_time.follow.setChecked(True)
+    painter = services_of(viewer).time_painter
+    agree(painter.layer.contrast_limits)
+    assert scale.bar.lines[:2] == ("place, this frame", "generative gradient")
+    assert painter.layer.name == "place over time · generative gradient · run 1"
+    qtbot.waitUntil(lambda: painter.status == "", timeout=90 * SECONDS)
+    agree(painter.layer.contrast_limits)
+    assert not row.automatic.isEnabled()
+    low, high = painter.layer.contrast_limits
+    painter.layer.contrast_limits = low, high / 2
+    agree((low, high / 2))
+    assert row.automatic.isEnabled()
+    row.high.setValue(high / 4)
+    agree(painter.layer.contrast_limits)
+    row.automatic.click()
+    agree((low, high))
+    painted.scores.over_time.follow.setChecked(False)
+    agree(painted.painter.limits)
+    choose(painted.choice.factor, "at chance")
+    assert scale.now is None and scale.bar.isHidden()

@@ -33,6 +33,7 @@ class ScorePanel(QWidget):
         self._painter = services.painter
         self._time_painter = services.time_painter
         self._around = services.around_event
+        self._scale = services.color_scale
         self._curations = services.curations
         self._statistics = services.statistics
         self._map: ScoreMap | None = None
@@ -51,7 +52,7 @@ class ScorePanel(QWidget):
 
     def _connect_parts(self) -> None:
         self.colors.colormap_changed.connect(lambda name: self._change(colormap=name))
-        self.colors.limits_changed.connect(self._set_limits)
+        self.colors.limits_changed.connect(self._scale.set_limits)
         self.histogram.threshold_changed.connect(lambda z: self._change(threshold=z))
         self.histogram.dim_changed.connect(lambda dim: self._change(dim=dim))
         self.histogram.brushed.connect(self._state.select)
@@ -66,7 +67,7 @@ class ScorePanel(QWidget):
         for signal, method in (
             (state.selection_changed, self._show_selection),
             (state.frame_changed, self._show_status),
-            (self._painter.limits_changed, self._show_colors),
+            (self._scale.changed, self._show_colors),
             (self._time_painter.status_changed, self._show_status),
             (self._statistics.changed, self._show_table),
             (state.viewer.events.theme, self._show_theme),
@@ -77,13 +78,6 @@ class ScorePanel(QWidget):
 
     def _change(self, **what: Any) -> None:
         self._state.shown = replace(self._state.shown, **what)
-
-    def _set_limits(self, limits: tuple[float, float] | None) -> None:
-        if self._time_painter.limits is not None:
-            self._time_painter.set_limits(limits)
-            self._show_colors()
-        else:
-            self._painter.set_limits(limits)
 
     def _mark_from_table(self, cells: np.ndarray) -> None:
         self._state.select(cells)
@@ -172,12 +166,16 @@ class ScorePanel(QWidget):
         painted, shown = self._map, self._state.shown
         if painted is None:
             return
-        moving = self._time_painter.limits
-        chosen = self._time_painter.limits_chosen if moving else self._painter.limits_chosen
+        scale, limits = self._scale.now, self._painter.limits
         colormap = "gray" if painted.at_chance else shown.colormap
         self.colors.setEnabled(not painted.at_chance)
-        self.colors.show_colors(colormap, moving or self._painter.limits, chosen=chosen)
-        self.histogram.show_colors(colormap, self._painter.limits)
+        if scale is None:
+            self.colors.show_colors(colormap, limits, chosen=self._painter.limits_chosen)
+        else:
+            self.colors.show_colors(scale.colormap, scale.limits, chosen=scale.chosen)
+        # scores of a frame have other colours than their mean
+        mapped = scale is None or scale.of_map
+        self.histogram.show_colors(colormap if mapped else "gray", limits)
 
     def _show_selection(self) -> None:
         cells = self._state.selection
