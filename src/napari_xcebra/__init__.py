@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution.single_cell import cell_statistics
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.io import open_recording
+    from napari_xcebra.io.nwb.writing import write_nwb
     from napari_xcebra.learn import Factor, Fit, fit
     from napari_xcebra.learn.adaptation import adapt
     from napari_xcebra.learn.joint.consistency import session_consistency
@@ -64,6 +65,7 @@ __all__ = [
     "session_consistency",
     "significance",
     "verify",
+    "write_nwb",
 ]
 
 
@@ -80,6 +82,7 @@ _HOMES = {
     "attribution.single_cell": ["cell_statistics"],
     "curation": ["Curation", "open_curation"],
     "io": ["open_recording"],
+    "io.nwb.writing": ["write_nwb"],
     "learn": ["Factor", "Fit", "fit"],
     "learn.adaptation": ["adapt"],
     "learn.joint.consistency": ["session_consistency"],

@@ -14,6 +14,7 @@ from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -183,6 +184,20 @@ def test_a_report_is_written_beside_the_run_and_opened_if_asked(
     for words in ("Cells on the imaged field", "Tuning of the cells", "Embedding of 1500 frames"):
         assert words in page
     assert str(out) not in page
+
+
+def test_a_run_is_written_as_nwb_with_its_recording(demo, tmp_path, capsys):
+    out, _ = demo
+    path = tmp_path / "a.nwb"
+    assert main(["export-nwb", str(out), "--started", "yesterday", "--out", str(path)]) == 2
+    assert "write it as in 2026-05-06T14:30" in capsys.readouterr().err
+    assert main(["export-nwb", str(out), "--subject", "m1", "--out", str(path)]) == 0
+    assert str(path) in capsys.readouterr().out
+    again = open_recording(path)
+    assert again.n_cells == open_recording(out / "recording.npz").n_cells
+    with h5py.File(path) as file:
+        assert file["general/subject/subject_id"][()] == b"m1"
+        assert {"scores_place", "embedding", "settings"} < set(file["processing/xcebra"])
 
 
 def test_a_report_of_nothing_is_one_sentence_and_no_file(tmp_path, capsys):

@@ -8,10 +8,10 @@ score a factor as a whole: they take a `Stream` and a `Watch` to report to, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from napari_xcebra.errors import InputError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution.stream import Stream
     from napari_xcebra.attribution.watching import Watch
 
+Mapped = TypeVar("Mapped")
 EVERY = 10
 """Slow methods use one frame in this many, unless the user says otherwise."""
 
@@ -182,6 +183,17 @@ def method_named(name: str) -> Method:
         note = f"Mean over seeds of z by {title}: what trainings with different seeds share."
         return Method(name, note, latents=False, unit="mean z over seeds")
     return REGISTRY.get(name, Method(name))
+
+
+def first_to_look_at(attributions: Mapping[str, Mapped]) -> list[Mapped]:
+    """Maps by method in the order to look at them; those of other versions come last.
+
+    >>> first_to_look_at({"consensus-of-x": 1, "neuron-gradient": 2, "conditional-encoding": 3})
+    [3, 2, 1]
+    """
+    known = {method: i for i, method in enumerate(METHODS)}
+    ordered = sorted(attributions, key=lambda method: known.get(method, len(METHODS)))
+    return [attributions[method] for method in ordered]
 
 
 def check_method(name: str) -> None:

@@ -17,7 +17,7 @@ from functools import partial
 from importlib import import_module
 from typing import NamedTuple, NoReturn
 
-from napari_xcebra.cli import flags
+from napari_xcebra.cli import export_flags, flags
 from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.errors import InputError, TrainingDiverged, is_refusal, refusal
 from napari_xcebra.locks import locked
@@ -161,6 +161,9 @@ COMMANDS = (
     Command("report", "reporting.report", flags.add_report_flags,
             "RUN [PATH] [--behavior FILE] [--out FILE] [--open]",
             "write one page about a run: verdicts, maps, tables, controls, how to reproduce it"),
+    Command("export-nwb", "exporting.export_nwb", export_flags.add_nwb_flags,
+            "RUN [PATH] [--behavior FILE] [--out FILE] [--new-file]",
+            "write a run with its recording as NWB: traces, ROIs, scores, embedding, settings"),
     Command("verify", "reporting.verify", flags.add_verify_flags, "PATH",
             "check that saved runs, fits, sweeps, workspaces and decisions are whole"),
     Command("diagnostics", "reporting.diagnostics", lambda parser: None, "",

@@ -143,7 +143,7 @@ def test_the_file_is_valid_and_pynwb_finds_masks_and_images_with_x_first(recordi
         images = file.processing["ophys"]["SegmentationImages"]
         np.testing.assert_allclose(images["mean"].data[:], recording.images["mean"].T, rtol=1e-6)
         series = file.processing["behavior"]["Position"]["place"]
-        assert series.unit == "cm"
+        assert series.unit == "centimeters"
         assert len(file.trials) == 3 and len(file.invalid_times) == 3
 
 

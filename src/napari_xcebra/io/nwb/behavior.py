@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import Behavior, Events, Intervals, Series
 from napari_xcebra.io.hdf5.reading import attribute, dataset_at, read
 from napari_xcebra.io.nwb.walk import (
+    RESULTS,
     Typed,
     column_names,
     of_type,
@@ -28,6 +30,7 @@ SERIES = ("TimeSeries", "SpatialSeries", "PoseEstimationSeries")
 LARGEST = 2**30
 """Bytes of one series; longer ones are raw signals rather than behaviour."""
 MOST_COLUMNS = 64
+NOT_BEHAVIOR = ("/stimulus/templates/", "/general/", f"/processing/{RESULTS}/")
 INVALID = "invalid_times"
 """The only name of intervals that the specification gives a meaning."""
 LONGEST = 2 * 24 * 3600.0
@@ -106,7 +109,7 @@ def _candidates(objects: Iterable[Typed]) -> list[Typed]:
         for item in of_type(objects, *SERIES, "IntervalSeries")
         if isinstance(item.node, h5py.Group)
         and item.holder != "CorrectedImageStack"
-        and not item.path.startswith(("/stimulus/templates/", "/general/"))
+        and not item.path.startswith(NOT_BEHAVIOR)
     ]
 
 
@@ -139,21 +142,26 @@ def _series(item: Typed, settings: OpenSettings) -> Series:
 
 def comment_on(variable: Variable) -> str:
     """What a series written by this program says about its variable."""
-    period = f" with a period of {variable.period!r}" if variable.kind == "circular" else ""
-    return f"{variable.kind} variable{period}"
+    if variable.kind == "circular":
+        return f"circular variable with a period of {variable.period!r}"
+    words = f" with the words {json.dumps(variable.words)}" if variable.words else ""
+    return f"{variable.kind} variable{words}"
 
 
 def _as_told(item: Typed, series: Series) -> Series:
     """Series with the name, kind and period that `comment_on` and the description tell."""
     said = re.match(
-        r"(continuous|circular|discrete|event) variable(?: with a period of ([-+.e\d]{1,30}))?$",
+        r"(continuous|circular|discrete|event) variable"
+        r"(?: with a period of ([-+.e\d]{1,30})| with the words (\[.{1,10000}\]))?$",
         str(attribute(item.node, "comments", "")),
     )
     if said is None:
         return series
     name = str(attribute(item.node, "description", "")) or series.name
     kind = next(kind for kind in KINDS if kind == said[1])
-    return replace(series, name=name, kind=kind, period=float(said[2]) if said[2] else None)
+    words = tuple(map(str, json.loads(said[3]))) if said[3] else ()
+    period = float(said[2]) if said[2] else None
+    return replace(series, name=name, kind=kind, period=period, labels=words)
 
 
 def _likely(item: Typed, values: np.ndarray, least: float) -> np.ndarray:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError, ValuesError
-from napari_xcebra.io.decisions.decided import Decided
 from napari_xcebra.io.hdf5.copies import changed_copy
 from napari_xcebra.io.hdf5.reading import attribute, child, dataset_at, open_hdf5, read
 from napari_xcebra.io.nwb.reading import imaged_together
@@ -25,6 +24,9 @@ from napari_xcebra.io.nwb.rois import REJECTED, acceptance_columns
 from napari_xcebra.io.nwb.traces import Plane, planes_in
 from napari_xcebra.io.nwb.walk import column_names, typed_objects
 from napari_xcebra.io.transaction.plan import Plan, change_to, seen, target_of
+
+if TYPE_CHECKING:
+    from napari_xcebra.io.decisions.decided import Decided
 
 TITLE = "NWB (is_accepted and scores)"
 ACCEPTED, SCORE = "is_accepted", "xcebra_score_"
@@ -63,7 +65,7 @@ def plan(decided: Decided, destination: Path | None, *, in_place: bool = False) 
 
     def make(path: Path) -> None:
         room = 16 * decided.recording.n_cells * (1 + len(scores))
-        changed_copy(source, path, lambda file: _write(file, decided.accepted, scores), room)
+        changed_copy(source, path, lambda file: write_columns(file, decided.accepted, scores), room)
 
     change = change_to(target, what, make, size=source.stat().st_size, copy=True)
     return Plan("nwb", (change,), decided.summary(), tuple(warnings), read)
@@ -72,13 +74,13 @@ def plan(decided: Decided, destination: Path | None, *, in_place: bool = False) 
 def accepted_in(file: h5py.File) -> np.ndarray:
     """(cells,) bool, what the tables of ROIs say, in the order of the recording."""
     found = []
-    for plane in _planes(file):
+    for plane in opened_planes(file):
         length = _length(_table(plane))
         found.append(_flags(acceptance_columns(_table(plane), length), length)[plane.rows])
     return np.concatenate(found)
 
 
-def _planes(file: h5py.File) -> list[Plane]:
+def opened_planes(file: h5py.File) -> list[Plane]:
     """Tables of ROIs that were opened, in the order of the recording."""
     return imaged_together(planes_in(typed_objects(file), []), [])
 
@@ -87,7 +89,7 @@ def _described(source: Path, decided: Decided, scores: list[str]) -> tuple[str, 
     """Columns the ROI table will have; raises if the file does not belong to the recording."""
     warnings: list[str] = []
     with open_hdf5(source) as file:
-        planes = _planes(file)
+        planes = opened_planes(file)
         there = sum(len(plane.rows) for plane in planes)
         if there != decided.recording.n_cells:
             raise InputError(
@@ -110,10 +112,10 @@ def _described(source: Path, decided: Decided, scores: list[str]) -> tuple[str, 
     return f"{what}.", list(dict.fromkeys(warnings))
 
 
-def _write(file: h5py.File, accepted: np.ndarray, scores: Mapping[str, np.ndarray]) -> None:
+def write_columns(file: h5py.File, accepted: np.ndarray, scores: Mapping[str, np.ndarray]) -> None:
     """Write the columns into every table, rows without traces as they were."""
     first = 0
-    for plane in _planes(file):
+    for plane in opened_planes(file):
         own = slice(first, first + len(plane.rows))
         first += len(plane.rows)
         table = _table(plane)

@@ -24,6 +24,8 @@ from napari_xcebra.io.hdf5.reading import (
     walk,
 )
 
+RESULTS = "xcebra"
+"""Processing module that results of this program are written to; it is no part of a recording."""
 LONGEST_WORD = 200
 """Letters of a text that are kept in a table."""
 

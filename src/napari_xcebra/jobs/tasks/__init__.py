@@ -10,7 +10,6 @@ from napari_xcebra.jobs.tasks.cells import (
     AttributeTask,
     EmbedTask,
     OverTimeTask,
-    ReportTask,
     SignificanceTask,
     StatisticsTask,
 )
@@ -24,6 +23,7 @@ from napari_xcebra.jobs.tasks.training import (
     JointTask,
     StabilityTask,
 )
+from napari_xcebra.jobs.tasks.writing import NwbTask, ReportTask
 
 __all__ = [
     "AdaptTask",
@@ -34,6 +34,7 @@ __all__ = [
     "EmbedTask",
     "FitTask",
     "JointTask",
+    "NwbTask",
     "OverTimeTask",
     "ReadTask",
     "Report",

@@ -1,11 +1,10 @@
-"""Tasks after training: scores, tests, statistics, scores over time, reports."""
+"""Tasks after training: scores, tests, statistics, scores over time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution.result import Attribution
     from napari_xcebra.attribution.single_cell import CellStatistics
     from napari_xcebra.attribution.stream import FrameChoice
-    from napari_xcebra.io.opening import Opening
     from napari_xcebra.learn.result import Fit
-    from napari_xcebra.runs import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,24 +218,3 @@ class EmbedTask:
             on_progress=FrameCount(report),
             stop=report.stop,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ReportTask:
-    """Write one page about a run; the result is its path."""
-
-    doing: ClassVar[str] = "Writing the report"
-    sparing: ClassVar[str] = "close other programs"
-
-    run_: Run
-    recording: Recording
-    path: Path
-    opening: Opening | None = None
-    statistics: CellStatistics | None = None
-
-    def run(self, report: Report) -> Path:
-        """Write it, whole or not at all."""
-        from napari_xcebra.report import Material, run_report, write_report
-
-        material = Material.of_run(self.run_, self.recording, self.opening, self.statistics)
-        return write_report(run_report(material), self.path)

@@ -449,6 +449,7 @@ def test_every_export_writes_a_file_and_says_where(painted, state, tmp_path, qtb
     state.shown = replace(state.shown, threshold=1.0)
     export = painted.export
     for write, name in (
+        (export.export_nwb, "results.nwb"),
         (export.export_table, "scores.csv"),
         (export.export_scores, "scores.npz"),
         (export.export_picture, "field.png"),

@@ -19,7 +19,7 @@ from napari_xcebra.widgets.controls.boxes import menu_of
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.work.background import in_background
 from napari_xcebra.widgets.work.reporting import HELP as REPORT
-from napari_xcebra.widgets.work.reporting import ask_for_report
+from napari_xcebra.widgets.work.reporting import NWB_HELP, ask_for_nwb, ask_for_report
 from napari_xcebra.widgets.work.services import Services
 
 Write = Callable[[Path], Path]
@@ -37,6 +37,7 @@ class ExportButton(QPushButton):
         self.setToolTip("Write the scores, or a picture of them, to a file.")
         entries = (
             ("Report (HTML) …", REPORT, self.export_report),
+            ("Recording and results (NWB) …", NWB_HELP, self.export_nwb),
             ("Table of all factors (CSV) …",
              "Score, z and whether it is above the current threshold, for every cell and factor.",
              self.export_table),
@@ -61,6 +62,12 @@ class ExportButton(QPushButton):
         opened, run = self._state.current, self._state.shown_run
         if opened is not None and run is not None:
             ask_for_report(self._services, opened, run, self.said.emit, path, self)
+
+    def export_nwb(self, path: str | Path | None = None) -> None:
+        """Write the recording with the painted run as NWB."""
+        opened, run = self._state.current, self._state.shown_run
+        if opened is not None and run is not None:
+            ask_for_nwb(self._services, opened, run, self.said.emit, path, self)
 
     def export_table(self, path: str | Path | None = None) -> None:
         """Write a table of all factors."""
