@@ -191,7 +191,7 @@ def test_a_real_run_is_painted_as_it_learns(viewer, state, qtbot):
     assert layer.visible
     qtbot.waitUntil(lambda: "Provisional" in dock.notice.text, timeout=60_000)
     qtbot.waitUntil(lambda: not dock.busy, timeout=60_000)
-    assert "nats" in dock.notice.text
+    assert "nats" in dock.verdict.text
     assert score_layers(state) == [layer]
     assert "training" not in layer.name
     assert state.attribution.n_frames > live_maps.FRAMES

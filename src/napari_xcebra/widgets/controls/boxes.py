@@ -24,6 +24,12 @@ from napari_xcebra.widgets.controls.plain_text import plain
 LARGE = 1e12
 WIDTH = 56
 """In pixels; room for seven digits."""
+PRIMARY = (
+    "QPushButton { background-color: #1F6FB2; color: white; font-weight: bold; padding: 6px 14px; }"
+    "QPushButton:hover { background-color: #2A80C7; } QPushButton:pressed { background: #185A92; }"
+    "QPushButton:disabled { background-color: rgba(128, 128, 128, 50); color: #909090; }"
+)
+"""The one thing to do in a dock; in the same colours on napari's dark and light background."""
 SMALL = "QPushButton { padding: 2px 7px; } QPushButton::menu-indicator { width: 0; }"
 
 
@@ -47,6 +53,13 @@ class WindowButton(QPushButton):
         self.opened.show()
         self.opened.raise_()
         return self.opened
+
+
+def primary_button(text: str) -> QPushButton:
+    """Button of the one thing to do in a dock."""
+    button = QPushButton(text)
+    button.setStyleSheet(PRIMARY)
+    return button
 
 
 def small_button(text: str, help: str, menu: QMenu | None = None) -> QPushButton:

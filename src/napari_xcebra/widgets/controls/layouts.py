@@ -97,6 +97,17 @@ class Fold(QWidget):
         self.unfolded = not self.unfolded
 
 
+TWO_LINES = 34
+"""Pixels that two lines of text need."""
+
+
+def keep_room(widget: QWidget) -> None:
+    """Let a widget keep its place while it is hidden, so that others do not move."""
+    policy = widget.sizePolicy()
+    policy.setRetainSizeWhenHidden(True)
+    widget.setSizePolicy(policy)
+
+
 def spare_from_wheel(widget: QWidget) -> None:
     """Let the wheel scroll the dock, not change boxes of this widget, unless one has the focus."""
     boxes = [*widget.findChildren(QComboBox), *widget.findChildren(QAbstractSpinBox)]

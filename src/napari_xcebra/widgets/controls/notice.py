@@ -16,6 +16,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_xcebra.support.diagnostics import diagnostics
+from napari_xcebra.widgets.controls.layouts import TWO_LINES, keep_room
 from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
 from napari_xcebra.widgets.controls.wording import in_dock
 
@@ -119,7 +120,7 @@ class Notice(QFrame):
 
 
 class NextStep(QWidget):
-    """A sentence and a button; hidden if there is nothing to say."""
+    """A sentence and a button; hidden if there is nothing to say, but it keeps its place."""
 
     asked = Signal(str)
     """Name of the dock to open."""
@@ -135,6 +136,9 @@ class NextStep(QWidget):
         row.addWidget(self.sentence, 1)
         row.addWidget(self.button)
         self.button.clicked.connect(lambda _=False: self.asked.emit(self._dock))
+        # what is above must not move when something is said
+        keep_room(self)
+        self.sentence.setMinimumHeight(TWO_LINES)
 
     def say(self, sentence: str, dock: str = "") -> None:
         """Say what to do, and in which dock; without one there is no button."""

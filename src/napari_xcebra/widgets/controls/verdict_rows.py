@@ -95,8 +95,8 @@ class _Head(QPushButton):
         mark, color, word = MARKS[goodness.strength]
         own, ridge = decoded_of(goodness)
         self.mark = QLabel(mark)
-        self.mark.setStyleSheet(f"color: {color}; font-size: 15px;")
-        self.mark.setFixedWidth(16)
+        self.mark.setStyleSheet(f"color: {color}; font-size: 15px; padding: 0;")
+        self.mark.setFixedWidth(18)
         named = "time (not observed)" if goodness.factor == TIME else goodness.factor
         self.factor = QElidingLabel()
         self.factor.setTextFormat(Qt.TextFormat.PlainText)

@@ -30,7 +30,7 @@ def window(make_napari_viewer, recording, qtbot, tmp_path):
     dock = TrainDock(viewer)
     viewer.window.add_dock_widget(dock, name="Train")
     dock.form.value = replace(dock.form.value, steps=10, batch_size=64, lambda_=0.05)
-    window = dock.sweep_button.open()
+    window = dock.choice.sweep.open()
     window.place.folder.path = tmp_path / "sweep"
     window.place.processes.setValue(1)
     yield window

@@ -16,7 +16,6 @@ from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.dock_opening import docked_widget, open_dock
-from napari_xcebra.widgets.controls.notice import EDGES
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import shown_map
@@ -69,14 +68,16 @@ def test_a_run_is_trained_scored_and_shown(dock, qtbot):
     assert set(run.factors) == {"position", "direction", "speed"}
     assert dock.state.shown.method == "conditional-encoding"  # the map to look at first
     assert dock.state.scores.shape == (40,)
-    assert "nats" in dock.notice.text
+    assert "nats" in dock.verdict.text
+    assert list(dock.verdict.rows) == ["position", "direction", "speed", "time"]
+    assert "λ" in dock.course.facts.text() and not dock.course.unfolded
     assert dock.runs.selected is run
-    assert dock.device.text() == "Trains on CPU, 1 thread"
+    assert dock.choice.device.text() == "Trains on CPU, 1 thread"
     assert "see which cells" in dock.next.sentence.text()
     assert dock.choice.title == "What to train: position, direction, speed"
     assert not dock.choice.unfolded
     for line in ("position", "direction", "speed", "time", "chance"):
-        assert line in dock.plot.key.text()  # above the curves, not over them
+        assert line in dock.course.plot.key.text()  # above the curves, not over them
     wait_idle(dock, qtbot)
     (run,) = dock.state.runs
     assert set(run.attributions) == set(FIRST)
@@ -85,11 +86,11 @@ def test_a_run_is_trained_scored_and_shown(dock, qtbot):
 
 def test_a_device_that_is_not_there_is_said_before_training(dock, qtbot):
     set_(dock, device="abacus")
-    qtbot.waitUntil(lambda: "abacus" in dock.device.text(), timeout=60_000)
-    assert dock.device.text() == "“Device” is 'abacus', which this computer does not have."
+    qtbot.waitUntil(lambda: "abacus" in dock.choice.device.text(), timeout=60_000)
+    assert dock.choice.device.text() == "“Device” is 'abacus', which this computer does not have."
     set_(dock, device="cpu", threads=2)
-    qtbot.waitUntil(lambda: "Trains on" in dock.device.text(), timeout=60_000)
-    assert dock.device.text() == "Trains on CPU, 2 threads"
+    qtbot.waitUntil(lambda: "Trains on" in dock.choice.device.text(), timeout=60_000)
+    assert dock.choice.device.text() == "Trains on CPU, 2 threads"
 
 
 def scored(name):
@@ -124,21 +125,39 @@ def in_sight(dock, widget):
     return widget.isVisible() and viewport.rect().contains(widget.rect().translated(corner))
 
 
+def test_the_buttons_stay_under_the_mouse_whatever_is_said_above(small_screen, qtbot):
+    dock = small_screen
+    places = []
+    for change in (
+        lambda: None,
+        lambda: dock.choice.fold(unfolded=True),
+        lambda: dock.factors.tick(),  # says what is missing
+        lambda: dock.notice.say("A long notice. " * 20, "problem", "details"),
+        lambda: dock.verdict.rows["place"].head.click(),
+        lambda: dock.next.say(""),
+    ):
+        change()
+        qtbot.wait(30)  # for the layout
+        places.append(dock.train_button.mapTo(dock, dock.train_button.rect().topLeft()))
+    assert set(map(str, places)) == {str(places[0])}
+
+
 def test_on_a_small_screen_runs_and_verdict_are_in_sight(small_screen, qtbot):
     dock = small_screen
-    for widget in (dock.train_button, dock.cancel_button, dock.device, dock.runs, dock.notice):
+    for widget in (dock.runs, dock.notice, dock.verdict):
         qtbot.waitUntil(lambda w=widget: in_sight(dock, w), timeout=10_000)
-    assert dock.notice.text.startswith("• A note on the fit.\n• place is clearly in these cells")
+    assert dock.notice.text == "A note on the fit."
+    assert dock.verdict.text.startswith("place is clearly in these cells")
     assert dock.progress.isHidden()
 
 
 def test_nothing_is_left_of_the_verdict_on_a_run_that_was_deleted(small_screen):
     dock = small_screen
-    assert dock.notice.text
+    assert dock.notice.text and dock.verdict.text
     for name in ("run 2", "run 1"):
         dock.state.remove_run(name)
-    assert dock.notice.text == ""
-    assert dock.plot.isHidden()
+    assert dock.notice.text == dock.verdict.text == ""
+    assert dock.verdict.isHidden() and dock.course.isHidden()
     assert dock.next.button.isHidden()
 
 
@@ -170,7 +189,7 @@ def test_cancelling_keeps_what_was_learned_and_the_next_run_works(dock, qtbot):
     (run,) = dock.state.runs
     assert not run.complete and 0 < run.fit.steps < LONG["steps"] and run.fit.goodness
     short = f"cut short at step {run.fit.steps:,} of 100,000"
-    assert short in dock.runs._table.item(0, 3).text() and short in dock.notice.text
+    assert short in dock.runs._table.item(0, 2).text() and short in dock.notice.text
     assert dock.state.shown.run == run.name
     assert dock.cancel_button.text() == "Cancel"
     set_(dock, **QUICK)
@@ -219,7 +238,7 @@ def test_training_goes_on_when_the_dock_is_closed_and_shows_in_the_next(dock, qt
     assert "of 300" in again.progress.format()
     wait_painted(state, qtbot)
     assert state.runs[0].complete
-    assert "nats" in again.notice.text
+    assert "nats" in again.verdict.text
 
 
 def test_a_sentence_of_the_core_is_shown_as_it_is(dock, qtbot):
@@ -265,16 +284,16 @@ def test_without_a_recording_it_says_what_to_do(make_napari_viewer):
 
 def test_a_variable_that_means_nothing_is_called_at_chance(dock, qtbot, recording):
     train_on_noise(dock, qtbot, recording, np.random.default_rng(0).normal(size=3000))
-    assert "noise is at chance" in dock.notice.text
+    assert "noise is at chance" in dock.verdict.text
     assert dock.state.attribution.at_chance("noise")
-    assert EDGES["warning"] in dock.notice.styleSheet()
+    assert dock.verdict.rows["noise"].head.word.text() == "at chance"
 
 
 def test_a_variable_too_slow_to_be_tested_is_not_called_at_chance(dock, qtbot, recording):
     drift = np.cumsum(np.random.default_rng(0).normal(size=3000))
     train_on_noise(dock, qtbot, recording, drift)
-    assert "too few to test this against chance" in dock.notice.text
-    assert "noise is at chance" not in dock.notice.text
+    assert "too few to test this against chance" in dock.verdict.text
+    assert "noise is at chance" not in dock.verdict.text
     assert not dock.state.attribution.at_chance("noise")
     assert dock.state.runs[0].verdict.startswith("noise not tested")
 

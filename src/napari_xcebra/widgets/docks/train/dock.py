@@ -7,35 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from qtpy.QtCore import Qt, QTimer
-from qtpy.QtWidgets import (
-    QLabel,
-    QLineEdit,
-    QPushButton,
-    QScrollArea,
-    QWidget,
-)
+from qtpy.QtWidgets import QLabel, QPushButton, QScrollArea, QStackedWidget, QWidget
 
 from napari_xcebra.jobs import Job
-from napari_xcebra.learn.quality.verdict import tone_of_all
 from napari_xcebra.runs import Run, free_name, next_name
-from napari_xcebra.widgets.controls.boxes import WindowButton
-from napari_xcebra.widgets.controls.layouts import in_column, in_row
+from napari_xcebra.widgets.controls.boxes import primary_button
+from napari_xcebra.widgets.controls.layouts import TWO_LINES, in_column, in_row
 from napari_xcebra.widgets.controls.lifetime import end_with_dock, follow
-from napari_xcebra.widgets.controls.notice import VERDICT_HELP, NextStep, Notice, Tone
+from napari_xcebra.widgets.controls.notice import NextStep, Notice, Tone
+from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
+from napari_xcebra.widgets.controls.verdict_rows import VerdictRows
 from napari_xcebra.widgets.controls.work_bar import WorkBar, time_left
+from napari_xcebra.widgets.docks.train.course_fold import CourseFold
 from napari_xcebra.widgets.docks.train.run_list import RunList
-from napari_xcebra.widgets.docks.train.sweep_window import SweepWindow
-from napari_xcebra.widgets.docks.train.training_choice import DeviceLabel, TrainingChoice
+from napari_xcebra.widgets.docks.train.training_choice import TrainingChoice
 from napari_xcebra.widgets.plots.plot_style import style_of
-from napari_xcebra.widgets.plots.training_plots import LearningPlot
 from napari_xcebra.widgets.work.services import services_of
 
 if TYPE_CHECKING:
     import napari
 
     from napari_xcebra.jobs import Advanced
+    from napari_xcebra.learn import Fit
     from napari_xcebra.learn.adaptation import How
 
+NOTHING, WHY_NOT, BAR = range(3)
+"""Pages of the line above the buttons."""
 PHASES = {
     "settling": "learning",
     "raising λ": "learning, raising λ",
@@ -45,7 +42,7 @@ PHASES = {
 
 
 class TrainDock(QWidget):
-    """Everything about training a run, top to bottom."""
+    """Everything about training a run, top to bottom; the buttons stay in their place below."""
 
     def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
         super().__init__()
@@ -54,35 +51,25 @@ class TrainDock(QWidget):
         # which paints scores as they come, whichever docks are open
         self.training = services.training
         self._provisional = ""
-        self._judged = False
+        self._judged: Fit | None = None
         self.recording_name = QLabel()
         self.recording_name.setWordWrap(True)
         self.choice = TrainingChoice(services)
         self.factors, self.form = self.choice.factors, self.choice.form
-        self.name = QLineEdit()
-        self.name.setPlaceholderText("name of the run")
-        self.name.setToolTip("Name of the run in the list below; you can change it later.")
-        self.train_button = QPushButton("Train")
+        self.runs = RunList(services)
+        self.notice = Notice()
+        self.verdict = VerdictRows()
+        self.course = CourseFold()
+        self.train_button = primary_button("Train")
         self.cancel_button = QPushButton("Cancel")
-        self.sweep_button = WindowButton(
-            "Sweep…",
-            "Train many runs with other seeds, latents, λ or label shifts, here or on a cluster.",
-            lambda parent: SweepWindow(services, self.choice.asked_for, parent),
-        )
-        self.why_not = QLabel()
-        self.why_not.setTextFormat(Qt.TextFormat.PlainText)
+        self.why_not = PlainLabel()
         self.why_not.setWordWrap(True)
         self.progress = WorkBar("Steps done, the state of λ, and the time left.")
-        self.device = DeviceLabel(services.processes)
-        self.plot = LearningPlot()
-        self.notice = Notice()
-        self.runs = RunList(services)
         self.next = NextStep()
         self._lay_out()
         self.train_button.clicked.connect(lambda _=False: self.train())
         self.cancel_button.clicked.connect(lambda _=False: self.cancel())
         self.choice.changed.connect(self._mark_ready)
-        self.form.changed.connect(self._show_device)
         self.next.asked.connect(services.open_dock)
         self.runs.said.connect(self._say)
         self.runs.comparing.connect(self.compare)
@@ -103,19 +90,25 @@ class TrainDock(QWidget):
         self._show_run()
         self._show_training()
         # torch takes seconds to import: this also lets the child do it while the user chooses
-        self._show_device()
+        self.choice.show_device()
 
     def _lay_out(self) -> None:
         inside = QWidget()
-        buttons = in_row((self.name, 1), self.train_button, self.cancel_button, self.sweep_button)
-        above = (self.recording_name, self.choice, buttons, self.why_not, self.progress)
-        below = (self.device, self.runs, self.notice, self.plot)
-        in_column(*above, *below, 1, of=inside).setContentsMargins(9, 9, 9, 9)
+        parts = (self.recording_name, self.choice, self.runs, self.notice, self.verdict)
+        in_column(*parts, self.course, 1, of=inside).setContentsMargins(9, 9, 9, 9)
         self._area = area = QScrollArea()
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(inside)
-        in_column(area, self.next, of=self, spacing=0)
+        # one line for the bar and for what is missing, so that the button never moves
+        self._line = QStackedWidget()
+        for part in (QWidget(), self.why_not, self.progress):
+            self._line.addWidget(part)
+        self._line.setFixedHeight(TWO_LINES)
+        buttons = in_row((self.train_button, 1), self.cancel_button)
+        footer = QWidget()
+        in_column(self._line, buttons, of=footer).setContentsMargins(9, 4, 9, 0)
+        in_column((area, 1), footer, self.next, of=self, spacing=0)
         self.setMinimumWidth(340)
 
     # ------------------------------------------------------------ training
@@ -129,9 +122,9 @@ class TrainDock(QWidget):
             self._say(reason, "problem", "")
             return None
         factors, settings = self.choice.asked_for()
-        taken, wanted = [run.name for run in opened.runs], self.name.text().strip()
+        taken, wanted = [run.name for run in opened.runs], self.choice.name.text().strip()
         name = free_name(wanted, taken) if wanted else next_name(taken)
-        self.name.clear()
+        self.choice.name.clear()
         self.notice.clear()
         # done with: progress, verdict and runs take its place
         self.choice.fold()
@@ -166,10 +159,10 @@ class TrainDock(QWidget):
     def _show_training(self) -> None:
         """Show progress and curves of the training, even if it began before this dock."""
         self._mark_ready()
-        self.plot.follow(self.training.course)
-        self.plot.setVisible(self.busy or self.state.shown_run is not None)
+        if self.busy:
+            self.course.follow(self.training.course)
+        self.course.setVisible(self.busy or self.state.shown_run is not None)
         at, doing = self.training.progress, self.training.doing
-        self.progress.setVisible(self.busy)
         words = (doing,) if self.training.stopping or not at else in_words(at)
         self.progress.show_words(at, *words)
 
@@ -192,10 +185,6 @@ class TrainDock(QWidget):
             )
         self._mark_ready()
 
-    def _show_device(self) -> None:
-        if not self.form.problem():
-            self.device.show_device(self.form.value.device, self.form.value.threads)
-
     def _show_live(self) -> None:
         """Say that the map is provisional, until there is a verdict."""
         live, before = self.state.painted_live, self._provisional
@@ -208,24 +197,22 @@ class TrainDock(QWidget):
         self._mark_ready()
 
     def _show_run(self) -> None:
-        """Curves and verdict of the run that is painted."""
+        """Verdict and curves of the run that is painted."""
         run = self.state.shown_run
-        if self.busy or self.state.painted_live is not None:
-            return
-        if run is None:
-            if self._judged:  # the run was deleted, or another recording has none
-                self.notice.clear()
-                self.plot.hide()
-            self._judged = False
-            return
-        self._judged = True
-        chances = [g.chance for g in run.fit.goodness.values()]
-        self.plot.show()
-        self.plot.show_history(run.fit.history, chances[0] if chances else np.nan)
-        self._say_verdict(run)
+        judged = None if run is None or self.state.painted_live is not None else run.fit
+        self.verdict.show_verdicts(judged.goodness.values() if judged else ())
+        if judged is None:
+            if self._judged is not None and not self.busy:
+                self.notice.clear()  # the run was deleted, or another recording has none
+            self.course.setVisible(self.busy)
+        elif not self.busy:
+            self.course.show_fit(judged)
+            if judged is not self._judged:
+                self.notice.say("\n".join(judged.notes), "warning")
+        self._judged = judged
 
     def _show_theme(self) -> None:
-        self.plot.follow_theme(style_of(self.state.viewer.theme))
+        self.course.plot.follow_theme(style_of(self.state.viewer.theme))
 
     def _say(self, sentence: str, tone: Tone, details: str) -> None:
         self.notice.say(sentence, tone, details)
@@ -235,23 +222,14 @@ class TrainDock(QWidget):
     def _reveal_notice(self) -> None:
         self._area.ensureWidgetVisible(self.notice)
 
-    def _say_verdict(self, run: Run) -> None:
-        tone = tone_of_all(goodness.strength for goodness in run.fit.goodness.values())
-        lines = run.fit.summary().splitlines()
-        if run.fit.notes:
-            lines, tone = [*run.fit.notes, *lines], "warning"
-        self.notice.say("\n".join(f"• {line}" for line in lines), tone, help=VERDICT_HELP)
-
     def _mark_ready(self) -> None:
         reason = self._why_not()
         self.train_button.setEnabled(not reason)
-        self.train_button.setToolTip(
-            escape(reason, quote=False) or "Train an encoder on the ticked factors."
-        )
-        # a running training, or a missing recording, is visible already
-        said = bool(reason) and not self.busy and self.state.current is not None
+        self.train_button.setToolTip(plain(reason) or "Train an encoder on the ticked factors.")
+        # a missing recording is visible already
+        said = bool(reason) and self.state.current is not None
         self.why_not.setText(reason)
-        self.why_not.setVisible(said)
+        self._line.setCurrentIndex(BAR if self.busy else WHY_NOT if said else NOTHING)
         others = len(self.choice.together.chosen)
         self.train_button.setText(f"Train {others + 1} together" if others else "Train")
         self.cancel_button.setEnabled(self.busy)

@@ -64,8 +64,7 @@ class FactorTable(QWidget):
         self._add = QPushButton("Add factor")
         self._add.setToolTip("Add a row for variables that belong together.")
         self._add.clicked.connect(self._add_empty)
-        self.buttons = in_row(1, self._add)
-        in_column(self._table, self.left_out, self.buttons, of=self)
+        in_column(self._table, self.left_out, in_row(1, self._add), of=self)
 
     def show_recording(self, recording: Recording | None) -> None:
         """Suggest factors for a recording, keeping those that still make sense."""
@@ -109,6 +108,10 @@ class FactorTable(QWidget):
                 raise InputError(f"Factor {name!r} has no variables: choose some in its row.")
             factors[name] = Factor(variables, latents)
         return factors
+
+    def show_latents(self, shown: bool) -> None:
+        """Show or hide the column with numbers of latents."""
+        self._table.setColumnHidden(LATENTS, not shown)
 
     def tick(self, *names: str) -> None:
         """Tick these factors and no others."""
@@ -154,6 +157,7 @@ class FactorTable(QWidget):
             spin = QSpinBox()
             spin.setRange(0, 64)
             spin.setValue(latents or 0)
+            spin.setAccessibleName(f"Latents of {name}")
             spin.setToolTip("Dimensions of this factor; auto uses as many as its variables have.")
             spin.valueChanged.connect(lambda _: self.changed.emit())
             button = self._variables_button(variables, spin)
@@ -189,6 +193,7 @@ class FactorTable(QWidget):
     def _show_choice(self, button: QToolButton, spin: QSpinBox) -> None:
         names = [action.data() for action in button.menu().actions() if action.isChecked()]
         button.setText(", ".join(names) or "choose…")
+        button.setAccessibleName(f"Variables: {', '.join(names) or 'none'}")
         button.setToolTip(
             plain(f"Variables: {', '.join(names)}." if names else "Choose variables.")
         )

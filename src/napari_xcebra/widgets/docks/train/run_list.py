@@ -32,7 +32,7 @@ from napari_xcebra.widgets.work.background import in_background
 from napari_xcebra.widgets.work.reporting import HELP, ask_for_report
 from napari_xcebra.widgets.work.services import Services
 
-NAME, TIME, FACTORS, VERDICT = range(4)
+NAME, TIME, VERDICT = range(3)
 ROW, MOST_ROWS = 26, 5
 WAYS = {
     "statistics": (
@@ -61,14 +61,13 @@ class RunList(QWidget):
     def __init__(self, services: Services) -> None:
         super().__init__()
         self._services, self._state = services, services.state
-        self._table = QTableWidget(0, 4)
-        self._table.setHorizontalHeaderLabels(["Run", "Time", "Factors", "Verdict"])
+        self._table = QTableWidget(0, 3)
+        self._table.setHorizontalHeaderLabels(["Run", "Time", "Verdict"])
         self._table.setToolTip("Click a run to paint it; double-click its name to rename it.")
         self._table.verticalHeader().hide()
         header = self._table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        for column in (FACTORS, VERDICT):
-            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(VERDICT, QHeaderView.ResizeMode.Stretch)
         self._table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self._table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self._table.verticalHeader().setDefaultSectionSize(ROW)
@@ -83,7 +82,8 @@ class RunList(QWidget):
         self._others = QMenu(self._compare)
         self._others.triggered.connect(lambda action: self.comparing.emit(action.text()))
         self._compare.setMenu(self._others)
-        buttons = (self._compare, self._report, self._save, self._load, self._delete)
+        self._of_runs = (self._compare, self._report, self._save, self._delete)
+        buttons = (*self._of_runs, self._load)
         for button in buttons:
             button.setStyleSheet(SMALL)  # side by side they must not widen the dock
         self._carry = QPushButton("Carry a run over")
@@ -110,7 +110,7 @@ class RunList(QWidget):
         with signals_blocked(self._table):
             self._table.setRowCount(len(runs))
             for row, run in enumerate(runs):
-                texts = (run.name, run.created[11:16], ", ".join(run.factors), run.verdict)
+                texts = (run.name, run.created[11:16], run.verdict)
                 for column, text in enumerate(texts):
                     item = QTableWidgetItem(text)
                     item.setToolTip(plain(_tooltip(run)))
@@ -118,7 +118,9 @@ class RunList(QWidget):
                         item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)
                     self._table.setItem(row, column, item)
         # as tall as its rows, so that what is below needs no scrolling
-        self._table.setVisible(bool(runs))
+        for part in (self._table, *self._of_runs):
+            part.setVisible(bool(runs))
+        self._load.setText("Load…" if runs else "Load a run…")
         header = self._table.horizontalHeader().sizeHint().height()
         self._table.setFixedHeight(header + min(len(runs), MOST_ROWS) * ROW + 4)
         self._mark_shown()

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QCheckBox, QLabel, QWidget
+from qtpy.QtWidgets import QCheckBox, QLabel, QLineEdit, QWidget
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import DeviceTask
@@ -16,10 +16,11 @@ from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.widgets.controls.boxes import WindowButton
 from napari_xcebra.widgets.controls.forms import SettingsForm
-from napari_xcebra.widgets.controls.layouts import Fold, in_column
+from napari_xcebra.widgets.controls.layouts import Fold, in_column, in_row
 from napari_xcebra.widgets.controls.wording import in_dock
 from napari_xcebra.widgets.docks.train.dimension_window import DimensionWindow
 from napari_xcebra.widgets.docks.train.factor_table import FactorTable
+from napari_xcebra.widgets.docks.train.sweep_window import SweepWindow
 from napari_xcebra.widgets.state.preferences import keep, kept_text, preferred_settings
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
 from napari_xcebra.widgets.work.many_runs import Latents
@@ -115,15 +116,12 @@ class TrainingChoice(Fold):
 
     def __init__(self, services: Services) -> None:
         super().__init__(TITLE, "Factors and settings of the next run.", unfolded=True)
-        self.factors = FactorTable()
         self._services = services
-        self.dimension = WindowButton(
-            "How many latents?",
-            "Train with several numbers of latents, and see where the seeds agree.",
-            self._dimension_window,
-        )
-        self.factors.buttons.addWidget(self.dimension)
+        self.factors = FactorTable()
         self.together = TogetherBox()
+        self.name = QLineEdit()
+        self.name.setPlaceholderText("name of the run")
+        self.name.setToolTip("Name of the run; you can change it later.")
         self.form: SettingsForm[FitSettings] = SettingsForm(preferred_settings())
         self.live = QCheckBox("Paint the map during training")
         self.live.setToolTip(
@@ -132,13 +130,43 @@ class TrainingChoice(Fold):
             "painted at the end."
         )
         self.live.setChecked(kept_text(LIVE) != "no")
-        for part in (self.factors, self.together, self.form, self.live):
-            self.addWidget(part)
+        self.dimension = WindowButton(
+            "How many latents?",
+            "Train with several numbers of latents, and see where the seeds agree.",
+            self._dimension_window,
+        )
+        self.sweep = WindowButton(
+            "Sweep…",
+            "Train many runs with other seeds, latents, λ or label shifts, here or on a cluster.",
+            lambda parent: SweepWindow(services, self.asked_for, parent),
+        )
+        self.device = DeviceLabel(services.processes)
+        self._lay_out()
         for part in (self.factors, self.together, self.form):
             part.changed.connect(self.changed)
+        self.form.changed.connect(self.show_device)
         self.live.toggled.connect(lambda live: keep(LIVE, "yes" if live else "no"))
         self.together.changed.connect(lambda: self.live.setEnabled(not self.together.chosen))
         self.button.clicked.connect(self._sum_up)
+
+    def _lay_out(self) -> None:
+        self.details = Fold("Details", "Name, latents, λ, device and other settings of the run.")
+        self.details.button.clicked.connect(self._show_latents)
+        buttons = QWidget()
+        in_row((self.dimension, 1), (self.sweep, 1), of=buttons)
+        for part in (self.name, self.form, self.live, self.device, buttons):
+            self.details.addWidget(part)
+        for part in (self.factors, self.together, self.details):
+            self.addWidget(part)
+        self._show_latents()
+
+    def _show_latents(self) -> None:
+        self.factors.show_latents(self.details.unfolded)
+
+    def show_device(self) -> None:
+        """Say where a run would be trained."""
+        if not self.form.problem():
+            self.device.show_device(self.form.value.device, self.form.value.threads)
 
     def asked_for(self) -> tuple[dict[str, Factor], FitSettings]:
         """Chosen factors and settings; raises `InputError` if they are invalid."""
