@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         significance,
     )
     from napari_xcebra.attribution.single_cell import cell_statistics
+    from napari_xcebra.cohorts import Cohort, cohort
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.io import open_recording
     from napari_xcebra.io.nwb.writing import write_nwb
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attribution",
+    "Cohort",
     "Curation",
     "EmbeddingQuality",
     "Factor",
@@ -54,6 +56,7 @@ __all__ = [
     "adapt",
     "attribute",
     "cell_statistics",
+    "cohort",
     "embedding_quality",
     "fit",
     "fit_sessions",
@@ -80,6 +83,7 @@ _HOMES = {
         "significance",
     ],
     "attribution.single_cell": ["cell_statistics"],
+    "cohorts": ["Cohort", "cohort"],
     "curation": ["Curation", "open_curation"],
     "io": ["open_recording"],
     "io.nwb.writing": ["write_nwb"],

@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, get_type_hints
 
 from napari_xcebra.attribution.methods import METHODS
+from napari_xcebra.attribution.shift_test.result import LEVEL
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import KINDS
@@ -219,6 +220,26 @@ def add_sweep_flags(parser: argparse.ArgumentParser) -> None:
                         "YAML")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true",
                         help="only list the runs and the time they will take")  # fmt: skip
+
+
+def add_cohort_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of `cohort`."""
+    parser.add_argument("runs", metavar="RUNS", nargs="+",
+                        help="folders that run, sessions or sweep wrote, or folders above "
+                        "them")  # fmt: skip
+    group = parser.add_argument_group("which animal, day and condition")
+    group.add_argument("--table", metavar="FILE",
+                       help="CSV with the columns run, animal, day and condition; with --pattern, "
+                       "animal and condition are enough")  # fmt: skip
+    group.add_argument("--pattern", metavar="TEXT",
+                       help="finds them in the path of a run, or in the name of its recording in a "
+                       "sweep: '{animal}/{condition}/day{day}'; * is anything")  # fmt: skip
+    group = parser.add_argument_group("comparison")
+    group.add_argument("--q", type=float, default=LEVEL, metavar="FLOAT",
+                       help=f"q up to which a cell counts as found (default {LEVEL})")  # fmt: skip
+    group.add_argument("--method", choices=METHODS, default=METHODS[0], metavar="METHOD",
+                       help=f"map whose scores are compared (default {METHODS[0]})")  # fmt: skip
+    add_output_flags(parser)
 
 
 def add_scoring_flags(parser: argparse.ArgumentParser, *, method: bool = False) -> None:

@@ -145,6 +145,9 @@ COMMANDS = (
             "CONFIG --out DIR [--processes N | --cluster ADDRESS | --slurm FILE] "
             "[--shard I/N | --collect] [--dry-run]",
             "run many seeds, latents, settings, label shifts or recordings"),
+    Command("cohort", "cohorts.cohort", flags.add_cohort_flags,
+            "RUNS … [--table FILE] [--pattern TEXT] --out DIR",
+            "compare conditions over many animals and days, with the animal as the unit"),
     Command("attribute", "scoring.attribute", partial(flags.add_scoring_flags, method=True),
             SCORING, "score the cells with a fit"),
     Command("compare", "scoring.compare", flags.add_scoring_flags, SCORING,

@@ -49,6 +49,12 @@ WHAT = {
     "regression) and verdict of every factor",
     "members": "one folder per run: fit, scores, time taken",
     "sweep.json": "what was requested",
+    "cohort-cells.csv": "score, p and q of every cell, with its animal, day and condition",
+    "cohort-runs.csv": "share of cells, mean score, verdict and decoding of every run",
+    "cohort-animals.csv": "the same of every animal and condition, averaged over days",
+    "cohort-tests.csv": "comparison of conditions, with the animal as the unit",
+    "cohort-share.png": "share of cells by condition, one dot per animal, days joined",
+    "cohort-scores.png": "distribution of scores by condition, one line per animal",
     "statistics.csv": "single-cell statistics with their signs",
 }
 

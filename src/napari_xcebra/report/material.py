@@ -115,7 +115,7 @@ def material_in(folder: Path, recording: Recording | None = None) -> Material:
         If not given, it is looked for where it was when the run was trained.
     """
     folder = folder.parent if folder.name == "fit" else folder
-    found = _run_in(folder)
+    found = run_in(folder)
     missing = list(found.missing)
     if recording is None:
         recording, why = _recording_for(folder, found.fit)
@@ -130,7 +130,8 @@ def material_in(folder: Path, recording: Recording | None = None) -> Material:
     return replace(_with_tables(found, folder, missing), missing=tuple(missing))
 
 
-def _run_in(folder: Path) -> Material:
+def run_in(folder: Path) -> Material:
+    """Fit and attributions in a folder, without the recording and the tables beside them."""
     if (folder / "run.json").exists():
         run = Run.load(folder)
         return Material.of_run(run, None, _opening(folder))

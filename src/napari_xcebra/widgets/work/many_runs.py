@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -192,6 +192,30 @@ class Sweeper(JobQueue):
         self.said.emit("Writing the report …", "plain", "")
         task = SweepReportTask(folder)
         self._reports.ask(Work("the report", task, written, say=self.said.emit))
+
+    def compare(
+        self,
+        folder: Path,
+        table: Path | None,
+        pattern: str,
+        keep: Callable[[str], object],
+        say: Callable[[str, str, str], object],
+    ) -> None:
+        """Compare the conditions of a sweep, whose tables and figures are written to its folder.
+
+        Parameters
+        ----------
+        folder, table, pattern
+            As of `CohortTask`.
+        keep : callable
+            Called with what was found, in sentences.
+        say : callable
+            Told what goes wrong: a sentence, its tone, and details.
+        """
+        from napari_xcebra.cohorts.writing import CohortTask
+
+        task = CohortTask(folder, table, pattern)
+        self._reports.ask(Work("the comparison", task, keep, say=say))
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Finished | Cancelled | Failed):

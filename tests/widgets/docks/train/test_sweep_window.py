@@ -8,6 +8,7 @@ from qtpy.QtCore import Qt
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs.cluster_check import ClusterFound
 from napari_xcebra.simulate import field
+from napari_xcebra.widgets.docks.train.cohort_window import CohortWindow
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.docks.train.sweep_form import values_of
 from napari_xcebra.widgets.work.services import services_of
@@ -37,7 +38,7 @@ def window(make_napari_viewer, recording, qtbot, tmp_path):
     services_of(state.viewer).close()
 
 
-def test_a_sweep_runs_and_its_members_open_as_runs(window, qtbot, monkeypatch):
+def test_a_sweep_runs_and_its_members_open_as_runs_and_are_compared(window, qtbot, monkeypatch):
     window.form.seed.setText("3-4")
     assert window.start_button.text() == "Start 2 runs"
     qtbot.mouseClick(window.start_button, Qt.MouseButton.LeftButton)
@@ -64,6 +65,18 @@ def test_a_sweep_runs_and_its_members_open_as_runs(window, qtbot, monkeypatch):
     qtbot.waitUntil(lambda: bool(pages), timeout=TIMEOUT)
     assert pages == [window.place.folder.path / "report.html"]
     assert "seed" in pages[0].read_text("utf-8")
+
+    qtbot.mouseClick(window.cohort_button, Qt.MouseButton.LeftButton)
+    cohort = window.findChild(CohortWindow)
+    cohort.pattern.setText("{mouse}")
+    qtbot.mouseClick(cohort.compare_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "use {animal}, {day}" in cohort.notice.text, timeout=TIMEOUT)
+    cohort.pattern.clear()
+    qtbot.mouseClick(cohort.compare_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "1 animal, 1 session, 2 runs." in cohort.notice.text, timeout=TIMEOUT)
+    assert "Up to 2 runs of one session that differ in seed were averaged." in cohort.notice.text
+    assert not cohort.figure.pixmap().isNull()
+    assert (window.place.folder.path / "cohort-cells.csv").exists()
 
 
 def test_a_sweep_can_be_stopped(window, qtbot):

@@ -23,6 +23,8 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.jobs.cluster_check import ClusterFound, LookTask
 from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.recording import Recording
+from napari_xcebra.report.exports import default_path
 from napari_xcebra.support.diagnostics import cores
 from napari_xcebra.sweeps.task import Place
 from napari_xcebra.widgets.controls.layouts import in_row, spare_from_wheel
@@ -96,6 +98,11 @@ class SweepPlace(QGroupBox):
         if self.where.currentIndex() == CLUSTER:
             return Place(address=self.address.text().strip())
         return Place(self.processes.value())
+
+    def suggest(self, recording: Recording) -> None:
+        """Name a folder beside the recording, unless one is named."""
+        if self.folder.path is None:
+            self.folder.path = default_path(recording, "sweep", suffix="")
 
     def why_not(self) -> str:
         """Why nothing can be run there; empty if it can."""

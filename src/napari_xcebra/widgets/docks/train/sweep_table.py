@@ -65,6 +65,11 @@ class SweepTable(QTableWidget):
         row = self.currentRow()
         return self._ids[row] if 0 <= row < len(self._ids) and self._finished[row] else ""
 
+    @property
+    def any_finished(self) -> bool:
+        """Whether any run shown is finished."""
+        return self.rowCount() > 0 and any(self._finished)
+
     def show_summary(self, summary: pd.DataFrame) -> None:
         """Show the table of `SweepFolder.summary`."""
         selected = self.selected

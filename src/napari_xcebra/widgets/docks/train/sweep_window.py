@@ -7,10 +7,10 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDialog, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.report.exports import default_path
 from napari_xcebra.runs import Run
 from napari_xcebra.sweeps import Sweep, SweepFolder
 from napari_xcebra.text import counted
@@ -18,6 +18,7 @@ from napari_xcebra.widgets.controls.layouts import in_row
 from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.work_bar import WorkBar, time_left
+from napari_xcebra.widgets.docks.train.cohort_window import CohortWindow
 from napari_xcebra.widgets.docks.train.factor_table import AskedFor
 from napari_xcebra.widgets.docks.train.sweep_form import SweepForm, SweepPlace
 from napari_xcebra.widgets.docks.train.sweep_table import SweepTable
@@ -57,15 +58,18 @@ class SweepWindow(QDialog):
         self.open_button.setToolTip("Add the selected run to the recording, and show it.")
         self.report_button = QPushButton("Report")
         self.report_button.setToolTip("Write a page about the sweep, and open it in the browser.")
+        self.cohort_button = QPushButton("Cohort…")
+        self.cohort_button.setToolTip("Compare conditions over the animals of the sweep.")
         self._lay_out()
         self._connect()
 
     def _lay_out(self) -> None:
         start = (self.start_button, self.cancel_button, (self.progress, 1))
+        results = (self.cohort_button, self.report_button, self.open_button)
         layout = QVBoxLayout(self)
         layout.addWidget(self.heading)
         layout.addLayout(in_row((self.form, 2), (self.place, 3)))
-        layout.addLayout(in_row(*start, self.report_button, self.open_button))
+        layout.addLayout(in_row(*start, *results))
         layout.addWidget(self.notice)
         layout.addWidget(self.table, 1)
 
@@ -74,6 +78,7 @@ class SweepWindow(QDialog):
         self.cancel_button.clicked.connect(lambda _=False: self.sweeper.cancel())
         self.open_button.clicked.connect(lambda _=False: self.open_run(self.table.selected))
         self.report_button.clicked.connect(lambda _=False: self.report())
+        self.cohort_button.clicked.connect(lambda _=False: self.open_cohort())
         self.table.opened.connect(self.open_run)
         self.table.itemSelectionChanged.connect(self._mark_ready)
         self.form.changed.connect(self._mark_ready)
@@ -140,6 +145,16 @@ class SweepWindow(QDialog):
         if folder is not None:
             self.sweeper.report(folder)
 
+    def open_cohort(self) -> CohortWindow | None:
+        """Ask for animals and conditions of the finished runs; None without a sweep."""
+        folder = self.place.folder.path
+        if folder is None:
+            return None
+        window = CohortWindow(self.sweeper, folder, self)
+        window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        window.show()
+        return window
+
     def _sweep(self) -> Sweep:
         opened = self.state.current
         if opened is None:
@@ -169,8 +184,7 @@ class SweepWindow(QDialog):
                 )
             except InputError as error:
                 self.heading.setText(escape(str(error)))
-            if self.place.folder.path is None:
-                self.place.folder.path = default_path(opened.recording, "sweep", suffix="")
+            self.place.suggest(opened.recording)
         else:
             self.heading.setText("No recording yet: open one in the Recording dock.")
         self._mark_ready()
@@ -214,6 +228,7 @@ class SweepWindow(QDialog):
         self.cancel_button.setEnabled(self.sweeper.busy and not self.sweeper.stopping)
         self.open_button.setEnabled(bool(self.table.selected))
         self.report_button.setEnabled(self.table.rowCount() > 0)
+        self.cohort_button.setEnabled(self.table.any_finished)
 
     def _why_not(self) -> str:
         if self.sweeper.busy:

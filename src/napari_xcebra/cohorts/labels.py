@@ -1,0 +1,202 @@
+"""Says which animal, day and condition a run is of: by a small table, or by its path.
+
+    run,animal,day,condition            animal,condition
+    m1/day1,m1,1,saline                 m1,saline
+    m1/day2,m1,2,drug                   m2,drug
+
+The table on the right needs a pattern that finds the animal in the path: "{animal}/day{day}".
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from napari_xcebra.cohorts.finding import FinishedRun
+from napari_xcebra.errors import InputError
+from napari_xcebra.spreadsheets import read_csv
+from napari_xcebra.text import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LABELS = ("animal", "day", "condition")
+ALL = "all"
+"""The only condition, where none is given."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What runs are of.
+
+    Parameters
+    ----------
+    of_runs : list of (dict of str to str, or None)
+        Animal, day, condition, and further columns of the table; None for runs to leave out.
+    conditions : list of str
+        As the table lists them, or by name.
+    notes : list of str
+        What could not be matched, in a sentence each.
+    """
+
+    of_runs: list[dict[str, str] | None]
+    conditions: list[str]
+    notes: list[str]
+
+
+def labels_of(
+    runs: Sequence[FinishedRun], table: Path | pd.DataFrame | None, pattern: str | None
+) -> Labels:
+    """Animal, day and condition of every run.
+
+    Parameters
+    ----------
+    runs : sequence of FinishedRun
+    table : path or DataFrame, optional
+        With a column `run` (a name or path), or keyed by animal, and day if it has it. Further
+        columns are kept.
+    pattern : str, optional
+        Such as "{animal}/{condition}/day{day}"; * stands for anything.
+    """
+    found: list[dict[str, str] | None]
+    found = [_matched(pattern, run) if pattern else {} for run in runs]
+    rows: list[dict[str, str]] = []
+    notes: list[str] = []
+    if table is not None:
+        rows, folder = _read(table)
+        found, notes = _joined(runs, found, rows, folder)
+    elif not pattern:
+        found = [{"animal": run.name} for run in runs]
+    for each in filter(None, found):
+        if not each.get("animal"):
+            raise InputError("Which animal a run is of is not known: give a column or {animal}.")
+    usual = {"animal": "", "day": "", "condition": ALL}
+    found = [None if each is None else {**usual, **each} for each in found]
+    named = [row["condition"] for row in rows if row.get("condition")]
+    others = {each["condition"] for each in found if each} - set(named)
+    return Labels(found, [*dict.fromkeys(named), *sorted(others, key=natural)], notes)
+
+
+def natural(text: str) -> list[tuple[int, float, str]]:
+    """Key by which day 10 comes after day 2.
+
+    >>> sorted(["day 10", "day 2"], key=natural)
+    ['day 2', 'day 10']
+    """
+    parts = re.split(r"(\d+)", str(text))
+    return [(0, float(part), "") if part.isdecimal() else (1, 0.0, part) for part in parts if part]
+
+
+def _matched(pattern: str, run: FinishedRun) -> dict[str, str]:
+    """What a pattern finds in the name of a run, or in its full path."""
+    expression = _expression(pattern)
+    for text in (run.name, run.path.absolute().as_posix(), run.attribution.source):
+        if found := expression.search(text.replace("\\", "/")):
+            return found.groupdict()
+    raise InputError(f"The pattern {pattern!r} does not match {run.name}.")
+
+
+def _expression(pattern: str) -> re.Pattern[str]:
+    """Regular expression of a pattern: whole names of folders, as far to the right as it fits.
+
+    >>> _expression("{animal}/day{day}").search("/data/m1/day2/run").groupdict()
+    {'animal': 'm1', 'day': '2'}
+    """
+    made, named = "", []
+    for part in re.split(r"(\{\w*\}|\*)", pattern):
+        if part.startswith("{"):
+            name = part[1:-1]
+            if name not in LABELS or name in named:
+                known = ", ".join(f"{{{label}}}" for label in LABELS)
+                raise InputError(f"The pattern {pattern!r} has {part}: use {known}, each once.")
+            named.append(name)
+            made += f"(?P<{name}>[^/]+?)"
+        else:
+            made += "[^/]*" if part == "*" else re.escape(part)
+    if not named:
+        raise InputError(f"The pattern {pattern!r} names no {{animal}}.")
+    return re.compile(f"^(?:.*/)?{made}(?:/|$)")
+
+
+def _read(table: Path | pd.DataFrame) -> tuple[list[dict[str, str]], Path]:
+    """Rows of the table, all of it text, and the folder that its paths are from."""
+    import pandas as pd
+
+    if isinstance(table, pd.DataFrame):
+        rows, folder, where = table, Path(), "The table"
+    else:
+        folder, where = table.parent, str(table)
+        try:
+            rows = read_csv(table, sep=None, engine="python", dtype=str, encoding="utf-8-sig")
+        except (OSError, ValueError, csv.Error) as error:
+            raise InputError(f"{table} cannot be read as a table: {error}.") from error
+    names = [str(name).strip().lower() for name in rows]
+    if not {"run", "animal"} & set(names):
+        raise InputError(
+            f"{where} has the columns {', '.join(names)}: `animal` is needed, and `run`, `day` and "
+            "`condition` where they differ."
+        )
+    known = rows.dropna(how="all").fillna("").astype(str).to_numpy()
+    return [dict(zip(names, map(str.strip, row), strict=True)) for row in known], folder
+
+
+def _joined(
+    runs: Sequence[FinishedRun],
+    found: Sequence[dict[str, str] | None],
+    rows: Sequence[dict[str, str]],
+    folder: Path,
+) -> tuple[list[dict[str, str] | None], list[str]]:
+    """Labels with those of the table; what it says goes before the pattern."""
+    by_run = all("run" in row for row in rows)
+    if not by_run and not all(each and "animal" in each for each in found):
+        raise InputError(
+            "The table has no column `run`: add one with the folder or recording of each row, or "
+            'give a pattern that finds the animal in the path, such as "{animal}/day{day}".'
+        )
+    joined: list[dict[str, str] | None] = []
+    used: list[int] = []
+    for run, own in zip(runs, found, strict=True):
+        places = _by_run(run, rows, folder) if by_run else _by_animal(own or {}, rows)
+        if len(places) > 1:
+            raise InputError(f"The table has several rows for {run.name}.")
+        used += places
+        more = {n: v for at in places for n, v in rows[at].items() if n != "run"}
+        joined.append({**(own or {}), **more} if places else None)
+    unknown = [run.name for run, each in zip(runs, joined, strict=True) if each is None]
+    unused = [row for at, row in enumerate(rows) if at not in used]
+    notes = []
+    if unknown:
+        notes.append(f"{counted(len(unknown), 'run')} not in the table left out: {_few(unknown)}.")
+    if unused:
+        names = [row.get("run") or row["animal"] for row in unused]
+        notes.append(f"{counted(len(unused), 'row')} of the table without a run: {_few(names)}.")
+    return joined, notes
+
+
+def _by_animal(own: Mapping[str, str], rows: Sequence[Mapping[str, str]]) -> list[int]:
+    """Rows for an animal, and its day if both name one."""
+    keys = [name for name in ("animal", "day") if name in own]
+    return [
+        at for at, row in enumerate(rows) if all(row.get(n, own[n]) in (own[n], "") for n in keys)
+    ]
+
+
+def _by_run(run: FinishedRun, rows: Sequence[Mapping[str, str]], folder: Path) -> list[int]:
+    """Rows for a run: by name, by the path from the table's folder, or else by the path's end."""
+    full = run.path.absolute().as_posix()
+    texts = [row["run"].replace("\\", "/").strip("/") for row in rows]
+    exact = [
+        at
+        for at, text in enumerate(texts)
+        if text == run.name.strip("/") or (folder / text).absolute().as_posix() == full
+    ]
+    return exact or [at for at, text in enumerate(texts) if full.endswith(f"/{text}")]
+
+
+def _few(names: Iterable[str], most: int = 3) -> str:
+    names = list(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" * (len(names) > most))

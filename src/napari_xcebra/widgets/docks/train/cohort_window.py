@@ -1,0 +1,100 @@
+"""Compares the conditions of a finished sweep, with the animal as the unit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qtpy.QtCore import QSize, Qt
+from qtpy.QtGui import QPixmap
+from qtpy.QtWidgets import (
+    QDialog,
+    QFormLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_xcebra.widgets.controls.layouts import in_row
+from napari_xcebra.widgets.controls.notice import Notice
+from napari_xcebra.widgets.controls.path_fields import PathField
+from napari_xcebra.widgets.controls.plain_text import PlainLabel
+from napari_xcebra.widgets.work.background import while_exists
+from napari_xcebra.widgets.work.many_runs import Sweeper
+
+HELP = (
+    "Puts all finished runs of the sweep into one table and compares conditions: the share of "
+    "cells that carry each factor, and their scores. The animal is the unit of the test. Without "
+    "a table or a pattern, every recording counts as an animal."
+)
+SHARE = "cohort-share.png"
+
+
+class CohortWindow(QDialog):
+    """Which animal, day and condition each recording is; then the comparison and its figure."""
+
+    def __init__(self, sweeper: Sweeper, folder: Path, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._sweeper, self.folder = sweeper, folder
+        self.setWindowTitle("Cohort: compare animals and conditions")
+        self.resize(820, 640)
+        self.table = PathField(
+            "the table of animals",
+            "CSV with the columns run (recordings as the sweep names them), animal, day and "
+            "condition. With a pattern, animal and condition are enough.",
+            "optional: animals.csv",
+        )
+        self.pattern = QLineEdit()
+        self.pattern.setPlaceholderText("optional: {animal} day {day}")
+        self.pattern.setToolTip(
+            "Finds animal, day and condition in the recordings' names; * stands for anything."
+        )
+        self.compare_button = QPushButton("Compare")
+        self.compare_button.setToolTip(f"Write tables and figures to {folder}, and show the first.")
+        self.notice = Notice()
+        self.figure = QLabel()
+        self.figure.setMinimumSize(QSize(320, 200))
+        self.figure.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._lay_out()
+        self.compare_button.clicked.connect(lambda _=False: self.compare())
+
+    def _lay_out(self) -> None:
+        help = PlainLabel(HELP)
+        help.setWordWrap(True)
+        form = QFormLayout()
+        form.addRow("Table", self.table)
+        form.addRow("Pattern", self.pattern)
+        layout = QVBoxLayout(self)
+        layout.addWidget(help)
+        layout.addLayout(form)
+        layout.addLayout(in_row(self.compare_button, (QWidget(), 1)))
+        layout.addWidget(self.notice)
+        layout.addWidget(self.figure, 1)
+
+    def compare(self) -> None:
+        """Compare in the background, and show what came of it."""
+        exists = while_exists(self)
+
+        def show(summary: str) -> None:
+            if exists():
+                self.notice.say(f"{summary}\nTables and figures are in {self.folder}.", "good")
+                self._show_figure()
+
+        def say(sentence: str, _tone: str, details: str) -> None:
+            if exists():
+                self.notice.say(sentence, "problem", details)
+
+        self.figure.clear()
+        self.notice.say("Comparing …")
+        self._sweeper.compare(self.folder, self.table.path, self.pattern.text().strip(), show, say)
+
+    def _show_figure(self) -> None:
+        picture = QPixmap(str(self.folder / SHARE))
+        self.figure.setPixmap(
+            picture.scaled(
+                self.figure.size(),
+                Qt.AspectRatioMode.KeepAspectRatio,
+                Qt.TransformationMode.SmoothTransformation,
+            )
+        )
