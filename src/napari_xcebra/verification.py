@@ -16,7 +16,7 @@ from napari_xcebra import results, runs, workspace_file
 from napari_xcebra.attribution import Attribution
 from napari_xcebra.checksums import differences, listed_in
 from napari_xcebra.curation.lines import KIND, read_journal, summary_of
-from napari_xcebra.curation.places import BESIDE_FILE, ENDING, IN_FOLDER
+from napari_xcebra.curation.places import BESIDE_FILE, ENDING, FOLDER, IN_FOLDER
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import CHECKSUM, first_bytes, read_description, read_json
 from napari_xcebra.io.transaction.backups import is_ours, record_of
@@ -98,7 +98,9 @@ def _in_folder(folder: Path) -> Iterator[Finding]:
             name == fits.FILE and (folder.parent / runs.FILE).is_file()
         ):
             yield _finding(folder, check)
-    yield from _decisions(folder)
+    for each in (folder, folder / FOLDER):
+        if each.is_dir():
+            yield from _decisions(each)
 
 
 def _decisions(folder: Path, beside: str = "") -> Iterator[Finding]:

@@ -54,7 +54,7 @@ def test_decisions_go_to_suite2p_and_back(plane, capsys):
 
 
 def test_a_journal_of_another_name_is_found_and_the_one_taken_is_named(plane, tmp_path, capsys):
-    usual = plane / "napari-xcebra-curation.jsonl"
+    usual = plane / "napari-xcebra" / "napari-xcebra-curation.jsonl"
     other = open_curation(open_recording(plane), plane, curator="Ann", name="Ann")
     other.decide([3], "accepted")
     other.close()
@@ -74,7 +74,12 @@ def test_a_table_has_decisions_and_scores(plane, tmp_path, capsys):
     scores = pd.DataFrame({"cell": range(5), "factor": "place", "score": np.arange(5) / 10})
     scores.to_csv(tmp_path / "attribution.csv", index=False)
     out = tmp_path / "out.csv"
-    given = ["--journal", str(plane / "napari-xcebra-curation.jsonl"), "--out", str(out)]
+    given = [
+        "--journal",
+        str(plane / "napari-xcebra" / "napari-xcebra-curation.jsonl"),
+        "--out",
+        str(out),
+    ]
     given += ["--scores", str(tmp_path / "attribution.csv"), "--quiet"]
     assert main(["export-decisions", str(plane), "--to", "csv", *given]) == 0
     assert capsys.readouterr().out == ""

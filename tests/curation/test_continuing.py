@@ -11,6 +11,7 @@ from napari_xcebra.curation import (
     open_curation,
     summary_of,
 )
+from napari_xcebra.curation.places import FOLDER
 from napari_xcebra.errors import InputError
 
 NOBODY = 65534
@@ -32,10 +33,12 @@ def read_only(folder):
     def back():
         if os.getuid() == 0:
             os.seteuid(0)
-        folder.chmod(0o777)
+        for each in (folder, *folder.glob(FOLDER)):
+            each.chmod(0o777)
 
     def make():
-        folder.chmod(0o555)
+        for each in (folder, *folder.glob(FOLDER)):
+            each.chmod(0o555)
         if os.getuid() == 0:  # whom nothing is forbidden
             for parent in (folder.parent, *folder.parent.parents):
                 if parent.stat().st_uid == 0 and parent != Path("/") and "pytest" in str(parent):
@@ -51,11 +54,68 @@ def test_decisions_on_a_folder_are_kept_inside_it_and_gone_on_with(folder, make_
     recording = make_recording()
     with open_curation(recording, folder, curator="Ann") as curation:
         curation.decide(2, "accepted")
-    place = folder / "napari-xcebra-curation.jsonl"
+    place = folder / FOLDER / "napari-xcebra-curation.jsonl"
     assert journal_path(recording, folder) == place
     assert summary_of(place).curators == ("Ann",)
     with open_curation(recording, folder) as curation:
         assert curation.notes == ()
+        assert curation.status_of(2) == "accepted"
+
+
+def test_napari_opens_the_folder_of_a_recording_as_before_it_was_curated(folder, make_recording):
+    """Its own reader takes all files of a folder for one stack, and fails on what is no picture."""
+    from napari_builtins.io import napari_get_reader
+
+    for number in range(3):
+        np.save(folder / f"{number}.npy", np.full((4, 5), number))
+
+    def opened():
+        ((stack, *_),) = napari_get_reader(str(folder))(str(folder))
+        return np.asarray(stack)
+
+    before = opened()
+    with open_curation(make_recording(), folder) as curation:
+        curation.decide(2, "accepted")
+        np.testing.assert_array_equal(opened(), before)
+    np.testing.assert_array_equal(opened(), before)
+    with open_curation(make_recording(), folder) as curation:
+        curation.undo()
+
+
+def test_nothing_is_left_in_a_folder_where_nothing_was_decided(folder, make_recording):
+    open_curation(make_recording(), folder).close()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_journal_of_an_earlier_version_is_gone_on_with_where_it_is(folder, make_recording):
+    """As the earlier version may still be in use for the same recording."""
+    recording = make_recording()
+    old = folder / "napari-xcebra-curation.jsonl"
+    for name in ("", "Ben"):
+        with open_curation(recording, folder, name=name) as curation:
+            curation.decide(2, "accepted")
+            written = curation.journal.path
+        written.rename(folder / written.name)
+    with open_curation(recording, folder) as curation:
+        assert curation.journal.path == old and curation.status_of(2) == "accepted"
+        curation.decide(3, "rejected")
+    with open_curation(recording, folder, name="Cid") as curation:
+        assert curation.journal.path.parent == folder / FOLDER
+        curation.decide(4, "rejected")
+    names = [
+        path.name.removeprefix("napari-xcebra-curation") for path in journals_of(recording, folder)
+    ]
+    assert names == [".jsonl", "-Ben.jsonl", "-Cid.jsonl"]
+
+
+def test_decisions_that_an_earlier_version_put_aside_are_found_too(folder, make_recording):
+    with open_curation(make_recording(), folder) as curation:
+        curation.decide(2, "accepted")
+    with open_curation(make_recording(7), folder) as curation:
+        curation.decide(0, "rejected")
+    (aside,) = (folder / FOLDER).glob("*other-cells*")
+    aside.rename(folder / aside.name)
+    with open_curation(make_recording(), folder) as curation:
         assert curation.status_of(2) == "accepted"
 
 
@@ -107,7 +167,7 @@ def test_decisions_beside_a_recording_that_became_read_only_go_on_in_the_data_di
     recording = make_recording()
     with open_curation(recording, folder, curator="Ann") as curation:
         curation.decide(2, "accepted")
-    near = (folder / "napari-xcebra-curation.jsonl").read_bytes()
+    near = (folder / FOLDER / "napari-xcebra-curation.jsonl").read_bytes()
     data_directory.mkdir(mode=0o777)
     data_directory.chmod(0o777)
     back = read_only()
@@ -118,7 +178,7 @@ def test_decisions_beside_a_recording_that_became_read_only_go_on_in_the_data_di
     looking = open_curation(recording, folder, read_only=True)
     assert looking.status_of(3) == "rejected"
     back()
-    assert (folder / "napari-xcebra-curation.jsonl").read_bytes() == near
+    assert (folder / FOLDER / "napari-xcebra-curation.jsonl").read_bytes() == near
 
 
 def test_where_nothing_can_be_written_a_sentence_says_so(make_recording, data_directory):
@@ -146,16 +206,16 @@ def test_a_second_window_may_look_or_keep_decisions_of_its_own(folder, make_reco
 def test_decisions_on_other_cells_are_kept_under_another_name(folder, make_recording, change):
     with open_curation(make_recording(), folder) as curation:
         curation.decide(2, "accepted")
-    before = (folder / "napari-xcebra-curation.jsonl").read_bytes()
+    before = (folder / FOLDER / "napari-xcebra-curation.jsonl").read_bytes()
     with open_curation(make_recording(**change), folder) as curation:
         assert len(curation.notes) == 1
         assert "holds 1 decisions on 6" in curation.notes[0] and "kept as" in curation.notes[0]
         assert not curation.can_undo
         curation.decide(0, "rejected")
-    (kept,) = folder.glob("*other-cells*")
+    (kept,) = folder.glob(f"{FOLDER}/*other-cells*")
     assert kept.read_bytes().startswith(before)
     assert journals_of(make_recording(**change), folder) == [
-        folder / "napari-xcebra-curation.jsonl"
+        folder / FOLDER / "napari-xcebra-curation.jsonl"
     ]
 
 

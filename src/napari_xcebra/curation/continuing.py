@@ -15,6 +15,7 @@ from napari_xcebra.curation.lines import now, read_journal
 from napari_xcebra.curation.places import (
     DATA_DIRECTORY,
     journal_path,
+    make_room,
     near_path,
     of_other_cells,
     other_cells_path,
@@ -135,6 +136,7 @@ def _gone_on_with(near: Path, own: Path) -> list[str]:
 def _opened(place: Path, header: Mapping[str, Any]) -> Journal:
     """Journal in a place; one of other cells is renamed first."""
     about, curator = header["fingerprint"], str(header["curator"])
+    make_room(place)
     opened = Journal(place, header=header, curator=curator)
     if _fits(opened, about):
         return opened

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from napari_xcebra.curation.changes import Entry
 from napari_xcebra.curation.lines import FORMAT, KIND, Contents, line_of, now, read_journal, when
+from napari_xcebra.curation.places import FOLDER
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import flush, refuse_link, sync_folder
 
@@ -142,6 +143,8 @@ class Journal:
         if self._empty and alone:
             with contextlib.suppress(OSError):
                 self.path.unlink()
+                if self.path.parent.name == FOLDER:
+                    self.path.parent.rmdir()  # unless it holds others
         self._release()
 
     def move(self, path: Path) -> None:

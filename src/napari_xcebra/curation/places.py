@@ -17,6 +17,10 @@ DATA_DIRECTORY = "NAPARI_XCEBRA_DATA"
 """Environment variable that names another folder than the user's data directory."""
 
 IN_FOLDER, BESIDE_FILE, ENDING = "napari-xcebra-curation", ".curation", ".jsonl"
+FOLDER = "napari-xcebra"
+"""Holds the journals of a recording that is a folder: napari opens all files of a folder as one
+stack, and would fail on a journal, but it leaves folders alone. Earlier versions wrote them beside
+the files; those are continued where they are."""
 _OTHER = ".other-cells"
 
 
@@ -25,7 +29,7 @@ def journal_path(
 ) -> Path:
     """Where the journal of a recording is, or would be.
 
-    Beside what the recording was opened from: in it if that is a folder. In the user's data
+    Beside what the recording was opened from: in a folder in it, if that is one. In the user's data
     directory if that cannot be written to, or if the recording did not come from a path. One that
     is already in the data directory is continued, unless there is one beside the recording.
 
@@ -55,7 +59,7 @@ def journals_beside(source: str | os.PathLike[str]) -> list[Path]:
 
 
 def _with_decisions(usual: Path) -> list[Path]:
-    like = [file for file in _like(usual, "*") if _OTHER not in file.name]
+    like = [file for each in _places(usual) for file in _like(each, "*") if _OTHER not in file.name]
     return sorted(filter(_has_decisions, like), key=lambda file: (file != usual, file.name))
 
 
@@ -83,7 +87,8 @@ def beside(source: Path, name: str = "") -> Path:
     ending = f"{_named(name)}{ENDING}"
     # a .zarr is a folder only to the file system
     if source.is_dir() and source.suffix.lower() != ".zarr":
-        return source / f"{IN_FOLDER}{ending}"
+        inside = source / FOLDER / f"{IN_FOLDER}{ending}"
+        return next((place for place in _places(inside) if place.exists()), inside)
     return source.with_name(f"{source.name}{BESIDE_FILE}{ending}")
 
 
@@ -127,7 +132,22 @@ def other_cells_path(place: Path, day: str) -> Path:
 
 def of_other_cells(place: Path) -> list[Path]:
     """Journals that were put aside, the latest last."""
-    return sorted(_like(place, f"{_OTHER}*"), key=lambda file: file.stat().st_mtime)
+    found = (file for each in _places(place) for file in _like(each, f"{_OTHER}*"))
+    return sorted(found, key=lambda file: file.stat().st_mtime)
+
+
+def make_room(place: Path) -> None:
+    """Make the folder for a journal in a recording's folder, if there is none."""
+    if place.parent.name == FOLDER:
+        place.parent.mkdir(exist_ok=True)
+
+
+def _places(place: Path) -> list[Path]:
+    """Where a journal of a recording that is a folder may be, now and in earlier versions."""
+    if not place.name.startswith(IN_FOLDER):
+        return [place]
+    folder = place.parent.parent if place.parent.name == FOLDER else place.parent
+    return [folder / FOLDER / place.name, folder / place.name]
 
 
 def _like(place: Path, pattern: str) -> Iterator[Path]:
@@ -138,9 +158,10 @@ def _like(place: Path, pattern: str) -> Iterator[Path]:
 
 def _writable(place: Path) -> bool:
     effective = os.access in os.supports_effective_ids
+    folder = place.parent if place.parent.exists() else place.parent.parent
     return all(
         os.access(each, os.W_OK, effective_ids=effective)
-        for each in (place.parent, place)
+        for each in (folder, place)
         if each.exists()
     )
 

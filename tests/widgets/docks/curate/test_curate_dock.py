@@ -230,7 +230,7 @@ def test_decisions_are_previewed_written_to_suite2p_and_restored(
     dock = curate_dock(viewer)
     cell = dock.queue.cell
     dock.act("reject")
-    assert (folder / "napari-xcebra-curation.jsonl").exists()
+    assert (folder / "napari-xcebra" / "napari-xcebra-curation.jsonl").exists()
     before = np.load(folder / "iscell.npy")
     dialog = dock.finish.open_dialog()
     assert dialog.kinds == ["suite2p"]
