@@ -25,12 +25,15 @@ def knob(
     title: str = "",
     advanced: bool = True,
     number: float | None = None,
+    file: bool = False,
 ) -> Any:
     """Field of a settings dataclass with all that a form, a flag and a check need.
 
-    `number` is what a form proposes if the default is a word, such as "auto".
+    `number` is what a form proposes if the default is a word, such as "auto"; a text that may name
+    a `file` can be browsed for.
     """
     about = {"help": help, "low": low, "high": high, "title": title, "advanced": advanced}
+    about["file"] = file
     about["number"] = default if number is None else number
     return field(default=default, metadata=about)
 

@@ -103,7 +103,12 @@ def _settings(settings: OpenSettings | None, choices: Mapping[str, Any]) -> Open
 
 
 def _behaviors(behavior: Paths, settings: OpenSettings) -> list[Behavior]:
-    return [format_of(p, "behaviour file").load(p, settings) for p in _paths(behavior)]
+    found = [format_of(p, "behaviour file").load(p, settings) for p in _paths(behavior)]
+    if not settings.behavior_times:
+        return found
+    from napari_xcebra.io.clocks.time_files import timed
+
+    return timed(found, settings)
 
 
 # what brings files together is imported when there is something to bring together

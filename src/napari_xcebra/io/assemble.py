@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.clocks.intervals import rate_of, usual_step
 from napari_xcebra.io.clocks.placing import on_frames
+from napari_xcebra.io.clocks.triggers import trigger_rate
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.same_names import told_apart
 from napari_xcebra.io.settings import OpenSettings
@@ -101,8 +103,8 @@ def assemble(
 
 def _own_rate(found: Extraction) -> float | None:
     """Frames per second, as the source says or its frame times do."""
-    if not found.rate and found.times is not None and len(found.times) > 1:
-        return 1 / float(np.median(np.diff(found.times)))
+    if not found.rate and found.times is not None:
+        return rate_of(np.asarray(found.times, np.float64))
     return found.rate
 
 
@@ -110,10 +112,11 @@ def _frame_clock(found: Extraction, settings: OpenSettings, path: Path) -> tuple
     """Frames per second, and the time of each frame."""
     if found.times is not None and len(found.times) != found.n_frames:
         raise InputError(f"{path} has {len(found.times)} frame times for {found.n_frames} frames.")
-    rate = settings.rate or _own_rate(found)
+    rate = settings.rate or _own_rate(found) or trigger_rate(settings)
     if not rate:
         raise InputError(
-            f"{path} does not give the frame rate: set `rate`, in frames per second, such as 30."
+            f"{path} does not give the frame rate: set `rate`, in frames per second, such as 30, "
+            "or `trigger` to a file of the frame times."
         )
     if found.times is None or settings.rate:
         return float(rate), np.arange(found.n_frames) / rate
@@ -125,7 +128,7 @@ def _interruptions(times: np.ndarray) -> np.ndarray:
     steps = np.diff(times)
     if len(steps) == 0:
         return np.zeros(0, np.int64)
-    return np.flatnonzero(steps > PAUSE * np.median(steps)) + 1
+    return np.flatnonzero(steps > PAUSE * usual_step(steps)) + 1
 
 
 def _same_clock(settings: OpenSettings) -> OpenSettings:

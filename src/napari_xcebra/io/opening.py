@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,7 @@ class Opening:
             "footprints": _place(self.footprints, folder) if self.footprints else None,
             "kinds": dict(self.kinds),
             "settings": asdict(self.settings),
+            "files": {n: _place(Path(p), folder) for n, p in _files(self.settings).items()},
         }
 
     @classmethod
@@ -99,7 +100,9 @@ class Opening:
             for role in ROLES
         }
         footprints = about["footprints"] and _found(about["footprints"], folder, find, moved)
-        settings = OpenSettings(**known_only(OpenSettings, about["settings"]))
+        files = {n: _found(p, folder, find, moved) for n, p in about.get("files", {}).items()}
+        given = {**about["settings"], **{name: str(path) for name, path in files.items()}}
+        settings = OpenSettings(**known_only(OpenSettings, given))
         return cls(
             path,
             footprints=footprints or None,
@@ -107,6 +110,13 @@ class Opening:
             settings=settings,
             **roles,
         )
+
+
+def _files(settings: OpenSettings) -> dict[str, str]:
+    """Settings that name a file, and the file."""
+    knobs = [knob.name for knob in fields(settings) if knob.metadata["file"]]
+    given = {name: getattr(settings, name) for name in knobs}
+    return {name: text for name, text in given.items() if text and Path(text).is_file()}
 
 
 def _place(path: Path, folder: Path) -> dict[str, str]:

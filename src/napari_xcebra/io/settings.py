@@ -52,9 +52,23 @@ class OpenSettings:
     trigger: str = knob(
         "",
         "behaviour column that marks the imaging frames: pulses (their rising edges) or frame "
-        "numbers; or a .npy file of the frame times on the behaviour clock",
+        "numbers; or a file of the frame times on the behaviour clock (.csv, .npy)",
         title="Frame trigger",
         advanced=False,
+        file=True,
+    )
+    behavior_times: str = knob(
+        "",
+        "file of the times of behaviour that comes without any, such as the camera's timestamps "
+        "of a pose file (.csv, .npy)",
+        title="Behaviour times",
+        advanced=False,
+        file=True,
+    )
+    mend_times: bool = knob(
+        False,
+        "replace frame times in a file that run backwards (up to 1 %) by times between their "
+        "neighbours",
     )
     array: str = knob(
         "",
@@ -86,8 +100,8 @@ class OpenSettings:
     )  # fmt: skip
     gap: float = knob(
         0.0,
-        "seconds without behaviour that are bridged; longer gaps stay unknown (0: three samples "
-        "or one frame, whichever is longer)",
+        "seconds without behaviour that are bridged; longer gaps stay unknown (0: three usual "
+        "steps between samples or one frame, whichever is longer)",
         low=0.0,
         high=1e7,
     )

@@ -12,6 +12,8 @@ from napari_xcebra.recording.traces import in_blocks
 from napari_xcebra.recording.trials import Trials
 from napari_xcebra.text import counted, duration, percent
 
+POOR, LEAST = 0.5, 3
+"""Variables known at less than this share of what the best is are named, up to so many."""
 GLANCE = 60.0
 """Seconds of a variable that are drawn."""
 POINTS = 120
@@ -93,13 +95,18 @@ def overlap_of(recording: Recording) -> str:
     if not recording.behavior:
         return "none"
     known = np.all([variable.known for variable in recording.behavior.values()], axis=0)
+    shares = {name: float(v.known.mean()) for name, v in recording.behavior.items()}
+    best = max(shares.values())
+    least = [n for n in sorted(shares, key=shares.__getitem__) if shares[n] < POOR * best]
+    told = ", ".join(f"{name} at {percent(shares[name])}" for name in least[:LEAST])
+    poor = f"; {told} of them" if told else ""
     if not known.any():
-        return "no frame at which every variable is known"
+        return f"no frame at which every variable is known{poor}"
     times = np.asarray(recording.times)
     first, last = times[known][[0, -1]]
     return (
-        f"every variable known at {percent(float(known.mean()))} of the frames, {first:.6g} to "
-        f"{last:.6g} s (imaging {times[0]:.6g} to {times[-1]:.6g} s)"
+        f"every variable known at {percent(float(known.mean()))} of the frames{poor}, {first:.6g} "
+        f"to {last:.6g} s (imaging {times[0]:.6g} to {times[-1]:.6g} s)"
     )
 
 
@@ -247,6 +254,10 @@ def _behavior(recording: Recording, look: Look | None) -> str:
     words = counted(len(recording.behavior), "variable")
     if look is None:
         return words
-    known = [variable.known for variable in look.variables]
-    low, high = percent(min(known)), percent(max(known))
-    return f"{words}, {low if low == high else f'{low} to {high}'} of frames known"
+    shares = {about.variable.name: about.known for about in look.variables}
+    worst = min(shares, key=shares.__getitem__)
+    low, high = percent(shares[worst]), percent(max(shares.values()))
+    if low == high:
+        return f"{words}, {low} of frames known"
+    name = f" ({worst})" if shares[worst] < POOR * max(shares.values()) else ""
+    return f"{words}, {low}{name} to {high} of frames known"

@@ -80,7 +80,7 @@ def test_times_out_of_order_or_missing_or_twice_are_mended_with_a_note():
     jumbled[600], jumbled_values[600] = jumbled[601], jumbled_values[601]
     result = placed(jumbled, jumbled_values)
     notes = " ".join(result.notes)
-    assert "1 times out of order" in notes
+    assert "1 time out of order, the first 100 ms back in row 12" in notes
     assert "1 samples without a time" in notes
     assert "1 repeated times" in notes
     np.testing.assert_allclose(result.variables[0].values[:, 0], times, atol=1e-9)

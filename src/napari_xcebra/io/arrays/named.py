@@ -21,6 +21,7 @@ from napari_xcebra.io.arrays.roles import (
     roles_of,
     short,
 )
+from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.clocks.timestamps import scale_of
 from napari_xcebra.io.extraction import Behavior, Extraction, Series, finite_image
 from napari_xcebra.io.footprint_files import Regions
@@ -130,17 +131,6 @@ def _trial_starts(starts: np.ndarray | None, n_frames: int) -> np.ndarray | None
 def fits(regions: Sequence[Regions]) -> Callable[[int], str | None]:
     """Function that gives the name of the first regions that match a number of cells, or None."""
     return lambda n_cells: next((r.name for r in regions if r.fit(n_cells)), None)
-
-
-def rate_of(times: np.ndarray) -> float | None:
-    """Frames per second of an ascending clock, averaged because its steps may be rounded."""
-    steps = np.diff(times)
-    if not len(steps):
-        return None
-    typical = float(np.median(steps))
-    even = bool(np.abs(steps - typical).max() < 0.5 * typical)
-    mean = float(times[-1] - times[0]) / len(steps) if even else typical
-    return float(f"{1 / mean:.6g}")
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,10 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.arrays.layout import layout_of
-from napari_xcebra.io.arrays.named import extraction_of, fits, rate_of
+from napari_xcebra.io.arrays.named import extraction_of, fits
 from napari_xcebra.io.arrays.npy import NpzTraces, mapped_header, read_npy, read_or_map
 from napari_xcebra.io.arrays.tables import ids_from, read_trace_table, say_more_than_ids
+from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.footprint_files import Regions, regions_beside
 from napari_xcebra.io.hdf5.arrays import is_plain, read_arrays

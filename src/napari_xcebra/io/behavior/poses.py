@@ -14,6 +14,8 @@ from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.text import percent
 
 AXES = ("x", "y", "z")
+MOST_TOLD = 6
+"""Body parts of which a note says how often they are unknown."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ def behavior_of(
     """
     name, animals = path.name, {track.animal for track in tracks}
     series, notes, unsure, found = [], [], 0, 0
+    poor: dict[str, float] = {}
     for track in tracks:
         points = np.array(track.points, np.float64)
         present = ~np.isnan(points).any(axis=1)
@@ -68,6 +71,7 @@ def behavior_of(
         points[low | ~present] = np.nan
         unsure, found = unsure + int(low.sum()), found + int(present.sum())
         label = f"{track.animal}_{track.part}" if track.animal and len(animals) > 1 else track.part
+        poor[label] = float(np.isnan(points).any(axis=1).mean())
         if np.isnan(points).all():
             notes.append(f"{label} of {name} is below `likelihood` in every frame: left out.")
             continue
@@ -81,6 +85,13 @@ def behavior_of(
         notes.insert(
             0,
             f"{percent(unsure / found)} of the points in {name} are less likely than "
-            f"{settings.likelihood:g} and treated as unknown (`likelihood`).",
+            f"{settings.likelihood:g} and treated as unknown (`likelihood`): {_told(poor)}.",
         )
     return Behavior(tuple(series), notes=tuple(notes), name=name)
+
+
+def _told(poor: Mapping[str, float]) -> str:
+    """Share of the frames at which each part is unknown, the worst first."""
+    worst = sorted(poor, key=lambda part: -poor[part])
+    told = ", ".join(f"{part} {percent(poor[part])}" for part in worst[:MOST_TOLD])
+    return f"{told} …" if len(worst) > MOST_TOLD else told

@@ -16,10 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from napari_xcebra.io.clocks.events import count_in_frames, frames_at
+from napari_xcebra.io.clocks.intervals import GAP, usual_step
 from napari_xcebra.recording import Kind
 
-GAP = 3.0
-"""A step between samples is a gap if it is longer than this many usual ones, and than a frame."""
 MOST_COUNTS = 50_000_000
 """Frames × categories up to which the samples of each category are counted in each frame."""
 
@@ -139,14 +138,15 @@ def clock_of(times: np.ndarray, frames: np.ndarray, gap: float = 0.0) -> Clock:
     frames : (frames,) float64
         Seconds, strictly ascending.
     gap : float
-        Longest time to bridge; 0: see `GAP`.
+        Longest time to bridge; 0: three usual steps or a frame, whichever is longer.
     """
     steps = np.diff(times)
     steps = steps[steps > 0] if (steps <= 0).any() else steps
     frame = float(np.median(np.diff(frames))) if len(frames) > 1 else 0.0
     interval = float(np.median(steps)) if len(steps) else frame
     # steps that are equal except for rounding must not count as longer than their median
-    longest = (gap or max(GAP * interval, frame or interval)) * (1 + 1e-6)
+    usual = usual_step(steps) if len(steps) else frame
+    longest = (gap or max(GAP * usual, frame or interval)) * (1 + 1e-6)
     return Clock(times, frames, interval, frame or interval, longest)
 
 

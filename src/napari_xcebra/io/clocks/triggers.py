@@ -14,12 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.clocks.intervals import rate_of
+from napari_xcebra.io.clocks.time_files import is_time_file, mended, read_times, slack
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.io.settings import OpenSettings
-
-MISSING = 0.01
-"""Share of the frames that may be without a pulse, or pulses without a frame; 3 in any case."""
-_FILES = (".npy", ".csv", ".tsv", ".txt")
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,15 @@ def marked_frames(behavior: Behavior, n_frames: int, settings: OpenSettings) -> 
     if series is not None:
         return _from_series(series, n_frames, settings)
     path = _file(settings)
-    return None if path is None else _from_file(path, n_frames)
+    return None if path is None else _from_file(path, n_frames, settings)
+
+
+def trigger_rate(settings: OpenSettings) -> float | None:
+    """Frames per second of a file of frame times; None if the trigger is no file."""
+    path = _file(settings)
+    if path is None:
+        return None
+    return rate_of(mended(read_times(path), path, settings)[0])
 
 
 def sample_times(series: Series, settings: OpenSettings) -> np.ndarray:
@@ -76,22 +82,13 @@ def sample_times(series: Series, settings: OpenSettings) -> np.ndarray:
 
 
 def _file(settings: OpenSettings) -> Path | None:
-    path = Path(settings.trigger)
-    return path if path.suffix.lower() in _FILES and path.is_file() else None
+    return Path(settings.trigger) if is_time_file(settings.trigger) else None
 
 
-def _from_file(path: Path, n_frames: int) -> Marked:
-    from napari_xcebra.io.arrays.npy import read_npy
-    from napari_xcebra.io.tables import read_table
-
-    if path.suffix.lower() == ".npy":
-        times = np.squeeze(read_npy(path))
-    else:
-        times = read_table(path).iloc[:, 0].to_numpy()
-    if times.ndim != 1 or times.dtype.kind not in "iuf" or not (np.diff(times) > 0).all():
-        raise InputError(f"{path} does not hold the times of frames: one ascending column of "
-                         "seconds is needed.")  # fmt: skip
-    return _matched(times.astype(np.float64), n_frames, f"{path.name} has", "times")
+def _from_file(path: Path, n_frames: int, settings: OpenSettings) -> Marked:
+    times, notes = mended(read_times(path), path, settings)
+    marked = _matched(times, n_frames, f"{path.name} has", "times")
+    return Marked(marked.times, (*notes, *marked.notes))
 
 
 def _from_series(series: Series, n_frames: int, settings: OpenSettings) -> Marked:
@@ -175,9 +172,8 @@ def _misfit(count: int, n_frames: int) -> int:
 def _matched(marks: np.ndarray, n_frames: int, who: str, what: str) -> Marked:
     """Marks assigned to the frames in order, one each."""
     found = f"{who} {len(marks):,} {what} for {n_frames:,} frames"
-    slack = max(3, int(MISSING * n_frames))
     each = max(1, round(len(marks) / n_frames))
-    if _misfit(len(marks), n_frames) > slack:
+    if _misfit(len(marks), n_frames) > slack(n_frames):
         raise InputError(
             f"{found}: one per frame is needed, or the same number for every frame (planes)."
         )

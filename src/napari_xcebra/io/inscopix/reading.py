@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.named import rate_of
 from napari_xcebra.io.arrays.tables import ids_from
+from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.clocks.timestamps import ascends
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.failures import sentence_on_failure

@@ -20,6 +20,7 @@ from qtpy.QtWidgets import (
 from napari_xcebra.errors import InputError
 from napari_xcebra.settings import choices_of, number_of, title_of, words_of
 from napari_xcebra.widgets.controls.layouts import Fold, in_row, spare_from_wheel
+from napari_xcebra.widgets.controls.path_fields import PathField
 from napari_xcebra.widgets.controls.wording import in_dock
 
 
@@ -58,6 +59,25 @@ class WordOrNumber(QWidget):
         self.tick.setChecked(value == self.tick.text())
         if not isinstance(value, str):
             self.number.value = value
+
+
+class FileField:
+    """A text that may be the path of a file: typed, browsed for or dropped."""
+
+    def __init__(self, what: str, tooltip: str, value: str) -> None:
+        self.tooltip = tooltip
+        self.native = PathField(what, tooltip, "none")
+        self.value = value
+        self.changed = self.native.changed
+
+    @property
+    def value(self) -> str:
+        """What is in the field: a path, or any other text."""
+        return str(self.native.box.currentText().strip().strip('"'))
+
+    @value.setter
+    def value(self, value: str) -> None:
+        self.native.path = value
 
 
 Settings = TypeVar("Settings")
@@ -144,6 +164,8 @@ def _widget_for(cls: type, knob: Field[Any], value: Any) -> Any:
     if words:
         number = create_widget(about["number"], annotation=hint, name=knob.name, options=options)
         return WordOrNumber(words[0], number, value)
+    if about["file"]:
+        return FileField(f"a file: {title_of(knob).lower()}", help, value)
     field = create_widget(value, annotation=hint, name=knob.name, options=options)
     if hint is bool:
         field.native.setText("")  # its title stands before it; an empty option means the default

@@ -58,6 +58,10 @@ class PathField(QWidget):
         in_row((self.box, 1), self._browse_button(folders), of=self)
         self.setAcceptDrops(True)
 
+    def setPlaceholderText(self, hint: str) -> None:
+        """Say what to put into the empty field, as of a line of text."""
+        self.box.lineEdit().setPlaceholderText(hint)
+
     @property
     def path(self) -> Path | None:
         """The path; None if the field is empty."""

@@ -29,6 +29,12 @@ AT_LEAST = {
     "gap": "automatic",
 }
 """What the lowest value of a setting stands for."""
+HINTS = {
+    "trigger": "column, or file of frame times",
+    "behavior_times": "file, if behaviour has no times",
+    "array": "find it",
+}
+"""What empty fields of settings say."""
 WAYS = {
     "behavior": "What it looks like",
     "trials": "Trials, a row each",
@@ -81,7 +87,8 @@ class OpenForm(QWidget):
         for name, text in AT_LEAST.items():
             for box in _spin_boxes(self.settings.widget(name)):
                 box.setSpecialValueText(text)
-        self.settings.widget("trigger").setPlaceholderText("column, or .npy of frame times")
+        for name, hint in HINTS.items():
+            self.settings.widget(name).setPlaceholderText(hint)
         rows = QFormLayout()
         rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         for title, field in (
