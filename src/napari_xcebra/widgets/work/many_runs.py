@@ -20,7 +20,7 @@ from napari_xcebra.widgets.work.job_queue import SEVERAL, JobQueue, Processes, W
 from napari_xcebra.widgets.work.reporting import show_page
 
 if TYPE_CHECKING:
-    from napari_xcebra.jobs import Event
+    from napari_xcebra.jobs import Event, Task
     from napari_xcebra.learn.data.factors import Factor
     from napari_xcebra.learn.quality.consistency import Dimensions
     from napari_xcebra.learn.result import Fit
@@ -194,27 +194,18 @@ class Sweeper(JobQueue):
         self._reports.ask(Work("the report", task, written, say=self.said.emit))
 
     def compare(
-        self,
-        folder: Path,
-        table: Path | None,
-        pattern: str,
-        keep: Callable[[str], object],
-        say: Callable[[str, str, str], object],
+        self, task: Task, keep: Callable[[str], object], say: Callable[[str, str, str], object]
     ) -> None:
-        """Compare the conditions of a sweep, whose tables and figures are written to its folder.
+        """Compare the conditions of a sweep; `say` is told what goes wrong.
 
         Parameters
         ----------
-        folder, table, pattern
-            As of `CohortTask`.
+        task : CohortTask
         keep : callable
             Called with what was found, in sentences.
         say : callable
-            Told what goes wrong: a sentence, its tone, and details.
+            Takes a sentence, its tone, and details.
         """
-        from napari_xcebra.cohorts.writing import CohortTask
-
-        task = CohortTask(folder, table, pattern)
         self._reports.ask(Work("the comparison", task, keep, say=say))
 
     def _hear(self, event: Event) -> None:

@@ -74,6 +74,9 @@ class CohortWindow(QDialog):
 
     def compare(self) -> None:
         """Compare in the background, and show what came of it."""
+        # with pandas, which the window does without until then
+        from napari_xcebra.cohorts.writing import CohortTask
+
         exists = while_exists(self)
 
         def show(summary: str) -> None:
@@ -87,7 +90,8 @@ class CohortWindow(QDialog):
 
         self.figure.clear()
         self.notice.say("Comparing …")
-        self._sweeper.compare(self.folder, self.table.path, self.pattern.text().strip(), show, say)
+        task = CohortTask(self.folder, self.table.path, self.pattern.text().strip())
+        self._sweeper.compare(task, show, say)
 
     def _show_figure(self) -> None:
         picture = QPixmap(str(self.folder / SHARE))
