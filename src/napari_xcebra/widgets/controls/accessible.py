@@ -157,10 +157,15 @@ class _Attendant(QObject):
         if by_keyboard:
             if self._frame is None:
                 self._frame = QFocusFrame(self._root)
+                self._frame.destroyed.connect(self._lose_frame)
                 self._frame.setStyleSheet(
                     f"QFocusFrame {{ border: 2px solid {FOCUS}; border-radius: 3px; }}"
                 )
             self._frame.setWidget(widget)
+
+    def _lose_frame(self) -> None:
+        # Qt moves it to the window of the widget it is around, a dialog perhaps, which takes it
+        self._frame = None
 
 
 def _labels_in(root: QWidget) -> dict[QWidget, str]:
