@@ -101,6 +101,16 @@ def test_a_trial_column_of_a_behaviour_table_tells_the_trials(traces):
     assert recording.behavior["side"].words == ("left", "right")
 
 
+@pytest.mark.parametrize("between", [0, -1, np.nan])
+def test_the_time_between_trials_is_no_trial(traces, between):
+    number = np.repeat([between, 1, between, 2, between, 3, between], [5, 15, 5, 15, 5, 15, 40])
+    table = {"trial": number, "side": np.where(number > 1, "left", "right")}
+    recording = opened(traces, behavior=written(traces, table, "b.csv"))
+    assert recording.trials.first.tolist() == [5, 25, 45]
+    assert recording.trials.stop.tolist() == [20, 40, 60]
+    assert "column trial tells 3 trials." in " ".join(recording.notes)
+
+
 def test_a_trial_column_that_restarts_is_counted_on_and_said(traces):
     table = {"trial": np.repeat([1, 2, 1, 2], 25), "speed": np.arange(100.0)}
     recording = opened(traces, behavior=written(traces, table, "b.csv"))

@@ -50,7 +50,8 @@ def test_what_is_known_of_a_trial_is_known_in_its_frames_only(traces):
         inside[start : start + 20] = True
     np.testing.assert_array_equal(condition.known, inside)
     np.testing.assert_array_equal(condition.values[[10, 29, 40, 59, 70], 0], [0, 0, 1, 1, 0])
-    assert "go = 0, stop = 1" in " ".join(recording.notes)
+    assert condition.words == ("go", "stop")
+    assert "condition holds words: go, stop." in recording.notes
     np.testing.assert_array_equal(
         recording.behavior["contrast"].values[[15, 45, 75], 0], [0.25, 0.5, 1]
     )

@@ -44,8 +44,7 @@ def series_of(
         return None, f"Column {name} of {where} is neither numbers nor a few words: left out."
     if not labels:
         return None, f"Column {name} of {where} is empty: left out."
-    numbered = ", ".join(f"{label} = {i}" for i, label in enumerate(labels))
-    note = f"Column {name} of {where} holds words, numbered: {numbered}."
+    note = f"Column {name} of {where} holds words: {', '.join(labels)}."
     return Series(name, values, times, kind="discrete", labels=labels), note
 
 

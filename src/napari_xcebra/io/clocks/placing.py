@@ -10,9 +10,10 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.events import place_events
 from napari_xcebra.io.clocks.labelled import Labelled, check_labels, left_out
+from napari_xcebra.io.clocks.numbered_trials import trials_numbered
 from napari_xcebra.io.clocks.overlap import coverage, lost_values, misplaced
 from napari_xcebra.io.clocks.resample import Clock, at_frames, clock_of
-from napari_xcebra.io.clocks.trials import PlacedIntervals, place_intervals, trials_numbered
+from napari_xcebra.io.clocks.trials import PlacedIntervals, place_intervals
 from napari_xcebra.io.clocks.triggers import check_trigger, marked_frames, sample_times
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.io.kinds import variable_of

@@ -128,70 +128,9 @@ def place_intervals(
     )
 
 
-def trials_numbered(
-    variables: Sequence[Variable], where: str
-) -> tuple[Trials | None, tuple[str, ...]]:
-    """Trials that a column of their numbers tells, frame by frame; and notes.
-
-    Variables that are the same all over each trial are what is known of it.
-    """
-    numbers = next((v for v in variables if _numbers_trials(v)), None)
-    if numbers is None:
-        return None, ()
-    number = numbers.values[:, 0]
-    known = ~np.isnan(number)
-    begins = np.flatnonzero(known & np.r_[True, ~known[:-1] | (number[1:] != number[:-1])])
-    ends = np.flatnonzero(known & np.r_[~known[1:] | (number[1:] != number[:-1]), True]) + 1
-    if len(begins) < 2:
-        return None, ()
-    notes = [f"{where}: column {numbers.name} tells {counted(len(begins), 'trial')}."]
-    back = np.flatnonzero(np.diff(number[begins]) <= 0)
-    if len(back):
-        i = int(back[0])
-        notes.append(
-            f"Column {numbers.name} goes back from {number[begins[i]]:g} to "
-            f"{number[begins[i + 1]]:g} at frame {begins[i + 1]}: trials are counted on from there."
-        )
-    columns, words = {}, {}
-    for variable in variables:
-        if variable is numbers or variable.values.shape[1] != 1 or variable.kind == "event":
-            continue
-        values = _same_all_over(variable.values[:, 0], begins, ends)
-        if values is not None:
-            columns[variable.name] = values
-            words[variable.name] = variable.words
-    words = {name: labels for name, labels in words.items() if labels}
-    return Trials(begins, ends, columns, words), tuple(notes)
-
-
-def _numbers_trials(variable: Variable) -> bool:
-    words = words_of(variable.name)
-    known = {"trial", "trials", "number", "num", "nr", "no", "id", "index", "idx", "count"}
-    values = variable.values[variable.known]
-    return (
-        bool({"trial", "trials"} & set(words))
-        and set(words) <= known
-        and values.shape[1] == 1
-        and bool((values == np.round(values)).all())
-    )
-
-
 def _tells(name: str, of: str, taken: Collection[str]) -> bool:
     """Whether the name of a column is enough to know what it is about."""
     return name not in taken and (of == TRIALS or name.lower().startswith(of.rstrip("s").lower()))
-
-
-def _same_all_over(values: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> np.ndarray | None:
-    """Value of every trial, if none has two and not all have the same: (trials,)."""
-    found = np.full(len(begins), np.nan)
-    for i, (first, stop) in enumerate(zip(begins, ends, strict=True)):
-        own = values[first:stop]
-        own = own[~np.isnan(own)]
-        if len(own) and (own != own[0]).any():
-            return None
-        found[i] = own[0] if len(own) else np.nan
-    different = np.unique(found[~np.isnan(found)])
-    return found if 2 <= len(different) else None
 
 
 def _frames_of(
@@ -334,6 +273,5 @@ def _column(
     labels = tuple(str(word) for word in words)
     coded = np.where(codes >= 0, codes, np.nan)
     placed = np.where(number >= 0, coded[number], np.nan)
-    numbered = ", ".join(f"{label} = {i}" for i, label in enumerate(labels))
-    note = f"{name} holds words, numbered: {numbered}." if labels else None
+    note = f"{name} holds words: {', '.join(labels)}." if labels else None
     return Column(Variable(name, placed, "discrete", words=labels), short, coded), note

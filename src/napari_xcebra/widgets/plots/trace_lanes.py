@@ -103,6 +103,8 @@ def _halved(values: np.ndarray, pick: np.ufunc) -> np.ndarray:
 
 GAP = 0.12
 """Share of a lane that is left free between it and the next."""
+FEW = 4
+"""Words that fit beside a lane."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +251,14 @@ def behavior_lane(column: Column, pen: Any, color: str) -> Lane:
         known = values[~np.isnan(values)]
         low, high = _apart(known.min(), known.max()) if len(known) else (0.0, 1.0)
     line = Line(values, pen, column.kind, column.period)
-    return Lane(column.title, [line], low, high, color, 1.0, _ends(low, high))
+    ticks = _words(column) or _ends(low, high)
+    return Lane(column.title, [line], low, high, color, 1.0, ticks)
+
+
+def _words(column: Column) -> dict[float, str]:
+    """Words of a discrete column by value, if it has few."""
+    words = dict(enumerate(column.words)) if column.kind == "discrete" else {}
+    return {float(value): word for value, word in words.items()} if len(words) <= FEW else {}
 
 
 def score_lane(
