@@ -88,7 +88,7 @@ def test_the_user_overrules_a_guess(traces):
     assert behavior["lick"].kind == "continuous"
 
 
-def test_words_become_numbered_categories_and_gaps_stay_gaps(traces):
+def test_words_become_categories_that_keep_their_names_and_gaps_stay_gaps(traces):
     path = traces.with_name("behaviour.csv")
     words = np.where(TURN > 5, "", np.where(TURN > 2, "right", "left"))
     pd.DataFrame({"choice": words, "when": [f"12:{i}" for i in range(FRAMES)]}).to_csv(path)
@@ -97,7 +97,8 @@ def test_words_become_numbered_categories_and_gaps_stay_gaps(traces):
     assert choice.kind == "discrete"
     np.testing.assert_array_equal(choice.known, TURN <= 5)
     np.testing.assert_array_equal(choice.values[choice.known, 0], (TURN > 2)[TURN <= 5])
-    assert "left = 0, right = 1" in "".join(recording.notes)
+    assert choice.words == ("left", "right")
+    assert "holds words: left, right." in "".join(recording.notes)
     assert "when" not in recording.behavior
 
 
