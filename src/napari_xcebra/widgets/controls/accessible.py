@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from qtpy.compat import isalive
 from qtpy.QtCore import QEvent, QObject, QRect, Qt
 from qtpy.QtGui import QHelpEvent
 from qtpy.QtWidgets import (
@@ -149,23 +150,20 @@ class _Attendant(QObject):
                 _give_name(watched, _labels_in(self._root))
         elif kind == QEvent.Type.FocusIn:
             self._mark(watched, event.reason() in BY_KEYBOARD)
-        elif kind == QEvent.Type.FocusOut and self._frame is not None:
-            self._frame.setWidget(None)
+        elif kind == QEvent.Type.FocusOut and (frame := self._living_frame) is not None:
+            frame.setWidget(None)
         return False
+
+    @property
+    def _living_frame(self) -> QFocusFrame | None:
+        # Qt moves it to the window of the widget it is around, a dialog perhaps, which takes it
+        return self._frame if self._frame is not None and isalive(self._frame) else None
 
     def _mark(self, widget: QWidget, by_keyboard: bool) -> None:
         if by_keyboard:
-            if self._frame is None:
-                self._frame = QFocusFrame(self._root)
-                self._frame.destroyed.connect(self._lose_frame)
-                self._frame.setStyleSheet(
-                    f"QFocusFrame {{ border: 2px solid {FOCUS}; border-radius: 3px; }}"
-                )
-            self._frame.setWidget(widget)
-
-    def _lose_frame(self) -> None:
-        # Qt moves it to the window of the widget it is around, a dialog perhaps, which takes it
-        self._frame = None
+            frame = self._frame = self._living_frame or QFocusFrame(self._root)
+            frame.setStyleSheet(f"QFocusFrame {{ border: 2px solid {FOCUS}; border-radius: 3px; }}")
+            frame.setWidget(widget)
 
 
 def _labels_in(root: QWidget) -> dict[QWidget, str]:
