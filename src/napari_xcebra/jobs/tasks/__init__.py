@@ -14,6 +14,7 @@ from napari_xcebra.jobs.tasks.cells import (
     StatisticsTask,
 )
 from napari_xcebra.jobs.tasks.reading import ReadTask, open_task, question
+from napari_xcebra.jobs.tasks.sorting import RastermapTask
 from napari_xcebra.jobs.tasks.task import Report, Task
 from napari_xcebra.jobs.tasks.training import (
     AdaptTask,
@@ -36,6 +37,7 @@ __all__ = [
     "JointTask",
     "NwbTask",
     "OverTimeTask",
+    "RastermapTask",
     "ReadTask",
     "Report",
     "ReportTask",

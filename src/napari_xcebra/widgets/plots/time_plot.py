@@ -158,8 +158,14 @@ class TimePlot(pyqtgraph.PlotWidget):
         self._excluded.color = _mixed(style.background, style.lines[5 if style.dark else 1], 0.3)
 
     def _on_view(self) -> None:
-        self._draw()
+        if self.isVisible():
+            self._draw()
         self.view_changed.emit()
+
+    def showEvent(self, ev: Any) -> None:
+        """Draw what came into view while the plot was hidden."""
+        super().showEvent(ev)
+        self._draw()
 
     def _draw(self) -> None:
         """Draw what is in view."""

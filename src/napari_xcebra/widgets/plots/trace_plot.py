@@ -67,7 +67,7 @@ class TracePlot(TimePlot):
 
         `unit` is the height of a pixel in the plot.
         """
-        self._names.write({p.middle: (p.lane.title, p.lane.color) for p in self._lanes})
+        self._names.write(self._named(unit))
         half = unit * TEXT / 2
         texts, bars = {}, []
         for place in self._lanes:
@@ -84,6 +84,10 @@ class TracePlot(TimePlot):
                 at = np.clip(place.height_of(value), place.bottom + half, place.top - half)
                 texts[float(at)] = (text, lane.color)
         self._numbers.write(texts, bars)
+
+    def _named(self, unit: float) -> dict[float, tuple[str, str]]:
+        """What is written at the left, with its colour, by height."""
+        return {p.middle: (p.lane.title, p.lane.color) for p in self._lanes}
 
     def _draw(self) -> None:
         first, last = self.frames

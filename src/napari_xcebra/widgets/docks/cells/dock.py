@@ -21,9 +21,11 @@ from napari_xcebra.widgets.docks.cells.panel import (
     selected_cells,
 )
 from napari_xcebra.widgets.docks.cells.peri_event_panel import PeriEventPanel
+from napari_xcebra.widgets.docks.cells.raster_panel import RasterPanel
 from napari_xcebra.widgets.docks.cells.trace_panel import TracePanel
 from napari_xcebra.widgets.docks.cells.tuning_panel import TuningPanel
 from napari_xcebra.widgets.plots.plot_style import style_of
+from napari_xcebra.widgets.plots.time_plot import TimePlot
 from napari_xcebra.widgets.work.column_reader import ColumnReader
 from napari_xcebra.widgets.work.services import services_of
 
@@ -44,6 +46,7 @@ class CellsDock(QWidget):
         self.notice = Notice()
         self.behavior = BehaviorChoice(self)
         self.traces = TracePanel(services.scores_over_time, self.behavior)
+        self.raster = RasterPanel(services.processes, self.behavior)
         self.tuning = TuningPanel()
         self.events = PeriEventPanel()
         self.embedding = EmbeddingPanel(services.processes)
@@ -53,21 +56,20 @@ class CellsDock(QWidget):
         self._stale = True
         self._soon = qdebounced(self._refresh, timeout=0, parent=self)
         self._lay_out()
-        for panel in (self.traces, self.events, self.embedding):
+        for panel in (self.traces, self.raster, self.events, self.embedding):
             panel.frame_chosen.connect(self._go_to)
-        self.events.cell_chosen.connect(lambda cell, more: self.state.select([cell], toggle=more))
+        for panel in (self.raster, self.events):
+            panel.cell_chosen.connect(lambda cell, more: self.state.select([cell], toggle=more))
+        self._share_time(self.traces.plot, self.raster.plot)
+        self._share_time(self.raster.plot, self.traces.plot)
         self._connect()
         self._later()
 
     def _lay_out(self) -> None:
-        self.tabs = QTabWidget()
-        # at the side, where they take no height: plots of all panels line up
-        self.tabs.setTabPosition(QTabWidget.TabPosition.West)
-        self.tabs.setDocumentMode(True)
-        self.tabs.addTab(self.tuning, "Tuning")
-        self.tabs.addTab(self.events, "Events")
+        self.over_time = _tabs({"Traces": self.traces, "All cells": self.raster})
+        self.tabs = _tabs({"Tuning": self.tuning, "Events": self.events})
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
-        for panel in (self.traces, self.tabs, self.embedding):
+        for panel in (self.over_time, self.tabs, self.embedding):
             self.splitter.addWidget(panel)
         self.splitter.setStretchFactor(0, 4)
         self.splitter.setStretchFactor(1, 2)
@@ -109,8 +111,10 @@ class CellsDock(QWidget):
         self.destroyed.connect(lambda *_: [close() for close in closing])
 
     @property
-    def _panels(self) -> tuple[TracePanel, TuningPanel, PeriEventPanel, EmbeddingPanel]:
-        return self.traces, self.tuning, self.events, self.embedding
+    def _panels(
+        self,
+    ) -> tuple[TracePanel, RasterPanel, TuningPanel, PeriEventPanel, EmbeddingPanel]:
+        return self.traces, self.raster, self.tuning, self.events, self.embedding
 
     def _later(self, *_: Any) -> None:
         """Refresh once, however many signals arrive together, and only while visible."""
@@ -181,8 +185,27 @@ class CellsDock(QWidget):
         # what is drawn may still be of another recording, until the refresh that is on its way
         if self.isVisible() and not self._stale:
             self.traces.show_frame(frame)
+            self.raster.show_frame(frame)
             self.events.show_frame(frame)
             self.embedding.show_frame(frame)
 
     def _go_to(self, frame: int) -> None:
         self.state.frame = frame
+
+    def _share_time(self, one: TimePlot, other: TimePlot) -> None:
+        """Let a plot follow when another stretch of time comes into view in the visible one."""
+        one.view_changed.connect(
+            lambda: other.show_seconds(*one.seconds) if one.isVisible() else None
+        )
+
+
+def _tabs(panels: dict[str, QWidget]) -> QTabWidget:
+    """Panels behind each other, by title."""
+    tabs = QTabWidget()
+    # at the side, where they take no height: plots of all panels line up
+    tabs.setTabPosition(QTabWidget.TabPosition.West)
+    tabs.setDocumentMode(True)
+    tabs.setAccessibleName(" or ".join(panels))
+    for title, panel in panels.items():
+        tabs.addTab(panel, title)
+    return tabs

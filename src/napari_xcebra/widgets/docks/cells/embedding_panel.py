@@ -16,7 +16,8 @@ from napari_xcebra.widgets.controls.boxes import small_box
 from napari_xcebra.widgets.controls.layouts import in_row
 from napari_xcebra.widgets.docks.cells.panel import LookedAt, Panel
 from napari_xcebra.widgets.plots.cloud import fitted, principal
-from napari_xcebra.widgets.plots.embedding_plot import ColorKey, EmbeddingPlot
+from napari_xcebra.widgets.plots.color_key import ColorKey
+from napari_xcebra.widgets.plots.embedding_plot import EmbeddingPlot
 from napari_xcebra.widgets.plots.plot_style import levels_of, limits_of, palette
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
 
