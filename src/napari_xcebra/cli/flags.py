@@ -46,6 +46,9 @@ def add_recording_flags(
     group.add_argument("--footprints", metavar="FILE",
                        help="label image (.tif, .npy) or ImageJ RoiSet.zip, for traces without "
                        "footprints")  # fmt: skip
+    group.add_argument("--movie", metavar="FILE",
+                       help="what was imaged: data.bin, TIFF, HDF5, zarr or .mmap (default: one "
+                       "beside the recording)")  # fmt: skip
     group.add_argument("--kind", action="append", default=[], metavar="VARIABLE=KIND",
                        help=f"{', '.join(KINDS)}; where the guess is wrong")  # fmt: skip
     _add_knobs(OpenSettings, group, parser.add_argument_group("recording, advanced"), "open_")

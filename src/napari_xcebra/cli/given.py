@@ -39,6 +39,7 @@ def opening_of(arguments: argparse.Namespace) -> Opening:
     return Opening(
         Path(arguments.path),
         footprints=Path(arguments.footprints) if arguments.footprints else None,
+        movie=Path(arguments.movie) if arguments.movie else None,
         kinds=kinds_from(arguments.kind),
         settings=OpenSettings(**_given(OpenSettings, arguments, "open_")),
         **{role: tuple(Path(path) for path in getattr(arguments, role) or ()) for role in ROLES},

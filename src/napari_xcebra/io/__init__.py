@@ -2,10 +2,11 @@
 
     path ──suite2p/, caiman/, nwb/ …──▶ Extraction ─┐
                                                     ├─assemble─▶ Recording
-    path ──behavior/──────────────────▶ Behavior ───┘
+    path ──behavior/──────────────────▶ Behavior ───┤
+    path ──movie/─────────────────────▶ Movie ──────┘
 
 Nothing that is read here can run code, and nothing is read from outside the path that was given,
-except label images and ROIs that lie beside it.
+except label images, ROIs and a movie that lie beside it, or where suite2p says that it left one.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def open_recording(
     events: Paths = None,
     footprints: Any = None,
     kinds: Mapping[str, Kind] | None = None,
+    movie: str | PathLike[str] | None = None,
     settings: OpenSettings | None = None,
     **choices: Any,
 ) -> Recording:
@@ -66,6 +68,9 @@ def open_recording(
         without footprints or to replace theirs.
     kinds : mapping of str to {"continuous", "circular", "discrete", "event"}, optional
         For variables whose kind should not be guessed.
+    movie : path, optional
+        What was imaged: suite2p's data.bin, TIFF, HDF5, zarr, CaImAn's .mmap, or a folder of
+        TIFF files; it stays on disk. Without it, one is looked for beside the recording.
     settings : OpenSettings, optional
     **choices
         Single fields of `OpenSettings`, such as ``rate=30`` or ``traces="events"``.
@@ -88,6 +93,7 @@ def open_recording(
         recording = _assembled(found, sources, settings, path, form.NAME)
     else:
         recording = _with_behavior(found, sources, settings)
+    recording = _with_movie(recording, path, movie)
     begun = unfinished_in(folders_near(path.resolve()))
     recording = replace(recording, notes=(*recording.notes, *(each.sentence for each in begun)))
     return with_kinds(recording, kinds or {})
@@ -142,6 +148,12 @@ def _assembled(
     every = [found.behavior, *sources]
     check_names(every, settings)
     return assemble(found, every, settings, path, form)
+
+
+def _with_movie(recording: Recording, path: Path, movie: str | PathLike[str] | None) -> Recording:
+    from napari_xcebra.io.movie.finding import with_movie
+
+    return with_movie(recording, path, None if movie is None else Path(movie))
 
 
 def _paths(given: Paths) -> list[Path]:

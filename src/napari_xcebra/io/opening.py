@@ -36,6 +36,8 @@ class Opening:
     settings : OpenSettings
     trials, events : tuple of Path
         Tables that hold nothing else.
+    movie : Path or None
+        None: one that is found beside the recording.
     """
 
     path: Path
@@ -45,6 +47,7 @@ class Opening:
     settings: OpenSettings = field(default_factory=OpenSettings)
     trials: tuple[Path, ...] = ()
     events: tuple[Path, ...] = ()
+    movie: Path | None = None
 
     def open(self) -> Recording:
         """The recording."""
@@ -55,6 +58,7 @@ class Opening:
             events=self.events,
             footprints=self.footprints,
             kinds=self.kinds,
+            movie=self.movie,
             settings=self.settings,
         )
 
@@ -83,6 +87,7 @@ class Opening:
             "path": _place(self.path, folder),
             **{role: [_place(p, folder) for p in getattr(self, role)] for role in ROLES},
             "footprints": _place(self.footprints, folder) if self.footprints else None,
+            "movie": _place(self.movie, folder) if self.movie else None,
             "kinds": dict(self.kinds),
             "settings": asdict(self.settings),
             "files": {n: _place(Path(p), folder) for n, p in _files(self.settings).items()},
@@ -103,11 +108,13 @@ class Opening:
         files = {n: _found(p, folder, find, moved) for n, p in about.get("files", {}).items()}
         given = {**about["settings"], **{name: str(path) for name, path in files.items()}}
         settings = OpenSettings(**known_only(OpenSettings, given))
+        movie = about.get("movie")
         return cls(
             path,
             footprints=footprints or None,
             kinds=dict(about["kinds"]),
             settings=settings,
+            movie=_found(movie, folder, find, moved) if movie else None,
             **roles,
         )
 

@@ -38,6 +38,15 @@ def is_tiff(first_bytes: bytes) -> bool:
     return first_bytes[:4] in MAGIC
 
 
+@contextmanager
+def open_tiff(path: Path) -> Iterator[Any]:
+    """The file, which is looked at as a chain of pages."""
+    from tifffile import TiffFile
+
+    with quiet("tifffile"), TiffFile(path, **_NO_DIALECTS) as file:
+        yield file
+
+
 def read_tiff(path: Path) -> np.ndarray:
     """Image of a TIFF file, or the stack of its pages, each a plane.
 
@@ -45,13 +54,7 @@ def read_tiff(path: Path) -> np.ndarray:
     -------
     (height, width) or (planes, height, width) array of numbers
     """
-    from tifffile import TiffFile
-
-    with (
-        sentence_on_failure(path),
-        quiet("tifffile"),
-        TiffFile(path, **_NO_DIALECTS) as file,
-    ):
+    with sentence_on_failure(path), open_tiff(path) as file:
         pages = list(_pages(file))
         _check(path, pages)
         images = [page.asarray() for page in pages]
@@ -60,10 +63,8 @@ def read_tiff(path: Path) -> np.ndarray:
 
 def tiff_pixel_size(path: Path) -> float | None:
     """Micrometres per pixel, where a TIFF file says so in a way that can be true."""
-    from tifffile import TiffFile
-
     try:
-        with quiet("tifffile"), TiffFile(path, **_NO_DIALECTS) as file:
+        with open_tiff(path) as file:
             return page_pixel_size(file.pages[0])
     except Exception:  # whatever is wrong with it, it does not tell
         return None
@@ -109,7 +110,7 @@ def _check(path: Path, pages: list[Any]) -> None:
             f"{path} has images of {shown} pixels: one greyscale image, or several of the "
             "same size, are needed."
         )
-    if not all(map(_can_unpack, pages)):
+    if not all(map(can_unpack, pages)):
         raise InputError(
             f"{path} is compressed in a way that needs the package imagecodecs: install it, or "
             "save the image without compression."
@@ -128,7 +129,8 @@ def _check(path: Path, pages: list[Any]) -> None:
         )
 
 
-def _can_unpack(page: Any) -> bool:
+def can_unpack(page: Any) -> bool:
+    """Whether the compression of a page is known here."""
     from tifffile import TIFF
 
     try:

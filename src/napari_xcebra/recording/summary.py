@@ -78,6 +78,14 @@ def footprints_of(recording: Recording) -> str:
     return f"{shown}, {counted(without, 'cell')} without" if without else shown
 
 
+def movie_of(recording: Recording) -> str:
+    """The movie, or why there is none; empty if none was expected."""
+    if recording.movie is not None:
+        return recording.movie.words
+    why = recording.origin.without_movie
+    return f"none: {why}" if why else ""
+
+
 def field_of(shape: tuple[int, ...], pixel_size: float | None) -> str:
     """Height and width of a field of view, in pixels and, where known, in micrometres.
 
@@ -245,6 +253,8 @@ def facts(recording: Recording, look: Look | None = None) -> list[tuple[str, str
     if left_out:
         share = 100 * left_out / recording.n_frames
         found.append(("Left out", f"{counted(left_out, 'frame')} ({share:.1f} %)"))
+    if movie := movie_of(recording):
+        found.append(("Movie", movie))
     return [*found, ("Behaviour", _behavior(recording, look))]
 
 

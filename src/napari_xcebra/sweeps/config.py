@@ -150,6 +150,7 @@ def _opening(about: Mapping[str, Any], choices: Sequence[str], folder: Path, whe
         if footprints is None
         else folder / _text(footprints, f"{where}: footprints"),
         kinds=kinds,
+        movie=None,  # no run looks at it
         settings=OpenSettings(**{name: about[name] for name in choices if name in about}),
         **{
             role: tuple(folder / p for p in _texts(about.get(role, []), f"{where}: {role}"))

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -139,3 +140,28 @@ def test_a_late_frame_is_drawn_when_it_has_come(viewer, qtbot, frames):
     frames.gate.set()
     qtbot.waitUntil(lambda: (layer._slice.image.raw == 40).all())
     assert overlay_of(viewer).text == "1.33 s · frame 40"
+
+
+@pytest.mark.gui
+def test_a_movie_that_is_added_changed_or_taken_away_lies_below_the_cells(viewer, frames):
+    small = field(cells=8, frames=50, shape=(64, 64), seed=0).recording
+    state = services_of(viewer).state
+    opened = state.show(replace(small, movie=None))
+    order = [layer.name for layer in viewer.layers]
+    assert not state.lacks_layers(opened)
+    active = viewer.layers.selection.active
+    state.change_recording(small)
+    names = [layer.name for layer in viewer.layers]
+    assert names == [*order[:2], "movie", *order[2:]]
+    assert viewer.layers.selection.active is active
+    assert viewer.layers["movie"].data.late is not None
+    other = replace(small, movie=field(cells=8, frames=50, shape=(64, 64), seed=1).recording.movie)
+    state.change_recording(other)
+    assert viewer.layers["movie"].data.movie is other.movie
+    assert [layer.name for layer in viewer.layers] == names
+    viewer.layers.remove("movie")
+    assert state.lacks_layers(opened)
+    state.add_layers(opened)
+    assert [layer.name for layer in viewer.layers] == names
+    state.change_recording(replace(small, movie=None))
+    assert [layer.name for layer in viewer.layers] == order

@@ -39,21 +39,21 @@ MOST_PIXELS = 2**28
 def sniff(path: Path) -> bool:
     """Whether the folder has the arrays A and C of Minian."""
     try:
-        return path.is_dir() and _home(path) is not None
+        return path.is_dir() and home_of(path) is not None
     except OSError:
         return False
 
 
 def load(path: Path, settings: OpenSettings) -> Extraction:
     """Units of C with their footprints from A."""
-    home = _home(path)
+    home = home_of(path)
     if home is None:
         raise InputError(f"{path} has no arrays A and C as Minian writes them.")
     calcium = _Traces.at(home, "C", path)
     ids, notes = calcium.ids, []
     signals: dict[Any, Any] = {"denoised": calcium.traces}
     for name, signal in (("S", "events"), ("YrA", "traces")):
-        if _place(home, name) is None:
+        if place_of(home, name) is None:
             continue
         other = _Traces.at(home, name, path)
         if other.traces.shape != calcium.traces.shape or not np.array_equal(other.ids, ids):
@@ -98,15 +98,15 @@ class SummedTraces(LazyTraces):
             )
 
 
-def _home(path: Path) -> Path | None:
+def home_of(path: Path) -> Path | None:
     """Folder that the arrays are in: the one given, or one called minian in it."""
     for folder in (path, path / "minian"):
-        if _place(folder, "C") is not None and _place(folder, "A") is not None:
+        if place_of(folder, "C") is not None and place_of(folder, "A") is not None:
             return folder
     return None
 
 
-def _place(home: Path, name: str, of: str | None = None) -> Path | None:
+def place_of(home: Path, name: str, of: str | None = None) -> Path | None:
     """Folder of an array; `of` is the array whose coordinate it is."""
     store = home / f"{of or name}.zarr"
     places = (store / name, home / name) if of else (store / name, store, home / name)
@@ -114,7 +114,7 @@ def _place(home: Path, name: str, of: str | None = None) -> Path | None:
 
 
 def _found(home: Path, name: str) -> Path:
-    place = _place(home, name)
+    place = place_of(home, name)
     if place is None:
         raise InputError(f"{home} has no array {name}.")
     return place
@@ -122,7 +122,7 @@ def _found(home: Path, name: str) -> Path:
 
 def _coordinate(home: Path, root: Path, of: str, name: str, length: int) -> np.ndarray | None:
     """Whole numbers along an axis of an array, or None if there are none or too few."""
-    place = _place(home, name, of)
+    place = place_of(home, name, of)
     if place is None:
         return None
     stored = stored_array(place, root)
@@ -191,13 +191,14 @@ class _Field:
         rows, columns = stored.shape[height], stored.shape[width]
         if max(rows, columns) > FURTHEST:
             raise InputError(f"{stored.path} claims a field of view of {rows} × {columns} pixels.")
-        top = _first(_coordinate(home, root, "A", "height", rows))
-        left = _first(_coordinate(home, root, "A", "width", columns))
+        top = first_pixel(home, root, "A", "height", rows)
+        left = first_pixel(home, root, "A", "width", columns)
         return cls(rows, columns, top, left)
 
 
-def _first(coordinate: np.ndarray | None) -> int:
-    """Where a coordinate of pixels begins, if it counts them."""
+def first_pixel(home: Path, root: Path, of: str, axis: str, length: int) -> int:
+    """Row or column at which an array begins, if its coordinate counts them."""
+    coordinate = _coordinate(home, root, of, axis, length)
     if coordinate is None or (np.diff(coordinate) != 1).any():
         return 0
     first = int(coordinate[0])
@@ -244,7 +245,7 @@ def _footprints(
 
 
 def _images(home: Path, root: Path, field: _Field) -> Mapping[str, np.ndarray]:
-    place = _place(home, "max_proj")
+    place = place_of(home, "max_proj")
     if place is None:
         return {}
     stored = stored_array(place, root)

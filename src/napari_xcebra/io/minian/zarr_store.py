@@ -28,6 +28,7 @@ COMPRESSORS = {"blosc", "zstd", "gzip", "zlib", "lz4", "bz2", "lzma"}
 UNTOLD = {"gzip", "zlib", "bz2", "lzma"}
 """Those that do not say how large a chunk becomes."""
 FILTERS = {"shuffle", "delta", "fixedscaleoffset", "quantize", "bitround", "packbits", "astype"}
+MOST_AXES = 5
 MOST_TEXT, LARGEST_CHUNK, MOST_CHUNKS, SMALL = 2**20, 2**30, 1_000_000, 64 * 2**20
 
 
@@ -150,10 +151,10 @@ def stored_array(path: Path, root: Path) -> StoredArray:
         if (path / "zarr.json").exists():
             raise ValueError("it is of zarr version 3 as well, which is not read here")
         _check_inside(path / ".zarray", root)
-        about = _json(path / ".zarray")
+        about = json_in(path / ".zarray")
         form = _form(about)
         present = tuple(_present(path, root, form))
-        axes = _json(path / ".zattrs").get("_ARRAY_DIMENSIONS", [])
+        axes = json_in(path / ".zattrs").get("_ARRAY_DIMENSIONS", [])
         axes = tuple(map(str, axes)) if isinstance(axes, list) else ()
         if len(axes) != len(form.shape):
             axes = ()
@@ -162,7 +163,9 @@ def stored_array(path: Path, root: Path) -> StoredArray:
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
+    """What an array says of its chunks."""
+
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
     dtype: np.dtype
@@ -172,10 +175,12 @@ class _Form:
 
     @property
     def chunk_bytes(self) -> int:
+        """Size of a chunk once it is unpacked."""
         return math.prod(self.chunks) * self.dtype.itemsize
 
 
-def _json(path: Path) -> dict[str, Any]:
+def json_in(path: Path) -> dict[str, Any]:
+    """Metadata in a file; empty if there is none."""
     if not path.is_file():
         return {}
     if path.stat().st_size > MOST_TEXT:
@@ -186,11 +191,11 @@ def _json(path: Path) -> dict[str, Any]:
     return found
 
 
-def _form(about: dict[str, Any]) -> _Form:
+def _form(about: dict[str, Any]) -> Form:
     """Metadata of `.zarray`, if allowed."""
     if about.get("zarr_format") != 2:
         raise ValueError("it is not of zarr version 2")
-    shape, chunks = (_sizes(about.get(name), name) for name in ("shape", "chunks"))
+    shape, chunks = (sizes_in(about.get(name), name) for name in ("shape", "chunks"))
     if len(shape) != len(chunks) or 0 in chunks:
         raise ValueError(f"it has chunks of {chunks} for a shape of {shape}")
     dtype = np.dtype(about["dtype"]) if isinstance(about.get("dtype"), str) else None
@@ -210,14 +215,15 @@ def _form(about: dict[str, Any]) -> _Form:
     separator = about.get("dimension_separator", ".")
     if separator not in (".", "/"):
         raise ValueError(f"its chunks are named with {separator!r}")
-    form = _Form(shape, chunks, dtype, separator, compressor, bool(filters))
+    form = Form(shape, chunks, dtype, separator, compressor, bool(filters))
     if form.chunk_bytes > LARGEST_CHUNK:
         raise ValueError(f"its chunks claim {form.chunk_bytes:,} bytes each")
     return form
 
 
-def _sizes(given: Any, name: str) -> tuple[int, ...]:
-    plain = isinstance(given, list) and len(given) <= 4
+def sizes_in(given: Any, name: str) -> tuple[int, ...]:
+    """Sizes of a few axes."""
+    plain = isinstance(given, list) and len(given) <= MOST_AXES
     if not plain or not all(type(n) is int and 0 <= n < 2**40 for n in given):
         raise ValueError(f"its {name} is {str(given)[:100]}")
     return tuple(given)
@@ -240,11 +246,11 @@ def _number_types(codec: dict[str, Any]) -> None:
             raise ValueError(f"a filter makes {codec[key]!r} of its numbers")
 
 
-def _present(path: Path, root: Path, form: _Form) -> Iterator[tuple[int, ...]]:
+def _present(path: Path, root: Path, form: Form) -> Iterator[tuple[int, ...]]:
     """Positions of existing chunks; each is a file within the folder, of a plausible size."""
     grid = [-(-size // step) for size, step in zip(form.shape, form.chunks, strict=True)]
     name = re.compile(re.escape(form.separator).join([r"\d{1,12}"] * max(len(grid), 1)))
-    for number, file in enumerate(_files(path, root)):
+    for number, file in enumerate(files_in(path, root)):
         if number > MOST_CHUNKS:
             raise ValueError(f"it has more than {MOST_CHUNKS:,} chunks")
         key = file.relative_to(path).as_posix()
@@ -253,11 +259,11 @@ def _present(path: Path, root: Path, form: _Form) -> Iterator[tuple[int, ...]]:
         place = tuple(map(int, key.split(form.separator)))[: len(grid)]
         # a chunk past the end is left over from before the array was made smaller
         if all(i < n for i, n in zip(place, grid, strict=True)):
-            _check_chunk(file, form)
+            check_chunk(file, form)
             yield place
 
 
-def _files(path: Path, root: Path) -> Iterator[Path]:
+def files_in(path: Path, root: Path) -> Iterator[Path]:
     """All files in a folder, after checking where links lead."""
     for folder, folders, files in os.walk(path):
         for name in [*folders, *files]:
@@ -272,7 +278,7 @@ def _check_inside(file: Path, root: Path) -> None:
         raise ValueError(f"{file.name} is a link that leads out of the folder")
 
 
-def _check_chunk(file: Path, form: _Form) -> None:
+def check_chunk(file: Path, form: Form) -> None:
     """Compare the size that a chunk claims in its first bytes with that of the array."""
     if not file.is_file():
         raise ValueError(f"chunk {file.name} is not a file")

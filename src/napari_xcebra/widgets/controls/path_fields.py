@@ -18,6 +18,7 @@ from qtpy.QtWidgets import (
     QSizePolicy,
     QWidget,
 )
+from superqt.utils import signals_blocked
 
 from napari_xcebra.widgets.controls.layouts import in_column, in_row, spare_from_wheel
 from napari_xcebra.widgets.controls.plain_text import plain
@@ -75,9 +76,10 @@ class PathField(QWidget):
     def offer(self, paths: Sequence[str]) -> None:
         """Paths to choose from; what is typed stays."""
         text = self.box.currentText()
-        self.box.clear()
-        self.box.addItems(list(paths))
-        self.box.setEditText(text)
+        with signals_blocked(self.box):
+            self.box.clear()
+            self.box.addItems(list(paths))
+            self.box.setEditText(text)
 
     def _browse_button(self, folders: bool) -> QWidget:
         button = QPushButton("Browse…")

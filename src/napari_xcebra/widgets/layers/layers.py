@@ -17,6 +17,7 @@ from napari_xcebra.widgets.layers.movie_layer import movie_layer
 from napari_xcebra.widgets.state.own_layers import (
     KEY,
     LayerTuple,
+    Role,
     layers_of,
     metadata,
     role_of,
@@ -97,6 +98,8 @@ class CellMovie:
         return np.stack([self.frame(int(frame))[rest].copy() for frame in frames])
 
 
+FROM_BELOW: tuple[Role, ...] = ("image", "movie", "activity", "cells")
+"""Order of the layers that every recording has; all others lie above."""
 REJECTED = (0.5, 0.5, 0.5, 0.35)
 """Colour of ROIs that do not count as cells."""
 
@@ -224,7 +227,18 @@ def add_missing(
     for values, arguments, kind in layers or recording_layers(opened.recording, token=opened.token):
         layer = Layer.create(values, arguments, kind)
         if shown_by(layer.metadata) not in there:
-            viewer.add_layer(layer)
+            viewer.layers.insert(_place_of(layer, viewer, opened), layer)
+
+
+def _place_of(layer: Layer, viewer: napari.Viewer, opened: Opened) -> int:
+    """Where a layer belongs: below those that lie on the background."""
+    above = [other for other in layers_of(viewer, opened) if _height(other) > _height(layer)]
+    return viewer.layers.index(above[0]) if above else len(viewer.layers)
+
+
+def _height(layer: Layer) -> int:
+    role = role_of(layer)
+    return FROM_BELOW.index(role) if role in FROM_BELOW else len(FROM_BELOW)
 
 
 def bring_up_to_date(viewer: napari.Viewer, opened: Opened) -> None:
@@ -238,6 +252,12 @@ def bring_up_to_date(viewer: napari.Viewer, opened: Opened) -> None:
         elif role_of(layer) == "activity":
             layer.data.values = recording.traces
             layer.refresh()
+        elif role_of(layer) == "movie" and layer.data.movie is not recording.movie:
+            viewer.layers.remove(layer)
+    if recording.movie is not None:
+        active = viewer.layers.selection.active
+        add_missing(viewer, opened, [movie_layer(recording, opened.token)])
+        viewer.layers.selection.active = active
 
 
 def take_out(viewer: napari.Viewer, layers: Sequence[Layer]) -> None:

@@ -17,6 +17,7 @@ from qtpy.QtWidgets import QProgressDialog
 from napari_xcebra import jobs
 from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.io.discovery import is_pose, is_recording, needs_library
+from napari_xcebra.io.movie.opening import is_movie, may_be_of
 from napari_xcebra.jobs.tasks import ReadTask, open_task, question
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from napari_xcebra.io.opening import Opening
     from napari_xcebra.jobs import Job, Worker
+    from napari_xcebra.recording import Recording
 
 PATIENCE = 0.3
 """Seconds after which a dialog says what is being waited for."""
@@ -140,6 +142,16 @@ def recognised(path: Path, viewer: Any) -> bool:
 def has_poses(path: Path, viewer: Any) -> bool:
     """Whether it is a file of poses."""
     return _answer(is_pose, path, viewer)
+
+
+def has_movie(path: Path, viewer: Any, recording: Recording | None) -> bool:
+    """Whether it is a movie that may be that of the recording in front."""
+    return (
+        recording is not None
+        and may_be_of(path, recording)
+        and not recognised(path, viewer)
+        and _answer(is_movie, path, viewer)
+    )
 
 
 def _answer(ask: Callable[[Path], bool], path: Path, viewer: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+import tifffile
 from napari._qt.qt_viewer import QtViewer
 from qtpy.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
 from qtpy.QtGui import QDragEnterEvent, QDropEvent, QWheelEvent
@@ -340,8 +341,35 @@ def test_behaviour_dropped_on_the_image_becomes_that_of_the_open_recording(
     wait_until_read(dock, qtbot)
     assert dock.state.opened == [opened]
     assert set(dock.state.recording.behavior) == {"way", "speed_cm_s"}
-    assert dock.notice.text.startswith("Added behaviour.csv to the behaviour of this recording.")
+    assert dock.notice.text.startswith("Added behaviour.csv to this recording.")
     assert left_to_napari == []
+
+
+def test_a_movie_dropped_on_the_image_becomes_that_of_the_open_recording(
+    dock, qtbot, saved, tmp_path, small_field, viewer, left_to_napari
+):
+    open_path(dock, qtbot, saved)
+    opened = dock.state.current
+    frames = [small_field.movie.frame(n) for n in range(small_field.n_frames)]
+    (tmp_path / "elsewhere").mkdir()
+    movie, picture = tmp_path / "elsewhere" / "movie.tif", tmp_path / "elsewhere" / "picture.tif"
+    tifffile.imwrite(movie, np.stack(frames))
+    tifffile.imwrite(picture, frames[0])
+    drop(image(viewer), picture)
+    assert left_to_napari == [str(picture)]
+    drop(image(viewer), movie)
+    wait_until_read(dock, qtbot)
+    assert dock.state.opened == [opened] and dock.form.behavior.paths == ()
+    assert dock.state.current.opening.movie == movie
+    assert dock.notice.text.startswith("Added movie.tif to this recording.")
+    assert dock.found.facts.facts["Movie"].startswith("movie.tif, 96 × 96")
+    dock.state.frame = 30
+    (layer,) = (x for x in viewer.layers if role_of(x) == "movie")
+    qtbot.waitUntil(lambda: np.array_equal(layer._slice.image.raw, frames[30]))
+    tifffile.imwrite(movie, np.stack(frames)[:, :50])
+    dock.open()
+    wait_until_read(dock, qtbot)
+    assert "frames of 50 × 96 pixels, but the field of view" in dock.notice.text
 
 
 def test_a_recording_dropped_on_the_image_is_opened_without_the_behaviour_of_another(

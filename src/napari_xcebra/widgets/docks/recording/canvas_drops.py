@@ -1,4 +1,4 @@
-"""Takes recordings and behaviour files that are dropped on the image, or opened by File ▸ Open."""
+"""Takes recordings, behaviour and movies dropped on the image, or opened by File ▸ Open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from napari_xcebra.widgets.controls.napari_window import (
 )
 from napari_xcebra.widgets.controls.path_fields import dropped_paths
 from napari_xcebra.widgets.docks.recording.open_form import TABLES
-from napari_xcebra.widgets.work.reading import has_poses, recognised
+from napari_xcebra.widgets.work.reading import has_movie, has_poses, recognised
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
@@ -106,9 +106,11 @@ class CanvasDrops(QObject):
 
 
 def belong(paths: Sequence[Path], recording: Recording | None, viewer: Any) -> bool:
-    """Whether all of these are recordings or behaviour, as far as can be told at once."""
+    """Whether all of these are recordings, behaviour or a movie, as far as can be told at once."""
     return bool(paths) and all(
-        recognised(path, viewer) or (path.is_file() and _may_be_behavior(path, recording, viewer))
+        recognised(path, viewer)
+        or (path.is_file() and _may_be_behavior(path, recording, viewer))
+        or has_movie(path, viewer, recording)
         for path in paths
     )
 

@@ -112,7 +112,8 @@ class RecordingDock(QWidget):
     def take(self, paths: Sequence[str]) -> None:
         """Put files where they belong: a recording above, behaviour below it."""
         self.fold.unfolded = True
-        self.form.take(paths)
+        current = self.state.recording if self._opens_current() else None
+        self.form.take(paths, current)
 
     def take_and_open(self, paths: Sequence[str]) -> None:
         """Open what was dropped on the image, as napari does with pictures."""
@@ -154,7 +155,7 @@ class RecordingDock(QWidget):
         self._fold_form()
         if self._added:
             self.notice.say(
-                f"Added {listed(self._added)} to the behaviour of this recording. To undo this, "
+                f"Added {listed(self._added)} to this recording. To undo this, "
                 "remove it above, in “Open a recording”, and press Open again.",
                 "good",
             )

@@ -13,13 +13,14 @@ from qtpy.QtWidgets import QDoubleSpinBox, QFormLayout, QLabel, QWidget
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.forms import SettingsForm
 from napari_xcebra.widgets.controls.layouts import in_column
 from napari_xcebra.widgets.controls.napari_window import real_viewer
 from napari_xcebra.widgets.controls.path_fields import PathField, PathList
 from napari_xcebra.widgets.controls.wording import in_dock
 from napari_xcebra.widgets.state.preferences import recent_paths, remember
-from napari_xcebra.widgets.work.reading import recognised
+from napari_xcebra.widgets.work.reading import has_movie, recognised
 
 AT_LEAST = {
     "rate": "from the file",
@@ -83,6 +84,13 @@ class OpenForm(QWidget):
             "RoiSet.zip.",
             "only if the recording has none",
         )
+        self.movie = PathField(
+            "the movie",
+            "What was imaged: data.bin of suite2p, TIFF, HDF5, zarr, .mmap of CaImAn, or a folder "
+            "of TIFF files. Left empty, one beside the recording is used. You can drop it here.",
+            "found by itself beside the recording",
+            folders=True,
+        )
         self.settings: SettingsForm[OpenSettings] = SettingsForm(OpenSettings())
         for name, text in AT_LEAST.items():
             for box in _spin_boxes(self.settings.widget(name)):
@@ -95,12 +103,13 @@ class OpenForm(QWidget):
             ("Recording", self.path),
             ("Behaviour", self.behavior),
             ("Footprints", self.footprints),
+            ("Movie", self.movie),
         ):
             label = QLabel(title)
             label.setBuddy(field)
             rows.addRow(label, field)
         in_column(rows, self.settings, of=self)
-        for part in (self.path, self.behavior, self.footprints, self.settings):
+        for part in (self.path, self.behavior, self.footprints, self.movie, self.settings):
             part.changed.connect(self.changed)
         self.path.dropped.connect(self.take)
         self._filled: Opening | None = None
@@ -115,6 +124,7 @@ class OpenForm(QWidget):
         return Opening(
             self.path.path,
             footprints=self.footprints.path,
+            movie=self.movie.path,
             settings=self.settings.value,
             behavior=self.behavior.read_as("behavior"),
             trials=self.behavior.read_as("trials"),
@@ -131,7 +141,7 @@ class OpenForm(QWidget):
     def _fill_from(self, opening: Opening) -> None:
         for way in WAYS:
             self.behavior.add(getattr(opening, way), way)
-        self.footprints.path = opening.footprints
+        self.footprints.path, self.movie.path = opening.footprints, opening.movie
         self.settings.value = opening.settings
 
     def _follow_path(self) -> None:
@@ -147,10 +157,15 @@ class OpenForm(QWidget):
             self._fill_from(filled)
             return
         own = {path for way in WAYS for path in getattr(filled, way)}
-        given = bool(own) or bool(filled.footprints) or filled.settings != OpenSettings()
+        given = bool(own or filled.footprints or filled.movie)
+        given = given or filled.settings != OpenSettings()
         self.behavior.remove(own)
-        if self.footprints.path == filled.footprints:
-            self.footprints.path = None
+        for field, before in (
+            (self.footprints, filled.footprints),
+            (self.movie, filled.movie),
+        ):
+            if field.path == before:
+                field.path = None
         self.settings.reset_where(filled.settings)
         if given:
             self.cleared.emit(filled.path.name)
@@ -178,11 +193,18 @@ class OpenForm(QWidget):
         viewer = self._viewer()
         return [path for path in map(Path, paths) if recognised(path, viewer)]
 
-    def take(self, paths: Sequence[str]) -> None:
-        """Put dropped paths where they belong: a recording above, behaviour below it."""
-        known = self.recordings_among(paths)
-        recordings = [path for path in map(Path, paths) if path.is_dir() or path in known]
-        others = [path for path in map(Path, paths) if path not in recordings]
+    def take(self, paths: Sequence[str], recording: Recording | None = None) -> None:
+        """Put dropped paths where they belong: a recording above, behaviour below it.
+
+        What may be the movie of the recording in front becomes its movie.
+        """
+        known, viewer = self.recordings_among(paths), self._viewer()
+        movies = [path for path in map(Path, paths) if has_movie(path, viewer, recording)]
+        for path in movies:
+            self.movie.path = path
+        rest = [path for path in map(Path, paths) if path not in movies]
+        recordings = [path for path in rest if path.is_dir() or path in known]
+        others = [path for path in rest if path not in recordings]
         for path in recordings:
             before, self.path.path = self.path.path, path
             # a table that stood in for the recording is behaviour, then

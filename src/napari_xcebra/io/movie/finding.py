@@ -1,0 +1,85 @@
+"""Finds the movie that belongs to a recording, in the places where programs leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.failures import sentence_on_failure
+from napari_xcebra.io.movie import caiman, minian, suite2p
+from napari_xcebra.io.movie.fitting import fitted
+from napari_xcebra.io.movie.like import Like
+from napari_xcebra.io.movie.opening import format_of_movie, open_movie, with_contrast
+from napari_xcebra.io.suite2p.folders import folders_at
+from napari_xcebra.recording import Recording
+
+MOST_BESIDE = 40
+"""Files beside a recording that are looked at."""
+SUFFIXES = (".tif", ".tiff", ".mmap", ".bin", ".h5", ".hdf5", ".npy", ".zarr")
+
+
+def with_movie(recording: Recording, path: Path, given: Path | None) -> Recording:
+    """Recording with the movie that was given, or else with one that is found.
+
+    Parameters
+    ----------
+    recording : Recording
+    path : Path
+        What it was opened from.
+    given : Path or None
+        Of a movie; one that does not fit is refused.
+    """
+    like = Like.of(recording)
+    if given is not None:
+        movie, notes = fitted(open_movie(given, like), recording)
+        return _with(recording, movie, notes)
+    why = ""
+    for place, form in _candidates(path):
+        sure = form in (suite2p, minian)
+        try:
+            with sentence_on_failure(place):
+                movie, notes = fitted(with_contrast(form.load(place, like)), recording)
+        except InputError as error:
+            why = why or (str(error) if sure else "")
+            continue
+        # a file that happens to lie there has to fit in every frame
+        if sure or not notes:
+            return _with(recording, movie, notes)
+    if not why:
+        return recording
+    return replace(recording, origin=replace(recording.origin, without_movie=why))
+
+
+def _with(recording: Recording, movie: Any, notes: tuple[str, ...]) -> Recording:
+    return replace(
+        recording,
+        movie=movie,
+        origin=replace(recording.origin, without_movie=""),
+        notes=(*recording.notes, *notes),
+        pixel_size=recording.pixel_size or movie.pixel_size,
+    )
+
+
+def _candidates(path: Path) -> Iterator[tuple[Path, Any]]:
+    """Where a movie may be, and the format that it would have there."""
+    if folders_at(path):
+        yield path if path.is_dir() else path.parent, suite2p
+    if minian.sniff(path):
+        yield path, minian
+    folder = path if path.is_dir() else path.parent
+    try:
+        beside = sorted(folder.iterdir())
+    except OSError:
+        return
+    files = [file for file in beside if file.suffix.lower() in SUFFIXES and file != path]
+    for file in sorted(files[:MOST_BESIDE], key=_by_frame_first):
+        if (form := format_of_movie(file)) is not None:
+            yield file, form
+
+
+def _by_frame_first(file: Path) -> tuple[bool, str]:
+    """Of what CaImAn keeps, files in which a frame lies together come first."""
+    return caiman.sniff(file) and "_order_C_" in file.name, file.name

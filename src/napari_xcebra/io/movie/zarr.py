@@ -1,0 +1,191 @@
+"""Opens movies in zarr folders, versions 2 and 3: plain arrays, OME-Zarr, and those of Minian.
+
+An OME-Zarr image may have axes of time, channels and planes: the first channel is taken.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.minian.zarr_store import StoredArray, is_array, json_in, stored_array
+from napari_xcebra.io.minian.zarr_v3 import is_array_v3, stored_array_v3
+from napari_xcebra.io.movie.like import Like
+from napari_xcebra.io.pixel_size import judged, micrometres
+from napari_xcebra.recording.frames import AHEAD, Frames
+from napari_xcebra.recording.movie import Movie
+
+NAME = "zarr, OME-Zarr"
+LETTERS = {
+    **{"t": "t", "time": "t", "frame": "t", "frames": "t"},
+    **{"c": "c", "channel": "c", "z": "z", "plane": "z", "depth": "z"},
+    **{"y": "y", "height": "y", "row": "y", "x": "x", "width": "x", "column": "x"},
+}
+"""What axes are called, and what they are."""
+
+
+def sniff(path: Path) -> bool:
+    """Whether it is a folder with a zarr array, or with an image of OME."""
+    try:
+        return path.is_dir() and bool(_places(path))
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def load(path: Path, like: Like) -> Movie:
+    """Movie of the array, or of the finest level of an OME image."""
+    about = multiscale(path)
+    places = _places(path)
+    if not places:
+        raise InputError(f"{path} has no zarr array: a movie of frames × height × width is needed.")
+    arrays = [checked(place, path) for place in places]
+    found = next((each for each in arrays if len(each.shape) >= 3), arrays[0])
+    axes = _axes(found, about, like)
+    planes = found.shape[axes.index("z")] if "z" in axes else 1
+    parts = tuple(ZarrFrames(found, axes, plane) for plane in range(planes))
+    size = _pixel_size(about, axes) if about else None
+    return Movie(parts, path, stacked=planes > 1, pixel_size=size)
+
+
+def checked(place: Path, root: Path) -> StoredArray:
+    """Array that may be unpacked in whichever process looks at it."""
+    found = stored_array_v3(place, root) if is_array_v3(place) else stored_array(place, root)
+    if found.packed_by:
+        raise InputError(
+            f"{place} is packed by {found.packed_by}, which does not say how large a chunk "
+            "becomes: save a movie with blosc or zstd."
+        )
+    return replace(found, present=())  # it would be sent along with every recording
+
+
+def is_any_array(path: Path) -> bool:
+    """Whether a folder is a zarr array of either version."""
+    return is_array(path) or is_array_v3(path)
+
+
+def multiscale(path: Path) -> Mapping[str, Any] | None:
+    """What OME says of an image, if it is one."""
+    attributes: Any = json_in(path / ".zattrs")
+    if not attributes:
+        attributes = json_in(path / "zarr.json").get("attributes", {})
+    for place in (attributes.get("ome"), attributes) if isinstance(attributes, dict) else ():
+        scales = place.get("multiscales") if isinstance(place, dict) else None
+        if isinstance(scales, list) and scales and isinstance(scales[0], dict):
+            return scales[0]
+    return None
+
+
+def _places(path: Path) -> list[Path]:
+    """Folders of arrays that may be the movie, the likeliest first."""
+    if is_any_array(path):
+        return [path]
+    about = multiscale(path)
+    if about is not None:
+        levels = about.get("datasets")
+        first = levels[0] if isinstance(levels, list) and levels else None
+        named = first.get("path") if isinstance(first, dict) else None
+        # a level lies in the image itself
+        if not isinstance(named, str) or {"..", ""} & set(named.split("/")):
+            return []
+        return [path / named] if is_any_array(path / named) else []
+    inside = sorted(folder for folder in path.iterdir() if folder.is_dir())[:1000]
+    return [folder for folder in inside if _n_axes(folder) == 3]
+
+
+def _n_axes(folder: Path) -> int:
+    if not is_any_array(folder):
+        return 0
+    about = json_in(folder / ".zarray") or json_in(folder / "zarr.json")
+    shape = about.get("shape")
+    return len(shape) if isinstance(shape, list) else 0
+
+
+def _axes(found: StoredArray, about: Mapping[str, Any] | None, like: Like) -> tuple[str, ...]:
+    """Which axis is time, channel, plane, row and column."""
+    named: list[Any] = list(found.axes)
+    if about is not None and isinstance(about.get("axes"), list):
+        named = [axis.get("name") if isinstance(axis, dict) else axis for axis in about["axes"]]
+    axes = tuple(LETTERS.get(str(name).lower(), "?") for name in named)
+    if len(axes) == len(found.shape) and {"t", "y", "x"} <= set(axes) <= set("tczyx"):
+        return axes
+    if len(found.shape) == 3:
+        return like.axes(found.shape)
+    if len(found.shape) == 5:  # as OME has it where it does not say
+        return tuple("tczyx")
+    raise InputError(
+        f"{found.path} has an array of shape {found.shape}: a movie of frames × height × width is "
+        "needed."
+    )
+
+
+def _pixel_size(about: Mapping[str, Any], axes: tuple[str, ...]) -> float | None:
+    try:
+        unit = micrometres(about["axes"][axes.index("x")].get("unit"))
+        changes = about["datasets"][0]["coordinateTransformations"]
+        scale = next(each["scale"] for each in changes if each.get("type") == "scale")
+        width, height = (float(scale[axes.index(axis)]) for axis in "xy")
+    except (LookupError, TypeError, ValueError, AttributeError, StopIteration):
+        return None
+    return judged(width * unit, height * unit)[0] if unit else None
+
+
+@dataclass(frozen=True, eq=False)
+class ZarrFrames(Frames):
+    """Frames of a plane of a zarr array; those of a chunk are unpacked together, and kept.
+
+    Parameters
+    ----------
+    stored : StoredArray
+    axes : tuple of "t", "c", "z", "y" and "x"
+    plane : int
+    """
+
+    stored: StoredArray
+    axes: tuple[str, ...]
+    plane: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int, int]:  # type: ignore[override]
+        """Frames, height and width."""
+        frames, height, width = (self.stored.shape[self.axes.index(axis)] for axis in "tyx")
+        return frames, height, width
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        """In the byte order of this machine."""
+        return self.stored.dtype.newbyteorder("=")
+
+    @cached_property
+    def _kept(self) -> dict[str, Any]:
+        return {"first": 0, "block": np.empty((0, 0, 0), self.dtype), "lock": threading.Lock()}
+
+    def read(self, number: int, rows: slice, columns: slice) -> np.ndarray:
+        """From the frames that are unpacked, or unpack others."""
+        kept = self._kept
+        with kept["lock"]:
+            if not kept["first"] <= number < kept["first"] + len(kept["block"]):
+                kept["first"], kept["block"] = self._chunk(number)
+            return kept["block"][number - kept["first"], rows, columns].copy()
+
+    def _chunk(self, number: int) -> tuple[int, np.ndarray]:
+        """First frame, and frames of the chunk with this one, as many as may be kept."""
+        frames, height, width = self.shape
+        step = self.stored.chunks[self.axes.index("t")]
+        most = max(1, AHEAD // (height * width * self.dtype.itemsize))
+        first = number - number % step
+        if step > most:
+            first += (number - first) // most * most
+        stop = min(first + min(step, most), frames)
+        where = {"t": slice(first, stop), "c": slice(0, 1), "z": slice(self.plane, self.plane + 1)}
+        found = self.stored.read(*(where.get(axis, slice(None)) for axis in self.axes))
+        ahead = [axis for axis in self.axes if axis in "cz"]
+        order = [self.axes.index(axis) for axis in (*ahead, "t", "y", "x")]
+        block = found.transpose(order).reshape(stop - first, height, width)
+        return first, np.ascontiguousarray(block, self.dtype)
