@@ -10,11 +10,11 @@ from napari_xcebra.jobs.tasks.cells import (
     AttributeTask,
     EmbedTask,
     OverTimeTask,
+    RastermapTask,
     SignificanceTask,
     StatisticsTask,
 )
 from napari_xcebra.jobs.tasks.reading import ReadTask, open_task, question
-from napari_xcebra.jobs.tasks.sorting import RastermapTask
 from napari_xcebra.jobs.tasks.task import Report, Task
 from napari_xcebra.jobs.tasks.training import (
     AdaptTask,

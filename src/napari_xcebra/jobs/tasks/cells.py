@@ -218,3 +218,19 @@ class EmbedTask:
             on_progress=FrameCount(report),
             stop=report.stop,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class RastermapTask:
+    """Sort cells by rastermap; the result is their order, (cells,) int64."""
+
+    doing: ClassVar[str] = "Sorting by rastermap"
+    sparing: ClassVar[str] = "sort by correlation"
+
+    activity: np.ndarray
+
+    def run(self, report: Report) -> np.ndarray:
+        """Sort (cells, blocks) traces."""
+        from napari_xcebra.recording.overview.cell_order import by_rastermap
+
+        return by_rastermap(self.activity)

@@ -12,8 +12,8 @@ from napari_xcebra.attribution.single_cell.peaks import preferred_values
 from napari_xcebra.attribution.single_cell.tuning import columns_of
 from napari_xcebra.jobs import RastermapTask
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.cell_order import INSTALL, by_correlation, has_rastermap
-from napari_xcebra.recording.raster import Raster, raster_of
+from napari_xcebra.recording.overview.cell_order import INSTALL, by_correlation, has_rastermap
+from napari_xcebra.recording.overview.raster import Raster, raster_of
 from napari_xcebra.widgets.controls.boxes import fill, small_box
 from napari_xcebra.widgets.docks.cells.behavior_choice import BehaviorChoice
 from napari_xcebra.widgets.docks.cells.panel import LookedAt, Panel

@@ -1,0 +1,1 @@
+"""All traces at once: small enough to draw, and cells sorted by likeness."""
