@@ -13,11 +13,14 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.settings import OpenSettings, TraceKind
 from napari_xcebra.recording.traces import CorrectedTraces, LazyTraces, read_block
+from napari_xcebra.recording.transients import are_events
 
 USUAL_NEUROPIL = 0.7
 """Share of the neuropil where the source does not say (suite2p's own default)."""
 KNOTS = 24
 """Points a window at which the running baseline is taken; it is straight between them."""
+
+EVENTS = "events, as most values are 0; cells with few events weigh less in training"
 
 Traces = LazyTraces | np.ndarray
 
@@ -47,7 +50,8 @@ def chosen_traces(
 def available(found: Extraction, settings: OpenSettings, rate: float) -> dict[TraceKind, Choice]:
     """Kinds of traces that the signals allow, the preferred one first.
 
-    This costs nothing: traces are read and computed when they are used.
+    This costs little: traces are read and computed when they are used, but for some that may be
+    events.
     """
     signals = found.signals
     choices: dict[TraceKind, Choice] = {}
@@ -57,6 +61,8 @@ def available(found: Extraction, settings: OpenSettings, rate: float) -> dict[Tr
         choices["dff"] = _relative(best, settings, rate)
     elif "traces" in signals:
         best = Choice(signals["traces"], "as they are in the file")
+        if are_events(signals["traces"]):
+            choices["events"] = Choice(signals["traces"], EVENTS)
     if "dff" in signals:
         choices["dff"] = Choice(signals["dff"], "ΔF/F as in the file")
     if "denoised" in signals:

@@ -1,9 +1,13 @@
-"""Finds the largest transients of a trace."""
+"""Finds the largest transients of traces, how fast they fall, and traces of mere events."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy  # whose parts are imported when they are first used
+
+from napari_xcebra.recording.traces import read_block
 
 COUNT = 5
 APART = 3.0
@@ -14,6 +18,64 @@ BLOCK = 30.0
 """Seconds whose median is the baseline there."""
 ABOVE_NOISE = 4.0
 """Standard deviations of the noise that a transient rises above the baseline."""
+FALL_COUNT, FALL_SECONDS = 30, 3.0
+"""Transients of a cell, and seconds after each, from which their fall is measured."""
+SILENT, ISOLATED = 0.8, 0.5
+"""Share of the values of events that are 0, and of the others that follow on a 0, at least."""
+SOME_FRAMES, SOME_CELLS = 20_000, 100
+"""Frames and cells from which the nature of traces is told."""
+
+
+def are_events(traces: Any) -> bool:
+    """Whether traces are events, single or counted, rather than a signal that decays.
+
+    Parameters
+    ----------
+    traces : (frames, cells) array or LazyTraces
+    """
+    block = _some(traces)
+    if not np.isfinite(block).all() or block.min(initial=0.0) < 0:
+        return False
+    above = block > 0
+    if not above.any() or (~above).mean() < SILENT:
+        return False
+    alone = above[1:] & ~above[:-1]
+    return bool(alone.sum() >= ISOLATED * max(above[1:].sum(), 1))
+
+
+def half_fall(traces: Any, rate: float) -> float | None:
+    """Seconds in which the largest transients usually fall to half; None without any.
+
+    Activity that goes on prolongs it, so it is an upper bound of what the indicator does.
+
+    Parameters
+    ----------
+    traces : (frames, cells) array or LazyTraces
+    rate : float
+        Frames per second.
+    """
+    length = max(2, round(FALL_SECONDS * rate))
+    found = []
+    for trace in _some(traces).T:
+        peaks = largest_transients(trace, rate, FALL_COUNT)
+        peaks = peaks[peaks + length <= len(trace)]
+        if len(peaks) < 3:
+            continue
+        course = np.median([trace[peak : peak + length] for peak in peaks], axis=0)
+        course = course - min(float(np.median(trace)), course.min())
+        fallen = np.flatnonzero(course <= course[0] / 2)
+        if len(fallen):
+            found.append(fallen[0] / rate)
+    return float(np.median(found)) if found else None
+
+
+def _some(traces: Any) -> np.ndarray:
+    """Cells spread over the recording, at its first frames: (frames, cells) float64."""
+    frames, cells = traces.shape
+    few = np.unique(np.linspace(0, cells - 1, min(cells, SOME_CELLS)).astype(np.int64))
+    stretch = slice(0, min(frames, SOME_FRAMES))
+    columns = [read_block(traces, stretch, slice(int(c), int(c) + 1)) for c in few]
+    return np.concatenate(columns, axis=1).astype(np.float64)
 
 
 def largest_transients(trace: np.ndarray, rate: float, count: int = COUNT) -> np.ndarray:

@@ -21,6 +21,7 @@ from napari_xcebra.attribution.encoding.ridge import HeldOut
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.learn.data.factors import TIME
+from napari_xcebra.recording.transients import half_fall
 from napari_xcebra.text import counted
 
 DRAWS, LEVELS = 400, (0.05, 0.95)
@@ -181,13 +182,28 @@ def _as_scores(encoding: Encoding, found: Shares) -> FactorScores:
     return FactorScores(scores, _notes(encoding, found, details), details)
 
 
+def _decay(encoding: Encoding) -> str:
+    """What was found of the decay of the indicator, in words."""
+    recording = encoding.stream.recording
+    seconds = encoding.predictors.decay / recording.rate
+    if seconds:
+        return f"decay time of the indicator: {seconds:g} s"
+    if recording.origin.signal == "events":
+        return "the traces are events, in which the indicator does not linger"
+    half = half_fall(recording.traces, recording.rate)
+    fall = "" if half is None else f" (its transients fall to half in {half:.2g} s)"
+    return (
+        f"no decay of the indicator is assumed{fall}, as one does not predict held-out traces "
+        "better"
+    )
+
+
 def _notes(encoding: Encoding, found: Shares, details: dict[str, np.ndarray]) -> tuple[str, ...]:
-    seconds = encoding.predictors.decay / encoding.stream.recording.rate
     latents = encoding.latents.shape[2]
     beside = f" and {counted(latents, 'time latent')}" if latents else ""
     notes = [
         f"Scores are shares of variance in {len(encoding.blocks)} held-out blocks, beside the "
-        f"other factors{beside}; decay time of the indicator: {seconds:g} s."
+        f"other factors{beside}; {_decay(encoding)}."
     ]
     for i, part in enumerate(encoding.stream.fit.parts):
         clear = (details["low"][i] > 0) & (details["beside_variables"][i] > WORTH)

@@ -19,6 +19,8 @@ _CELLS, _FRAMES = (
 _BETWEEN = "[ _-]*(?:x|by|[ _-])[ _-]*"
 _CELLS_FIRST = re.compile(f"(?<![a-z]){_CELLS}{_BETWEEN}{_FRAMES}(?![a-z])", re.IGNORECASE)
 _FRAMES_FIRST = re.compile(f"(?<![a-z]){_FRAMES}{_BETWEEN}{_CELLS}(?![a-z])", re.IGNORECASE)
+SPARSE = 0.8
+"""Share of zeros from which on an array holds events."""
 _BLOCK = 1024
 """Side of the block in the middle of the array that smoothness is measured on."""
 
@@ -96,16 +98,22 @@ def smoother_axis(array: Any) -> int | None:
     )
     block = read_block(array, rows, columns).astype(np.float64)
     block[~np.isfinite(block)] = 0
+    sparse = bool((block == 0).mean() > SPARSE)
     with np.errstate(all="ignore"):  # extreme numbers tell nothing
         block -= block.mean(axis=0)
         block -= block.mean(axis=1, keepdims=True)
-        (first, error), (second, other) = _neighbours_alike(block.T), _neighbours_alike(block)
+        first, error = _neighbours_alike(block.T, sparse)
+        second, other = _neighbours_alike(block, sparse)
     clear = abs(first - second) > 0.05 + 4 * np.hypot(error, other)
     return int(second > first) if clear else None
 
 
-def _neighbours_alike(lines: np.ndarray) -> tuple[float, float]:
-    """Mean correlation of each entry with the next along the rows, and its error by chance."""
+def _neighbours_alike(lines: np.ndarray, sparse: bool) -> tuple[float, float]:
+    """Mean correlation of each entry with the next along the rows, and its error by chance.
+
+    Where nearly all entries are 0, rows count by their variance: those without an event hold
+    nothing but the means that were subtracted.
+    """
     length = lines.shape[1]
     power = (lines**2).mean(axis=1)
     varied = power > 1e-12 * power.max(initial=0)
@@ -114,4 +122,6 @@ def _neighbours_alike(lines: np.ndarray) -> tuple[float, float]:
     lines, power = lines[varied], power[varied]
     alike = (lines[:, 1:] * lines[:, :-1]).mean(axis=1) / power
     # numbers that add up to zero are a little unlike each other
-    return float(alike.mean()) + 1 / (length - 1), 1 / np.sqrt(len(lines) * (length - 1))
+    weight = power / power.sum() if sparse else np.full(len(lines), 1 / len(lines))
+    error = np.sqrt(np.square(weight).sum() / (length - 1))
+    return float(weight @ alike) + 1 / (length - 1), float(error)
