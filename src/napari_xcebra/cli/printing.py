@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from napari_xcebra.attribution.methods import title_of_method
 from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.learn.quality.verdict import decoded_of, nats_of, share_of
 from napari_xcebra.settings import worded
@@ -62,8 +63,13 @@ WHAT = {
 def say_written(arguments: argparse.Namespace, written: list[Path]) -> None:
     """Print what was written, and what it holds."""
     width = max(len(str(path)) for path in written)
-    lines = [f"  {str(path).ljust(width)}  {WHAT[path.name]}" for path in written]
+    lines = [f"  {str(path).ljust(width)}  {_what(path)}" for path in written]
     say(arguments, "", "Written:", *lines)
+
+
+def _what(path: Path) -> str:
+    """What a file or folder holds; arrays of a map are named by its method."""
+    return WHAT.get(path.name) or f"the same arrays by the {title_of_method(path.stem)}"
 
 
 GOODNESS = ("goodness (nats)", "of possible", "decoded", "ridge", "verdict")

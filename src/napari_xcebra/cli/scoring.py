@@ -82,7 +82,10 @@ def write_scores(
     out: Path,
     truth: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[Attribution, list[Path]]:
-    """Score the cells and write a picture, a table that also has the other maps, and arrays."""
+    """Score the cells and write a picture, a table that also has the other maps, and arrays.
+
+    The first map is the one that the window shows first, unless another is asked for.
+    """
     result = _tested(arguments, _scored(arguments, trained, recording), trained, recording)
     others = []
     for method in FIRST:
@@ -97,6 +100,10 @@ def write_scores(
         result.to_csv(out / "attribution.csv", beside=others),
         result.to_npz(out / "attribution.npz"),
     ]
+    for other in others:
+        if result.significance is not None:
+            other = other.with_significance(result.significance)
+        files.append(other.to_npz(out / f"{other.method}.npz"))
     painted_field(recording, result, files[0], truth)
     note_results(out, trained, files)
     return result, files
