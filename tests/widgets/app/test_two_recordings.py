@@ -11,6 +11,8 @@ from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.app.workspace import open_workspace
+from napari_xcebra.widgets.controls.dock_opening import full_name
+from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.state.own_layers import role_of
@@ -130,6 +132,41 @@ def test_a_map_is_painted_above_the_mean_image_though_another_recording_has_deci
     assert order.index("scores over time") > max(i for i, r in enumerate(order) if r == "image")
     state.current = one
     assert "decisions" in roles(viewer)
+
+
+def test_by_mouse_a_map_is_seen_after_a_decision_in_another_recording(
+    make_napari_viewer, qtbot, small_field, other_field
+):
+    """A cell of one recording is accepted by its key, then another one is trained and looked at."""
+    viewer = make_napari_viewer(show=True)
+    viewer.window.resize(1400, 900)
+    services = services_of(viewer)
+    state = services.state
+    one = state.show(small_field)
+    open_workspace(viewer)
+    canvas = canvas_of(viewer)
+    qtbot.mouseClick(services.open_dock("Curate").widget(), LEFT)
+    qtbot.waitUntil(lambda: services.queue.cell is not None)
+    qtbot.keyClick(canvas, Qt.Key.Key_A)
+    assert services.curations.of(one).status.tolist().count(1) == 1
+    state.show(other_field)
+    services.open_dock("Train")
+    dock = viewer.window.dock_widgets[full_name("Train")]
+    dock.form.value = replace(dock.form.value, steps=20)
+    qtbot.mouseClick(dock.train_button, LEFT)
+    qtbot.waitUntil(lambda: state.shown_run is not None and not dock.busy, timeout=120_000)
+    seen = colourful(viewer)
+    (painted,) = [x for x in viewer.layers if role_of(x) == "scores" and x.visible]
+    painted.visible = False
+    assert seen > colourful(viewer) + 0.02
+    assert frames_of_slider(viewer) == [400]
+    services.close()
+
+
+def colourful(viewer):
+    """Share of the pixels on the canvas that are neither black, white nor grey."""
+    picture = viewer.screenshot(canvas_only=True, flash=False)[..., :3].astype(int)
+    return float((np.ptp(picture, axis=-1) > 40).mean())
 
 
 def test_returning_to_a_recording_shows_what_was_shown_of_it(
