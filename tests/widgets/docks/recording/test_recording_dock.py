@@ -16,7 +16,13 @@ import tifffile
 from napari._qt.qt_viewer import QtViewer
 from qtpy.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
 from qtpy.QtGui import QDragEnterEvent, QDropEvent, QWheelEvent
-from qtpy.QtWidgets import QApplication, QMessageBox, QProgressDialog, QPushButton
+from qtpy.QtWidgets import (
+    QApplication,
+    QFileDialog,
+    QMessageBox,
+    QProgressDialog,
+    QPushButton,
+)
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import save_recording
@@ -81,10 +87,11 @@ def drop(widget, *paths, holding=Qt.KeyboardModifier.NoModifier):
 
 
 def test_at_first_it_says_what_to_do_and_why_open_is_off(dock):
-    assert "choose a recording" in dock.next.sentence.text()
+    assert "drop a recording, or open a sample" in dock.next.sentence.text()
+    assert not dock.empty.isHidden() and dock.top.isHidden()
+    assert not dock.fold.unfolded and dock.fold.title == "Choose files and settings"
     assert not dock.open_button.isEnabled()
     assert dock.open_button.toolTip() == "Choose a recording first."
-    assert dock.fold.unfolded
     assert dock.found.isHidden()
     assert dock.next.button.isHidden()
 
@@ -98,7 +105,7 @@ def test_opening_shows_layers_facts_variables_and_the_next_step(dock, qtbot, sav
     assert dock.found.facts.facts["Duration"] == "1 min"
     assert dock.found.table.rowCount() == 3
     assert "• Imaged as ΔF/F" in dock.found.notes.text()
-    assert not dock.fold.unfolded
+    assert not dock.fold.unfolded and dock.empty.isHidden()
     assert dock.next.sentence.text() == "Next: choose variables in Train."
     assert not dock.next.button.isHidden()
     qtbot.waitUntil(lambda: dock.found.table.item(0, KNOWN) is not None, timeout=10_000)
@@ -296,7 +303,7 @@ def test_a_sample_opens_without_any_file(dock, qtbot, small_field, monkeypatch):
     sample = opener.SAMPLES["navigating_animal"]
     quick = sample.__class__(sample.title, sample.help, lambda: small_field)
     monkeypatch.setitem(opener.SAMPLES, "navigating_animal", quick)
-    dock.sample_button.menu().actions()[0].trigger()
+    dock.empty.sample.menu().actions()[0].trigger()
     wait_until_read(dock, qtbot)
     assert dock.state.recording is small_field
 
@@ -310,10 +317,31 @@ def test_what_was_opened_last_is_offered_first(dock, qtbot, viewer, saved, array
     assert another.form.path.box.itemText(0) == str(saved)
 
 
-def test_dropped_files_find_their_place(dock, saved, arrays):
+def test_a_recording_that_is_dropped_or_browsed_for_opens_at_once(
+    dock, qtbot, saved, arrays, monkeypatch
+):
+    drop(dock.empty, saved)
+    wait_until_read(dock, qtbot)
+    assert dock.state.current.opening.path == saved
+    dock.close_recording()
+    assert not dock.empty.isHidden()
+    chosen = str(arrays / "traces.npz")
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (chosen, ""))
+    dock.empty._menu.actions()[1].trigger()
+    wait_until_read(dock, qtbot)
+    assert str(dock.state.current.opening.path) == chosen
+    dock.close_recording()
+    dock.empty._list_choices()
+    names = [action.text() for action in dock.empty._menu.actions()]
+    assert names == ["Folder…", "File…", "", *(each[-61:] for each in names[3:])]
+    assert names[3].endswith("traces.npz") and len(names) == 5
+
+
+def test_dropped_files_find_their_place(dock, qtbot, saved, arrays):
     drop(dock, saved, arrays / "behaviour.csv")
     assert dock.form.path.path == saved
     assert dock.form.behavior.paths == (arrays / "behaviour.csv",)
+    wait_until_read(dock, qtbot)
     drop(dock.form.path, arrays / "traces.npz")
     assert dock.form.path.path == arrays / "traces.npz"
 

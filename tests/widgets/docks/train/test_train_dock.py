@@ -144,9 +144,9 @@ def test_the_buttons_stay_under_the_mouse_whatever_is_said_above(small_screen, q
 
 def test_on_a_small_screen_runs_and_verdict_are_in_sight(small_screen, qtbot):
     dock = small_screen
-    for widget in (dock.runs, dock.notice, dock.verdict):
+    for widget in (dock.runs, dock.verdict):
         qtbot.waitUntil(lambda w=widget: in_sight(dock, w), timeout=10_000)
-    assert dock.notice.text == "A note on the fit."
+    assert dock.notice.isVisible() and dock.notice.text == "A note on the fit."
     assert dock.verdict.text.startswith("place is clearly in these cells")
     assert dock.progress.isHidden()
 

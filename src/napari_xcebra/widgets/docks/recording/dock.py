@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import QSize, Qt, QTimer
+from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import (
     QComboBox,
     QDockWidget,
-    QMenu,
     QMessageBox,
     QProgressBar,
     QPushButton,
@@ -22,13 +21,22 @@ from superqt.utils import signals_blocked
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.text import counted, listed
-from napari_xcebra.widgets.controls.layouts import Fold, in_column, in_row, spare_from_wheel
+from napari_xcebra.widgets.controls.boxes import primary_button
+from napari_xcebra.widgets.controls.layouts import (
+    Fold,
+    in_column,
+    in_row,
+    keep_room,
+    spare_from_wheel,
+)
 from napari_xcebra.widgets.controls.lifetime import end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import NextStep, Notice
 from napari_xcebra.widgets.controls.path_fields import dropped_paths
 from napari_xcebra.widgets.controls.plain_text import plain
 from napari_xcebra.widgets.docks.recording.canvas_drops import CanvasDrops
+from napari_xcebra.widgets.docks.recording.drop_target import DropTarget, sample_button
 from napari_xcebra.widgets.docks.recording.found_panel import FoundPanel
+from napari_xcebra.widgets.docks.recording.layers_button import LayersButton
 from napari_xcebra.widgets.docks.recording.open_form import OpenForm
 from napari_xcebra.widgets.docks.recording.opener import SAMPLES, Opener
 from napari_xcebra.widgets.docks.recording.replace_or_add import ReplaceOrAdd
@@ -55,13 +63,13 @@ class RecordingDock(QWidget):
         self.opened_box.setToolTip("Open recordings; all docks show the one chosen here.")
         self.close_button = QPushButton("Close")
         self.close_button.setToolTip("Close this recording and remove its layers.")
-        self.layers_button = QPushButton("Show layers again")
-        self.layers_button.setToolTip("Add back the image and cell layers that were removed.")
+        self.layers_button = LayersButton(self.state)
         self.form = OpenForm(napari_viewer)
-        self.open_button = QPushButton("Open")
+        self.open_button = primary_button("Open")
         self.cancel_button = QPushButton("Cancel")
         self.cancel_button.setToolTip("Stop reading the files.")
-        self.sample_button = _sample_button(self.open_sample)
+        self.empty = DropTarget(self.open_sample)
+        self.sample_button = sample_button(self.open_sample)
         self.busy = QProgressBar()
         self.busy.setRange(0, 0)
         self.busy.setToolTip("Reading the files; you can keep working.")
@@ -102,12 +110,16 @@ class RecordingDock(QWidget):
         self.notice.clear()
         unsaved = len(self.state.saved_runs.lacking(current))
         self.question.ask(name, current.name, unsaved, then)
-        QTimer.singleShot(0, lambda: self.area.ensureWidgetVisible(self.question))
 
     def ask(self, opening: Opening, sentence: str) -> None:
         """Show what could not be opened and why, so that the user can fill in what is missing."""
         self.form.opening = opening
         self._failed(sentence, "")
+
+    def open_path(self, path: str) -> None:
+        """Open what was browsed for, whatever it is."""
+        self.form.path.path = path
+        self.open()
 
     def take(self, paths: Sequence[str]) -> None:
         """Put files where they belong: a recording above, behaviour below it."""
@@ -116,7 +128,7 @@ class RecordingDock(QWidget):
         self.form.take(paths, current)
 
     def take_and_open(self, paths: Sequence[str]) -> None:
-        """Open what was dropped on the image, as napari does with pictures."""
+        """Open what was dropped, as napari does with pictures."""
         if self.is_busy:
             self.notice.say(
                 f"Still reading: drop {Path(paths[0]).name} again once this is done.", "warning"
@@ -155,8 +167,8 @@ class RecordingDock(QWidget):
         self._fold_form()
         if self._added:
             self.notice.say(
-                f"Added {listed(self._added)} to this recording. To undo this, "
-                "remove it above, in “Open a recording”, and press Open again.",
+                f"Added {listed(self._added)} to this recording. To undo this, remove it in “Open "
+                "or add files”, and press Open again.",
                 "good",
             )
             self._added = ()
@@ -165,11 +177,6 @@ class RecordingDock(QWidget):
         self._added = ()
         self.notice.say(sentence, "problem", details)
         self.fold.unfolded = True
-        # once it has its place in the layout
-        QTimer.singleShot(0, self._scroll_to_notice)
-
-    def _scroll_to_notice(self) -> None:
-        self.area.ensureWidgetVisible(self.notice)
 
     def _say_taken(self, name: str) -> None:
         self.notice.say(
@@ -224,14 +231,14 @@ class RecordingDock(QWidget):
             if opened and opened.opening and not self.form.goes_beyond(opened.opening):
                 self.form.opening = opened.opening
         self.found.show_recording(opened.recording if opened else None)
-        self._mark_layers()
+        self.layers_button.mark()
         self._say_next()
         self._mark_ready()
 
     def _fold_form(self) -> None:
         """Fold the form away, unless behaviour is still missing."""
         recording = self.state.recording
-        self.fold.unfolded = recording is None or not recording.behavior
+        self.fold.unfolded = recording is not None and not recording.behavior
 
     def _list_opened(self) -> None:
         with signals_blocked(self.opened_box):
@@ -240,27 +247,20 @@ class RecordingDock(QWidget):
             if self.state.current is not None:
                 self.opened_box.setCurrentText(self.state.current.name)
         self.top.setVisible(bool(self.state.opened))
+        self.empty.setVisible(not self.state.opened)
+        self.fold.title = "Open or add files" if self.state.opened else "Choose files and settings"
+        self.sample_button.setVisible(bool(self.state.opened))
 
     def _turn_to(self, number: int) -> None:
         self.state.current = self.state.opened[number]
-
-    def _mark_layers(self, event: Any = None) -> None:
-        """Offer to add layers that the user has removed."""
-        opened = self.state.current
-        lacking = opened and self.state.lacks_layers(opened)
-        self.layers_button.setVisible(bool(lacking))
-
-    def _add_layers(self) -> None:
-        if self.state.current is not None:
-            self.state.add_layers(self.state.current)
-            self._mark_layers()
 
     def _mark_ready(self) -> None:
         reason = "A recording is being read." if self.is_busy else self.form.problem()
         self.open_button.setEnabled(not reason)
         self.open_button.setToolTip(plain(reason) or "Read the files in the background.")
         self.open_button.setText("Open again" if self._opens_current() else "Open")
-        self.sample_button.setEnabled(not self.is_busy)
+        for button in (self.sample_button, self.empty.browse, self.empty.sample):
+            button.setEnabled(not self.is_busy)
         self.busy.setVisible(self.is_busy)
         self.cancel_button.setVisible(self.is_busy)
 
@@ -271,9 +271,9 @@ class RecordingDock(QWidget):
     def _say_next(self) -> None:
         recording = self.state.recording
         if recording is None:
-            text = "Next: choose a recording and press Open, or open a sample."
+            text = "Next: drop a recording, or open a sample."
         elif not recording.behavior:
-            text = "Next: add a behaviour file above and press Open again, or drop it on the image."
+            text = "Next: add a behaviour file and press Open again, or drop it on the image."
         else:
             text = "Next: choose variables in Train."
         self.next.say(text, "Train" if recording is not None else "")
@@ -282,9 +282,10 @@ class RecordingDock(QWidget):
 
     def _connect(self) -> None:
         self.open_button.clicked.connect(self.open)
+        self.empty.chosen.connect(self.open_path)
+        self.empty.dropped.connect(self.take_and_open)
         self.cancel_button.clicked.connect(self.cancel)
         self.close_button.clicked.connect(self.close_recording)
-        self.layers_button.clicked.connect(self._add_layers)
         self.opened_box.activated.connect(self._turn_to)
         self.opener.began.connect(self._say_begun)
         self.opener.changed.connect(self._mark_ready)
@@ -297,31 +298,33 @@ class RecordingDock(QWidget):
         self.found.kind_chosen.connect(self.choose_kind)
         self.next.asked.connect(self.services.open_dock)
         spare_from_wheel(self.opened_box)
-        layers = self.state.viewer.layers.events
         follow(self, self.state.recording_changed, self._show_recording)
-        follow(self, layers.inserted, self._mark_layers)
-        follow(self, layers.removed, self._mark_layers)
         self.setAcceptDrops(True)
         CanvasDrops(self, self.state.viewer, lambda: self.state.recording, self.take_and_open)
 
     def _lay_out(self) -> None:
         self.top = QWidget()
         in_row((self.opened_box, 1), self.close_button, of=self.top)
-        self.fold = Fold("Open a recording", "Choose files and how to read them.", unfolded=True)
+        self.fold = Fold("", "Recording, behaviour, and how to read them.")
         self.fold.addWidget(self.form)
         buttons = QWidget()
         in_row((self.open_button, 1), self.sample_button, of=buttons)
         self.fold.addWidget(buttons)
-        waiting = in_row((self.busy, 1), self.cancel_button)
         inside = QWidget()
-        above = (self.top, self.layers_button, self.fold, waiting)
-        below = (self.question, self.notice, self.found)
-        in_column(*above, *below, 1, of=inside).setContentsMargins(9, 9, 9, 9)
-        self.area = QScrollArea()
-        self.area.setWidgetResizable(True)
-        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.area.setWidget(inside)
-        in_column(self.area, self.next, of=self)
+        parts = (self.top, self.layers_button, (self.empty, 10), self.found, self.fold)
+        in_column(*parts, 1, of=inside).setContentsMargins(9, 9, 9, 9)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inside)
+        # below, where what is said moves nothing
+        for part in (self.busy, self.cancel_button):
+            keep_room(part)
+        waiting = in_row((self.busy, 1), self.cancel_button)
+        footer = QWidget()
+        said = in_column(self.question, self.notice, waiting, of=footer)
+        said.setContentsMargins(9, 4, 9, 0)
+        in_column((area, 1), footer, self.next, of=self, spacing=0)
         self.setMinimumWidth(340)
 
     def sizeHint(self) -> QSize:
@@ -334,17 +337,5 @@ class RecordingDock(QWidget):
             event.acceptProposedAction()
 
     def dropEvent(self, event: Any) -> None:
-        """Put them where they belong."""
-        self.take(dropped_paths(event))
-
-
-def _sample_button(open_sample: Callable[[str], None]) -> QPushButton:
-    button = QPushButton("Open a sample")
-    button.setToolTip("No data at hand? Try a simulated recording.")
-    menu = QMenu(button)
-    menu.setToolTipsVisible(True)
-    for key, sample in SAMPLES.items():
-        action = menu.addAction(sample.title, partial(open_sample, key))
-        action.setToolTip(sample.help)
-    button.setMenu(menu)
-    return button
+        """Open them, or put them where they belong."""
+        self.take_and_open(dropped_paths(event))

@@ -217,7 +217,7 @@ class FoundPanel(QWidget):
         self.notes.setWordWrap(True)
         self.notes.setTextFormat(Qt.TextFormat.RichText)
         self.notes.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._how = Fold("How it was read", "Choices made while reading the files.", unfolded=True)
+        self._how = Fold("How it was read", "Choices made while reading the files.")
         self._how.addWidget(self.notes)
         in_column(self.facts, self.trials, self.table, self._how, of=self)
 

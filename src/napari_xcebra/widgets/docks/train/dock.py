@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from qtpy.QtCore import Qt, QTimer
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QLabel, QPushButton, QScrollArea, QStackedWidget, QWidget
 
 from napari_xcebra.jobs import Job
@@ -94,7 +94,7 @@ class TrainDock(QWidget):
 
     def _lay_out(self) -> None:
         inside = QWidget()
-        parts = (self.recording_name, self.choice, self.runs, self.notice, self.verdict)
+        parts = (self.recording_name, self.choice, self.runs, self.verdict)
         in_column(*parts, self.course, 1, of=inside).setContentsMargins(9, 9, 9, 9)
         self._area = area = QScrollArea()
         area.setWidgetResizable(True)
@@ -107,7 +107,7 @@ class TrainDock(QWidget):
         self._line.setFixedHeight(TWO_LINES)
         buttons = in_row((self.train_button, 1), self.cancel_button)
         footer = QWidget()
-        in_column(self._line, buttons, of=footer).setContentsMargins(9, 4, 9, 0)
+        in_column(self.notice, self._line, buttons, of=footer).setContentsMargins(9, 4, 9, 0)
         in_column((area, 1), footer, self.next, of=self, spacing=0)
         self.setMinimumWidth(340)
 
@@ -216,14 +216,11 @@ class TrainDock(QWidget):
 
     def _say(self, sentence: str, tone: Tone, details: str) -> None:
         self.notice.say(sentence, tone, details)
-        # once it has its place
-        QTimer.singleShot(0, self._reveal_notice)
-
-    def _reveal_notice(self) -> None:
-        self._area.ensureWidgetVisible(self.notice)
 
     def _mark_ready(self) -> None:
         reason = self._why_not()
+        if self.train_button.hasFocus() and self.busy:
+            self._area.setFocus()  # Qt would move it to a button that the next key presses
         self.train_button.setEnabled(not reason)
         self.train_button.setToolTip(plain(reason) or "Train an encoder on the ticked factors.")
         # a missing recording is visible already

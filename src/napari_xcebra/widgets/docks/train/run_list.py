@@ -83,8 +83,7 @@ class RunList(QWidget):
         self._others.triggered.connect(lambda action: self.comparing.emit(action.text()))
         self._compare.setMenu(self._others)
         self._of_runs = (self._compare, self._report, self._save, self._delete)
-        buttons = (*self._of_runs, self._load)
-        for button in buttons:
+        for button in (*self._of_runs, self._load):
             button.setStyleSheet(SMALL)  # side by side they must not widen the dock
         self._carry = QPushButton("Carry a run over")
         self._carry.setToolTip(
@@ -93,7 +92,8 @@ class RunList(QWidget):
         )
         self._elsewhere = QMenu(self._carry)
         self._carry.setMenu(self._elsewhere)
-        in_column(self._table, in_row(*buttons), self._carry, of=self)
+        buttons = in_row(*self._of_runs, 1, self._load, spacing=4)
+        in_column(self._table, buttons, self._carry, of=self)
         follow(self, self._state.runs_changed, self.refresh)
         follow(self, self._state.shown_changed, self._mark_shown)
         self.refresh()
