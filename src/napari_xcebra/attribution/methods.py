@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.plugins import plugged_in, problems, refuse
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,7 +41,8 @@ class Method:
     note : str
         What it computes, for users.
     function : str
-        Module of `maps` and name in it, as in "gradients:neuron_gradient".
+        Module of `maps` and name in it, as in "gradients:neuron_gradient"; a module of another
+        package with all its parents, as in "my_package.maps:score".
     slow : bool
         Whether it takes many times as long as the gradients.
     latents : bool
@@ -86,7 +89,35 @@ class Method:
     def compute(self) -> Callable[..., Any]:
         """What computes it; imports torch."""
         module, name = self.function.split(":")
+        if "." in module:
+            return partial(_told_on_failure, self, module, name)
         return getattr(import_module(f"napari_xcebra.attribution.maps.{module}"), name)
+
+
+def _told_on_failure(method: Method, module: str, name: str, *given: Any, **more: Any) -> Any:
+    """What a function of another package computes; a sentence if it fails."""
+    try:
+        found = getattr(import_module(module), name)(*given, **more)
+    except InputError:
+        raise
+    except Exception as error:  # code of others fails in any way
+        raise _failed(method, error) from error
+    return _each(method, found) if isinstance(found, Iterator) else found
+
+
+def _each(method: Method, chunks: Iterator[Any]) -> Iterator[Any]:
+    try:
+        yield from chunks
+    except InputError:
+        raise
+    except Exception as error:
+        raise _failed(method, error) from error
+
+
+def _failed(method: Method, error: Exception) -> InputError:
+    return InputError(
+        f"The method {method.name} of another package failed ({type(error).__name__}: {error})."
+    )
 
 
 REGISTRY = {
@@ -150,7 +181,27 @@ REGISTRY = {
         ),
     )
 }
-"""All methods by name, the default first."""
+"""All methods by name, the default first; those of other packages last."""
+
+
+def _add_plugged() -> None:
+    for plugged in plugged_in("methods"):
+        method = plugged.value
+        if not isinstance(method, Method):
+            refuse(plugged.name, plugged.package, f"it is a {type(method).__name__}, no Method")
+        elif method.name in REGISTRY or ":" not in method.function or "." not in method.function:
+            refuse(
+                plugged.name,
+                plugged.package,
+                f"there is a method {method.name} already"
+                if method.name in REGISTRY
+                else f"its function is {method.function!r}, not package.module:name",
+            )
+        else:
+            REGISTRY[method.name] = method
+
+
+_add_plugged()
 
 METHODS = tuple(REGISTRY)
 """Names of all methods, the default first."""
@@ -201,6 +252,7 @@ def check_method(name: str) -> None:
     if name not in REGISTRY:
         raise InputError(
             f"There is no attribution method {name!r}; there are: {', '.join(METHODS)}."
+            + "".join(f" {sentence}" for sentence in problems())
         )
 
 

@@ -27,6 +27,7 @@ from napari_xcebra.io.native.reading import save_recording
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.suite2p.folders import folders_near
 from napari_xcebra.io.transaction.unfinished import unfinished_in
+from napari_xcebra.plugins import problems
 from napari_xcebra.recording import Kind, Recording
 
 __all__ = ["OpenSettings", "open_recording", "save_recording"]
@@ -95,7 +96,8 @@ def open_recording(
         recording = _with_behavior(found, sources, settings)
     recording = _with_movie(recording, path, movie)
     begun = unfinished_in(folders_near(path.resolve()))
-    recording = replace(recording, notes=(*recording.notes, *(each.sentence for each in begun)))
+    more = (*(each.sentence for each in begun), *problems())
+    recording = replace(recording, notes=(*recording.notes, *more))
     return with_kinds(recording, kinds or {})
 
 

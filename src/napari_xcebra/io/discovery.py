@@ -3,7 +3,8 @@
 A format of recordings is the module `reading` of a folder in `io/`; a format of behaviour is a
 module in `io/behavior/`. Each has `NAME`, `sniff` and `load`. `sniff(path) -> bool` checks names
 and first bytes, is fast and never raises; `load(path, settings)` raises one `InputError` sentence
-for a file it cannot use. A module with ``GENERIC = True`` is asked after all others.
+for a file it cannot use. A module with ``GENERIC = True`` is asked after all others. Other packages
+may bring formats too: see `io.plugged`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any, Literal
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.native import reading as native
+from napari_xcebra.io.plugged import plugged_formats
+from napari_xcebra.plugins import problems
 
 Subject = Literal["recording", "behaviour file"]
 
@@ -25,7 +28,8 @@ Subject = Literal["recording", "behaviour file"]
 def formats_of(subject: Subject) -> tuple[Any, ...]:
     """Format modules for recordings or for behaviour, the generic ones last."""
     names = _recording_modules() if subject == "recording" else _behavior_modules()
-    formats = [module for module in map(import_module, names) if hasattr(module, "sniff")]
+    formats: list[Any] = [m for m in map(import_module, names) if hasattr(m, "sniff")]
+    formats += plugged_formats(subject)
     return tuple(sorted(formats, key=lambda module: getattr(module, "GENERIC", False)))
 
 
@@ -68,7 +72,10 @@ def format_of(path: Path, subject: Subject) -> Any:
     if path.is_dir() and not any(path.iterdir()):
         raise InputError(f"The folder {path} is empty: choose one that holds a {subject}.")
     looked_for = "; ".join(module.NAME for module in formats_of(subject))
-    raise InputError(f"{path} is not a {subject} in a known format. Looked for: {looked_for}.")
+    left_out = "".join(f" {sentence}" for sentence in problems())
+    raise InputError(
+        f"{path} is not a {subject} in a known format. Looked for: {looked_for}.{left_out}"
+    )
 
 
 def folder_of(form: Any) -> str:

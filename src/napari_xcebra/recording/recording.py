@@ -17,6 +17,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.interchange import Interchange
 from napari_xcebra.recording.movie import Movie
 from napari_xcebra.recording.origin import Origin
 from napari_xcebra.recording.traces import LazyTraces
@@ -28,7 +29,7 @@ _MAPPINGS = ("behavior", "images", "cells")
 
 
 @dataclass(frozen=True)
-class Recording:
+class Recording(Interchange):
     """What was imaged and what the animal did, on one clock.
 
     Every ROI of the source is kept, under the id the source gave it; `accepted` says which of

@@ -1,0 +1,1 @@
+"""An example of a package that brings a format and a method to napari-xcebra."""
