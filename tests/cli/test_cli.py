@@ -200,6 +200,18 @@ def test_a_run_is_written_as_nwb_with_its_recording(demo, tmp_path, capsys):
         assert {"scores_place", "embedding", "settings"} < set(file["processing/xcebra"])
 
 
+def test_the_painted_field_is_drawn_for_a_paper(demo, tmp_path, capsys):
+    out, _ = demo
+    path = tmp_path / "field.svg"
+    assert main(["figure", str(out), "--factor", "smell", "--out", str(path)]) == 2
+    assert "There is no factor 'smell' here" in capsys.readouterr().err
+    assert main(["figure", str(out), "--factor", "place", "--out", str(path)]) == 0
+    assert "There is no scale bar" in capsys.readouterr().out
+    assert ">place" in path.read_text(encoding="utf-8")
+    assert main(["figure", str(out), "--out", str(tmp_path / "field.docx")]) == 2
+    assert "ends in .pdf, .svg, .png" in capsys.readouterr().err
+
+
 def test_a_report_of_nothing_is_one_sentence_and_no_file(tmp_path, capsys):
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 2
     assert "holds no run" in capsys.readouterr().err

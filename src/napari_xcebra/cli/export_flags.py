@@ -7,7 +7,8 @@ import argparse
 from napari_xcebra.cli.flags import add_recording_flags
 
 NWB = "results.nwb"
-"""File that `export-nwb` writes by default."""
+FIGURE = "painted.pdf"
+"""Files that `export-nwb` and `figure` write by default."""
 
 
 def add_nwb_flags(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +33,19 @@ def add_nwb_flags(parser: argparse.ArgumentParser) -> None:
     ):
         group.add_argument(f"--{name}", metavar=metavar, help=help)
     _add_output_flags(parser, f"file to write (default RUN/{NWB})")
+
+
+def add_figure_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of `figure`."""
+    _add_run_flags(parser)
+    group = parser.add_argument_group("figure")
+    group.add_argument("--factor", action="append", metavar="NAME",
+                       help="factor to paint; repeat for several (default: all)")  # fmt: skip
+    group.add_argument("--map", metavar="METHOD",
+                       help="map to paint (default: the one to look at first)")  # fmt: skip
+    group.add_argument("--threshold", type=float, default=0.0, metavar="Z",
+                       help="z above which cells are outlined (default 0)")  # fmt: skip
+    _add_output_flags(parser, f"PDF, SVG or PNG to write (default RUN/{FIGURE})")
 
 
 def _add_run_flags(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Writes a run for other programs and for papers: `export-nwb`."""
+"""Writes a run for other programs and for papers: `export-nwb` and `figure`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from napari_xcebra.attribution.methods import first_to_look_at
-from napari_xcebra.cli.export_flags import NWB
+from napari_xcebra.attribution.tables import check_factor
+from napari_xcebra.cli.export_flags import FIGURE, NWB
 from napari_xcebra.cli.given import output_folder, recording_from
 from napari_xcebra.cli.printing import say
 from napari_xcebra.curation import journals_of, open_curation
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.nwb.writing import write_nwb
+from napari_xcebra.report.exports import write_picture
 from napari_xcebra.report.material import Material, material_in
 
 if TYPE_CHECKING:
@@ -40,6 +42,27 @@ def export_nwb(arguments: argparse.Namespace) -> None:
     )
     say(arguments, *run.missing)
     say(arguments, f"Wrote {written} ({written.stat().st_size / 2**20:.1f} MB).")
+
+
+def figure(arguments: argparse.Namespace) -> None:
+    """Draw the painted field for a paper."""
+    path = _file_to_write(arguments, FIGURE)
+    run, recording = _run_and_recording(arguments)
+    painted = first_to_look_at(run.attributions)[0]
+    if arguments.map is not None:
+        if arguments.map not in run.attributions:
+            raise InputError(
+                f"{arguments.run} has no map {arguments.map!r}; it has: "
+                f"{', '.join(run.attributions)}."
+            )
+        painted = run.attributions[arguments.map]
+    for factor in arguments.factor or ():
+        check_factor(factor, painted.factors)
+    written = write_picture(recording, painted, path, arguments.threshold, arguments.factor)
+    say(arguments, *run.missing)
+    if recording.pixel_size is None and recording.footprints is not None:
+        say(arguments, "There is no scale bar: the recording does not say the size of a pixel.")
+    say(arguments, f"Wrote {written}.")
 
 
 def _file_to_write(arguments: argparse.Namespace, usual: str) -> Path:

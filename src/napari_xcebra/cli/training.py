@@ -26,7 +26,7 @@ from napari_xcebra.cli.progress import Interrupted, interrupt_as_request, traini
 from napari_xcebra.cli.scoring import write_attribution
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
-from napari_xcebra.report.figures.field import learning_curves
+from napari_xcebra.report.figures.learning import learning_curves
 from napari_xcebra.results import note_results
 
 if TYPE_CHECKING:

@@ -58,13 +58,19 @@ def write_scores(attribution: Attribution, path: Path) -> Path:
 
 
 def write_picture(
-    recording: Recording, attribution: Attribution, path: Path, threshold: float = 0.0
+    recording: Recording,
+    attribution: Attribution,
+    path: Path,
+    threshold: float = 0.0,
+    factors: Sequence[str] | None = None,
 ) -> Path:
-    """The painted field, a panel a factor with all planes; the ending of the path is the format."""
+    """The painted field for a paper, a panel a factor with all planes, as PDF, SVG or PNG."""
     with in_a_sentence(path):
-        from napari_xcebra.report.figures.field import painted_field
+        from napari_xcebra.report.figures.field import PAPER, painted_field
 
-        painted_field(recording, attribution, path, threshold=threshold)
+        painted_field(
+            recording, attribution, path, threshold=threshold, factors=factors, look=PAPER
+        )
     return path
 
 

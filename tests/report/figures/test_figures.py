@@ -1,14 +1,18 @@
 """Pictures say what was found, and never show a map at chance as if it meant something."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from skimage.io import imread
 
 from napari_xcebra.attribution import attribute
 from napari_xcebra.learn import FitSettings, fit
-from napari_xcebra.report.figures.field import Montage, learning_curves, painted_field
+from napari_xcebra.report.figures.field import PAPER, painted_field
+from napari_xcebra.report.figures.learning import learning_curves
+from napari_xcebra.report.figures.montage import Montage
 from napari_xcebra.simulate import field
 
 
@@ -155,3 +159,26 @@ def test_learning_curves_of_other_modes(result, mode):
     settings = FitSettings(mode=mode, steps=12, batch_size=32, lambda_=0.0)
     trained = fit(simulation.recording, {"speed": ["speed"]}, settings)
     assert learning_curves(trained).axes[0].get_legend() is not None
+
+
+def test_a_figure_for_a_paper_is_as_wide_as_a_column_with_units_and_a_scale_bar(result, tmp_path):
+    simulation, _, attribution = result
+    recording = simulation.recording
+    width = recording.footprints.shape[1]
+    recording = replace(recording, pixel_size=400 / width)
+    path = tmp_path / "field.svg"
+    figure = painted_field(recording, attribution, path, factors=["place"], look=PAPER)
+    assert figure.get_size_inches()[0] == pytest.approx(85 / 25.4)
+    texts = [text for ax in figure.axes for text in ax.findobj(Text) if text.get_text()]
+    assert min(text.get_fontsize() for text in texts) >= 6
+    bar = next(line for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 2)
+    assert np.ptp(bar.get_xdata()) * recording.pixel_size == pytest.approx(100)
+    svg = path.read_text(encoding="utf-8")
+    written = re.findall(r"<text[^>]*>([^<]*)<", svg)
+    assert "100 µm" in written and any(text.startswith("score (") for text in written)
+
+
+def test_without_a_pixel_size_there_is_no_scale_bar(result):
+    simulation, _, attribution = result
+    figure = painted_field(simulation.recording, attribution, factors=["place"], look=PAPER)
+    assert not any("µm" in text.get_text() for text in figure.findobj(Text))

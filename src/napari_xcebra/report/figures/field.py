@@ -1,6 +1,6 @@
-"""Draws the painted field of view and the course of learning.
+"""Draws the painted field of view, for the screen and for papers.
 
-They need neither a window nor the state of pyplot, so they can be drawn anywhere.
+It needs neither a window nor the state of pyplot, so it can be drawn anywhere.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize, to_hex, to_rgba
 from matplotlib.figure import Figure
@@ -20,62 +21,45 @@ from matplotlib.patheffects import withStroke
 from skimage.segmentation import find_boundaries
 
 from napari_xcebra.attribution import Attribution, auroc
+from napari_xcebra.attribution.methods import method_named
 from napari_xcebra.attribution.score_map import color_limits
 from napari_xcebra.files import whole
-from napari_xcebra.learn import Fit
 from napari_xcebra.learn.quality.verdict import NOTHING, decoded_of, nats_of
 from napari_xcebra.recording import Footprints, Recording
-
-
-@dataclass(frozen=True)
-class Montage:
-    """Places planes row by row in an arrangement that is about as wide as high.
-
-    Parameters
-    ----------
-    planes, height, width : int
-        Shape of the stack, in pixels.
-    """
-
-    planes: int
-    height: int
-    width: int
-
-    @property
-    def across(self) -> int:
-        """Planes beside each other."""
-        return int(np.ceil(np.sqrt(self.planes * self.height / self.width)).clip(1, self.planes))
-
-    @property
-    def gap(self) -> int:
-        """Pixels between two planes."""
-        return max(2, max(self.height, self.width) // 40)
-
-    @property
-    def corners(self) -> list[tuple[int, int]]:
-        """Row and column of the first pixel of each plane."""
-        down, right = self.height + self.gap, self.width + self.gap
-        places = (divmod(plane, self.across) for plane in range(self.planes))
-        return [(row * down, column * right) for row, column in places]
-
-    def tile(self, stack: np.ndarray, between: float = 0) -> np.ndarray:
-        """The planes of a (planes, height, width) stack as one image, with a value in the gaps.
-
-        >>> Montage(2, 1, 1).tile(np.array([[[1]], [[2]]])).tolist()
-        [[1, 0, 0, 2]]
-        """
-        rows, columns = (max(starts) for starts in zip(*self.corners, strict=True))
-        tiled = np.full((rows + self.height, columns + self.width), between, stack.dtype)
-        for plane, (row, column) in zip(stack, self.corners, strict=True):
-            tiled[row : row + self.height, column : column + self.width] = plane
-        return tiled
-
+from napari_xcebra.report.figures.montage import Montage
+from napari_xcebra.report.figures.paper import AS_TEXT, COLUMN, PAGE, paper_style, save_figure
+from napari_xcebra.report.figures.scale_bar import BEHIND, draw_scale_bar
 
 # Okabe and Ito: told apart with any colour vision.
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 OUTLINE, NOT_USED, WARNING = "#FFFFFF", "#808080", "#B03000"
 MARK = "#FF5CA8"
 DPI = 150
+
+
+@dataclass(frozen=True)
+class Look:
+    """Sizes of a picture: widths in inches, text in points.
+
+    Parameters
+    ----------
+    widths : tuple of float
+        Of a picture with one panel, with two and with three beside each other.
+    title, text, small, warning : float
+    numbers : bool
+        Whether the panels say how well their factor was found; in a paper the legend does.
+    """
+
+    widths: tuple[float, float, float]
+    title: float
+    text: float
+    small: float
+    warning: float
+    numbers: bool
+
+
+SCREEN = Look((5.2, 10.4, 15.6), 14, 10, 9, 15, numbers=True)
+PAPER = Look((COLUMN, PAGE, PAGE), 8, 7, 6, 8, numbers=False)
 
 Where = str | PathLike[str] | None
 """File to write a picture to, whose ending says the format; None to only draw it."""
@@ -88,6 +72,7 @@ def painted_field(
     truth: Mapping[str, np.ndarray] | None = None,
     threshold: float = 0.0,
     factors: Sequence[str] | None = None,
+    look: Look = SCREEN,
 ) -> Figure:
     """Cells coloured by their score, a panel a factor, with its planes side by side.
 
@@ -105,22 +90,42 @@ def painted_field(
         z above which a cell is outlined.
     factors : sequence of str, optional
         Those to draw; all of them if not given.
+    look : Look
+        `SCREEN`, or `PAPER` for a figure as wide as a column or a page.
     """
+    if look is PAPER:
+        with paper_style():
+            figure = _drawn(recording, attribution, truth, threshold, factors, look)
+        if path is not None:
+            save_figure(figure, Path(path))
+        return figure
+    return written(_drawn(recording, attribution, truth, threshold, factors, look), path)
+
+
+def _drawn(
+    recording: Recording,
+    attribution: Attribution,
+    truth: Mapping[str, np.ndarray] | None,
+    threshold: float,
+    factors: Sequence[str] | None,
+    look: Look,
+) -> Figure:
     truth = truth or {}
     factors = attribution.factors if factors is None else factors
     across = min(len(factors), 2 if len(factors) == 4 else 3)
     down = -(-len(factors) // across)
     field = _Field.of(recording)
     height, width = field.labels.shape
+    wide = look.widths[across - 1] / across
     # a field that is much wider than high still needs room for its colour bar
-    panel = max(1.5, 4.2 * height / width) + 0.8
-    figure = Figure(figsize=(5.2 * across, panel * down + 0.5))
+    high = max(1.5, 0.8 * wide * height / width) + 0.06 * look.title
+    figure = Figure(figsize=(wide * across, high * down + 0.05 * look.text))
     figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08)
     axes = figure.subplots(down, across, squeeze=False).ravel()
     for ax, factor in zip(axes, factors, strict=False):
-        field.paint(ax, attribution, factor, threshold)
+        field.paint(ax, attribution, factor, threshold, look)
         _mark(ax, field, truth.get(factor))
-        _title(ax, attribution, factor, truth.get(factor))
+        _title(ax, attribution, factor, truth.get(factor), look)
     for ax in axes[len(factors) :]:
         ax.set_axis_off()
     marked = any(factor in truth for factor in factors)
@@ -128,8 +133,8 @@ def painted_field(
     if key := _key(marked, outlined, attribution, threshold):
         # dark as the panels, so that a white outline is seen here too
         figure.legend(handles=key, loc="outside lower center", ncols=3, facecolor="#303030",
-                      labelcolor="white", framealpha=1)  # fmt: skip
-    return written(figure, path)
+                      labelcolor="white", framealpha=1, fontsize=look.text)  # fmt: skip
+    return figure
 
 
 class _Field:
@@ -141,10 +146,12 @@ class _Field:
         background: np.ndarray | None = None,
         names: np.ndarray | None = None,
         montage: Montage | None = None,
+        pixel_size: float | None = None,
     ) -> None:
         self.enlarged = max(1, min(4, 2048 // max(labels.shape)))
         self.labels = np.kron(labels, np.ones((self.enlarged, self.enlarged), labels.dtype))
         self.background, self.names, self.montage = background, names, montage
+        self.pixel_size = pixel_size
         self.outline = find_boundaries(self.labels, mode="inner")
 
     @classmethod
@@ -157,11 +164,12 @@ class _Field:
         fitting = [image for image in images if np.shape(image) == labels.shape]
         background = fitting[0] if fitting else None
         if labels.ndim == 2:
-            return cls(labels, background)
+            return cls(labels, background, pixel_size=recording.pixel_size)
         montage = Montage(*labels.shape)
         # without an image the planes are black, and what lies between them is not
         stack = np.zeros(labels.shape) if background is None else np.asarray(background, float)
-        return cls(montage.tile(labels), montage.tile(stack, np.nan), montage=montage)
+        tiles = montage.tile(labels), montage.tile(stack, np.nan)
+        return cls(*tiles, montage=montage, pixel_size=recording.pixel_size)
 
     @property
     def extent(self) -> tuple[float, float, float, float]:
@@ -178,8 +186,10 @@ class _Field:
         count[count == 0] = np.nan
         return np.stack([np.bincount(cell, row) / count, np.bincount(cell, column) / count], 1)
 
-    def paint(self, ax: Axes, attribution: Attribution, factor: str, threshold: float) -> None:
-        """Draw the cells over the background, and the colour bar or the warning."""
+    def paint(
+        self, ax: Axes, attribution: Attribution, factor: str, threshold: float, look: Look
+    ) -> None:
+        """Draw the cells over the background, a scale bar, and the colour bar or the warning."""
         score, at_chance = attribution.score(factor), attribution.at_chance(factor)
         colours = colormaps["gray" if at_chance else "viridis"]
         scale = Normalize(*color_limits(score, attribution.method))
@@ -197,12 +207,18 @@ class _Field:
             painted[self._outline_of(attribution.above(factor, threshold))] = _bytes(OUTLINE)
         shown = ax.imshow(painted, extent=self.extent, cmap=colours, norm=scale)
         self._name_cells(ax)
-        self._name_planes(ax)
+        self._name_planes(ax, look)
+        if self.pixel_size is not None:
+            width = self.montage.width if self.montage else self.extent[1] + 0.5
+            draw_scale_bar(ax, self.pixel_size, width, look.small)
         if at_chance:
-            _warn(ax)
+            _warn(ax, look)
         else:
             bar = ax.inset_axes((1.02, 0, 0.04, 1))
-            ax.figure.colorbar(shown, cax=bar, extend="max", label="score")
+            unit = method_named(attribution.method).unit
+            made = ax.figure.colorbar(shown, cax=bar, extend="max")
+            made.set_label(f"score ({unit})", fontsize=look.text)
+            bar.tick_params(labelsize=look.text)
 
     def _outline_of(self, cells: np.ndarray) -> np.ndarray:
         return np.r_[False, cells][self.labels] & self.outline
@@ -215,16 +231,15 @@ class _Field:
         for (row, column), name in zip(self.centres(), self.names, strict=True):
             ax.text(column, row, str(name), path_effects=[around], **look)
 
-    def _name_planes(self, ax: Axes) -> None:
-        around = [withStroke(linewidth=2, foreground="black")]
+    def _name_planes(self, ax: Axes, look: Look) -> None:
         for plane, (row, column) in enumerate(self.montage.corners if self.montage else ()):
             ax.annotate(f"plane {plane}", (column, row), (4, -4), textcoords="offset points",
-                        va="top", fontsize=9, color="white", path_effects=around)  # fmt: skip
+                        va="top", fontsize=look.small, color="white", bbox=BEHIND)  # fmt: skip
 
 
-def _warn(ax: Axes) -> None:
+def _warn(ax: Axes, look: Look) -> None:
     ax.text(0.5, 0.5, "at chance:\nthis map means nothing", transform=ax.transAxes,
-            ha="center", va="center", fontsize=15, fontweight="bold", color=WARNING,
+            ha="center", va="center", fontsize=look.warning, fontweight="bold", color=WARNING,
             bbox={"facecolor": "white", "edgecolor": WARNING, "pad": 8})  # fmt: skip
 
 
@@ -240,9 +255,14 @@ def _mark(ax: Axes, field: _Field, carries: np.ndarray | None) -> None:
                 markeredgewidth=0.4)  # fmt: skip
 
 
-def _title(ax: Axes, attribution: Attribution, factor: str, carries: np.ndarray | None) -> None:
+def _title(
+    ax: Axes, attribution: Attribution, factor: str, carries: np.ndarray | None, look: Look
+) -> None:
     doubt = " (not tested)" if attribution.not_tested(factor) else ""
-    ax.set_title(f"{in_picture(factor)}{doubt}\n", fontsize=14, fontweight="bold")
+    room = "\n" if look.numbers else ""
+    ax.set_title(f"{in_picture(factor)}{doubt}{room}", fontsize=look.title, fontweight="bold")
+    if not look.numbers:
+        return
     line = []
     if attribution.fit is not None:
         goodness = attribution.fit.goodness[factor]
@@ -253,7 +273,7 @@ def _title(ax: Axes, attribution: Attribution, factor: str, carries: np.ndarray 
     if carries is not None and 0 < carries.sum() < len(carries):
         line.append(f"auROC {auroc(attribution.score(factor), carries):.3f}")
     told = " · ".join(line).replace("-", "−")
-    ax.text(0.5, 1.02, told, transform=ax.transAxes, ha="center", fontsize=10)
+    ax.text(0.5, 1.02, told, transform=ax.transAxes, ha="center", fontsize=look.text)
 
 
 def _key(marked: bool, outlined: bool, attribution: Attribution, threshold: float) -> list[Line2D]:
@@ -269,80 +289,6 @@ def _key(marked: bool, outlined: bool, attribution: Attribution, threshold: floa
     return key
 
 
-def learning_curves(fit: Fit, path: Where = None) -> Figure:
-    """Loss of every factor with its chance level, and the penalty with λ, over the steps."""
-    figure = Figure(figsize=(7.5, 6))
-    figure.set_layout_engine("constrained")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    _draw_losses(above, fit)
-    _draw_penalty(below, fit)
-    _shade_phases(above, below, fit)
-    return written(figure, path)
-
-
-def _draw_losses(ax: Axes, fit: Fit) -> None:
-    supervised = fit.settings.mode == "supervised"
-    chance = 1.0 if supervised else float(np.log(fit.settings.negatives))
-    step = fit.history["step"]
-    for number, factor in enumerate(fit.factors):
-        colour = LINES[number % len(LINES)]
-        ax.plot(step, fit.history[factor], color=colour, label=in_picture(factor))
-        if not supervised:
-            # chance differs with the number of negatives; the distance to it does not
-            ax.plot(step[-1:], chance - fit.goodness[factor].goodness, "o", mfc="white",
-                    mec=colour, clip_on=False, zorder=5)  # fmt: skip
-    ax.axhline(chance, color="black", ls="--", lw=1, label="chance")
-    if not supervised:
-        ax.plot([], [], "o", mfc="white", mec="black", label="on held-out frames")
-    ax.set_ylabel("mean squared error" if supervised else "InfoNCE (nats)")
-    ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
-
-
-def _draw_penalty(ax: Axes, fit: Fit) -> None:
-    step, penalty = fit.history["step"], fit.history["penalty"]
-    ax.plot(step, penalty, color=LINES[0])
-    ax.set_ylabel("penalty ‖J‖²", color=LINES[0])
-    low, high = np.nanmin(penalty, initial=np.inf), np.nanmax(penalty, initial=-np.inf)
-    if 0 < 10 * low < high < np.inf:
-        ax.set_yscale("log")
-    else:
-        ax.set_ylim(bottom=0)
-    weight = ax.twinx()
-    weight.plot(step, fit.history["lambda"], color=LINES[1])
-    weight.set_ylabel("largest λ" if lambdas_differ(fit) else "λ", color=LINES[1])
-    weight.set_ylim(bottom=0)
-    ax.set_xlabel("step")
-
-
-def _shade_phases(above: Axes, below: Axes, fit: Fit) -> None:
-    """Where λ is zero, raised and held."""
-    steps, settle = fit.settings.steps, fit.settings.settle
-    edges = [0, settle * steps, _held_from(fit), steps]
-    phases = (("settling (λ = 0)", 0.0), ("raising λ", 0.06), ("holding λ", 0.0))
-    for (name, shade), left, right in zip(phases, edges[:-1], edges[1:], strict=True):
-        if left >= fit.steps or right <= left:
-            continue
-        right = min(right, fit.steps)
-        for ax in (above, below):
-            ax.axvspan(left, right, color="black", alpha=shade, lw=0)
-        above.text((left + right) / 2, 1.02, name, ha="center", fontsize=9,
-                   transform=above.get_xaxis_transform())  # fmt: skip
-    above.set_xlim(0, fit.steps)
-
-
-def _held_from(fit: Fit) -> float:
-    """Step from which λ is held."""
-    if fit.settings.lambda_ != "auto":
-        return (fit.settings.settle + fit.settings.ramp) * fit.settings.steps
-    moving = fit.history["step"][fit.history["lambda"] != fit.lambda_]
-    return float(moving.max(initial=fit.settings.settle * fit.settings.steps))
-
-
-def lambdas_differ(fit: Fit) -> bool:
-    """Whether the parts of the embedding ended with different λ."""
-    return len({part.lambda_ for part in fit.parts if not np.isnan(part.lambda_)}) > 1
-
-
 def in_picture(name: str) -> str:
     """A name as plain text: matplotlib reads a formula between dollar signs."""
     return name.replace("$", r"\$")
@@ -351,6 +297,6 @@ def in_picture(name: str) -> str:
 def written(figure: Figure, path: Where) -> Figure:
     """The figure, after writing it if there is a path; its ending says the format."""
     if path is not None:
-        with whole(path) as file:
+        with whole(path) as file, rc_context(AS_TEXT):
             figure.savefig(file, dpi=DPI)
     return figure

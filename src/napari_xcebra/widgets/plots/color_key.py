@@ -9,6 +9,7 @@ from qtpy.QtCore import QRectF, QSize, Qt
 from qtpy.QtGui import QColor, QPainter, QPaintEvent
 from qtpy.QtWidgets import QSizePolicy, QWidget
 
+from napari_xcebra.report.figures.cloud import Key
 from napari_xcebra.widgets.controls.plain_text import plain
 from napari_xcebra.widgets.plots.plot_style import PlotStyle
 
@@ -24,6 +25,7 @@ class ColorKey(QWidget):
         self._colors = np.zeros((0, 3), np.uint8)
         self._labels: tuple[str, ...] = ()
         self._ink = "#808080"
+        self._title = ""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
@@ -35,8 +37,14 @@ class ColorKey(QWidget):
     ) -> None:
         """Show colours, (levels, 3) uint8, from the lowest to the highest value."""
         self._colors, self._labels, self._ink = colors, tuple(labels), style.ink
+        self._title = title
         self.setToolTip(plain(f"{title}; grey where unknown."))
         self.update()
+
+    @property
+    def key(self) -> Key:
+        """What the colours mean, for a figure."""
+        return Key(self._title, self._colors, self._labels)
 
     @property
     def labels(self) -> tuple[str, ...]:

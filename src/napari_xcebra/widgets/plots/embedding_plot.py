@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.figure import Figure
 from qtpy.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from qtpy.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
 from qtpy.QtWidgets import QWidget
 
+from napari_xcebra.report.figures.cloud import cloud_figure
 from napari_xcebra.widgets.plots.cloud import faded, nearest, painted, projected, rotation
+from napari_xcebra.widgets.plots.color_key import ColorKey
+from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import PlotStyle
 
 REACH = 25.0
@@ -28,6 +32,9 @@ class EmbeddingPlot(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        self.key: ColorKey | None = None
+        """Which explains the colours, if there is one."""
+        self.figure_menu = FigureMenu(self, "embedding", self.figure)
         self._points = np.zeros((0, 3), np.float32)
         self._names: tuple[str, ...] = ("", "")
         self._colors = np.zeros((0, 3), np.uint8)
@@ -87,6 +94,12 @@ class EmbeddingPlot(QWidget):
         """Where the points are, in pixels of this widget: (points, 2)."""
         self._paint_picture()
         return self._places
+
+    def figure(self) -> Figure:
+        """The points as they are turned now, with the colour key, for a paper."""
+        key = self.key.key if self.key else None
+        names, turn = self._names, self._turn
+        return cloud_figure(self.places, self._colors, self._area(), names, turn, key)
 
     # ------------------------------------------------------------ drawing
 

@@ -12,6 +12,7 @@ from qtpy.QtWidgets import QGraphicsSimpleTextItem
 
 from napari_xcebra.recording.around_events import PeriEvent
 from napari_xcebra.recording.moments import START, STOP
+from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import (
     PlotStyle,
     fill_between,
@@ -67,7 +68,9 @@ class PeriEventPlot(pyqtgraph.GraphicsLayoutWidget):
         self._key: list[QGraphicsSimpleTextItem] = []
         self._here = pyqtgraph.ScatterPlotItem(size=9, symbol="o", brush=None)
         self._here.setZValue(10)
+        self._here.on_paper = False
         self.scene().sigMouseClicked.connect(self._click)
+        self.figure_menu = FigureMenu(self, "around-event")
 
     def _add_plot(self, row: int) -> pyqtgraph.PlotItem:
         plot = pyqtgraph.PlotItem(

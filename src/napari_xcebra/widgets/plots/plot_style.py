@@ -184,6 +184,7 @@ def add_color_bar(
     # room for the upper half of the number at its end
     view.setRange(xRange=(0, 1), yRange=(low, high), padding=0.04)
     axis = pyqtgraph.AxisItem("right", linkView=view)
+    axis.enableAutoSIPrefix(False)  # "(x0.001)" is no unit
     axis.setTextPen(style.ink)
     axis.setPen(style.faint)
     layout.addItem(axis, 0, column + 1)

@@ -11,6 +11,7 @@ from qtpy.QtCore import QRectF, Qt, Signal
 
 from napari_xcebra.recording.responses import Responses
 from napari_xcebra.widgets.controls.plain_text import in_markup
+from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import (
     PlotStyle,
     add_color_bar,
@@ -53,6 +54,7 @@ class ResponseMap(pyqtgraph.GraphicsLayoutWidget):
         self._lines: list[tuple[pyqtgraph.PlotItem, pyqtgraph.InfiniteLine]] = []
         self._names = LaneAxis("left")
         self.scene().sigMouseClicked.connect(self._click)
+        self.figure_menu = FigureMenu(self, "responses")
 
     def show_responses(
         self, responses: Responses, drawn: np.ndarray, order: np.ndarray, style: PlotStyle

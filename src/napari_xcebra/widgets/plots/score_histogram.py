@@ -16,6 +16,7 @@ from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.widgets.controls.boxes import NumberBox
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
+from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import BLUE, ORANGE, PlotStyle, dress, plain_plot
 
 BINS = 40
@@ -43,6 +44,7 @@ class ScoreHistogram(QWidget):
         self._view = _BrushedView()
         self.plot = plain_plot(self._view, top=self._z_axis)
         self._set_up_plot()
+        self.figure_menu = FigureMenu(self.plot, "scores")
         self.z = NumberBox("Threshold as z: standard deviations above the mean score.")
         self.z.setSingleStep(0.1)
         self.score = NumberBox("The same threshold as a score.")

@@ -10,6 +10,8 @@ from qtpy.QtCore import QRectF, Qt, Signal
 from qtpy.QtGui import QColor, QPainter
 
 from napari_xcebra.recording import Recording
+from napari_xcebra.widgets.plots.color_key import ColorKey
+from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import PlotStyle, own_menus
 
 NARROWEST = 10
@@ -46,9 +48,13 @@ class TimePlot(pyqtgraph.PlotWidget):
         self._excluded = Bands()
         self._cursor = pyqtgraph.InfiniteLine(angle=90, movable=True)
         self._cursor.setZValue(10)
+        self._cursor.on_paper = False
         for item in (self._trials, self._excluded, self._cursor):
             self.addItem(item, ignoreBounds=True)
         own_menus(self.getPlotItem(), self)
+        self.key: ColorKey | None = None
+        """Which explains the colours, if there is one."""
+        self.figure_menu = FigureMenu(self, "activity")
         self.setMouseEnabled(x=True, y=False)
         self.getViewBox().setDefaultPadding(0)
         self._cursor.sigDragged.connect(lambda *_: self.frame_chosen.emit(self.frame))
@@ -192,6 +198,14 @@ class Bands(pyqtgraph.GraphicsObject):
         """Shade from starts to stops, in seconds, ascending."""
         self._starts, self._stops = starts, stops
         self.update()
+
+    def bands(self) -> np.ndarray:
+        """Start and stop of those in view, unless they are too many: (n, 2) float, seconds."""
+        view = self.boundingRect()
+        first = np.searchsorted(self._stops, view.left())
+        last = np.searchsorted(self._starts, view.right())
+        shown = slice(first, last if last - first <= MOST_BANDS else first)
+        return np.stack([self._starts[shown], self._stops[shown]], axis=1)
 
     def viewRangeChanged(self, *_: Any) -> None:
         """Redraw."""

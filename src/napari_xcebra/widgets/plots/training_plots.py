@@ -14,6 +14,7 @@ from qtpy.QtWidgets import QLabel, QWidget
 from napari_xcebra.learn.quality.consistency import Dimensions
 from napari_xcebra.widgets.controls.layouts import in_column
 from napari_xcebra.widgets.controls.plain_text import in_markup
+from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import ON_LIGHT, PlotStyle, dress, plain_plot
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class LearningPlot(QWidget):
         self.key.setWordWrap(True)
         self.key.setTextFormat(Qt.TextFormat.RichText)
         self._chance = pyqtgraph.InfiniteLine(
-            angle=0, pen=pyqtgraph.mkPen(GREY, style=Qt.PenStyle.DashLine)
+            angle=0, name="chance", pen=pyqtgraph.mkPen(GREY, style=Qt.PenStyle.DashLine)
         )
         self._lines: dict[str, pyqtgraph.PlotDataItem] = {}
         self._steps: list[int] = []
@@ -52,6 +53,7 @@ class LearningPlot(QWidget):
         for plot, height in zip((self._loss, self._penalty), HEIGHTS, strict=True):
             plot.setFixedHeight(height)
         in_column(self.key, self._loss, self._penalty, of=self, spacing=0)
+        self.figure_menu = FigureMenu(self, "learning")
         self.setToolTip(
             "Loss of each factor on the training frames: the further below chance, the better "
             "the cells encode it. Below: the Jacobian penalty, which makes the map "
@@ -104,7 +106,7 @@ class LearningPlot(QWidget):
         for number, (name, losses) in enumerate(self._losses.items()):
             if name not in self._lines:
                 pen = pyqtgraph.mkPen(LINES[number % len(LINES)], width=2)
-                self._lines[name] = self._loss.plot(pen=pen)
+                self._lines[name] = self._loss.plot(pen=pen, name=name)
             self._lines[name].setData(self._steps[-len(losses) :], losses, connect="finite")
         if np.isfinite(chance):
             self._chance.setValue(chance)
@@ -161,6 +163,7 @@ class DimensionPlot(QWidget):
             "map): mean over pairs of seeds, with standard error. The ring marks the "
             "suggestion."
         )
+        self.figure_menu = FigureMenu(self.plot, "latents")
         self._legend = self.plot.addLegend(offset=(-10, 10), labelTextSize="8pt")
         self._style: PlotStyle | None = None
         self._found: Dimensions | None = None

@@ -17,10 +17,12 @@ from napari_xcebra.attribution.single_cell.tuning import (
     TuningMap,
 )
 from napari_xcebra.widgets.controls.plain_text import in_markup
+from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import (
     PlotStyle,
     add_color_bar,
     fill_between,
+    label_axis,
     own_menus,
     painted,
     sequential_map,
@@ -40,6 +42,7 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
         # making a plot takes longer than all the rest, so one is reused
         self._plot = pyqtgraph.PlotItem(viewBox=pyqtgraph.ViewBox(enableMenu=False))
         own_menus(self._plot, self)
+        self.figure_menu = FigureMenu(self, "tuning")
         self._plot.setMouseEnabled(x=False, y=False)
         self._plot.setMenuEnabled(False)
         self.setToolTip("Mean activity of the selected cells at each value of the variable.")
@@ -129,7 +132,8 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
         plot.addItem(image)
         plot.setAspectLocked(_same_unit(tuning.across.column, tuning.up.column))
         plot.setRange(_area(tuning), padding=0)
-        add_color_bar(self, 1, sequential_map(), (low, high), style)
+        bar = add_color_bar(self, 1, sequential_map(), (low, high), style)
+        label_axis(bar, "mean activity", style)
 
     def _draw_maps(self, tuning: TuningMap, names: Sequence[str], style: PlotStyle) -> None:
         """Small maps side by side, each from its lowest to its highest value."""

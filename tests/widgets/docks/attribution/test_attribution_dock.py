@@ -453,6 +453,7 @@ def test_every_export_writes_a_file_and_says_where(painted, state, tmp_path, qtb
         (export.export_table, "scores.csv"),
         (export.export_scores, "scores.npz"),
         (export.export_picture, "field.png"),
+        (export.export_factor, "field.svg"),
         (export.export_hue, "hue.npy"),
         (export.export_comparison, "methods.csv"),
         (export.export_agreement, "methods.png"),

@@ -15,6 +15,7 @@ from napari_xcebra.attribution.ranking import help_on
 from napari_xcebra.attribution.score_map import ScoreMap, attribution_of
 from napari_xcebra.attribution.single_cell import STATISTICS, applicable
 from napari_xcebra.report import exports
+from napari_xcebra.report.figures.paper import FORMATS
 from napari_xcebra.widgets.controls.boxes import menu_of
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.work.background import in_background
@@ -43,8 +44,11 @@ class ExportButton(QPushButton):
              self.export_table),
             ("Scores of every latent (npz) …",
              "For Python: Attribution.load reads it.", self.export_scores),
-            ("Picture of the painted field (PNG) …",
-             "One panel per factor, with cells above the threshold outlined.", self.export_picture),
+            ("Painted field, this factor (PDF, SVG, PNG) …",
+             "For a paper: with colour bar, scale bar (if the size of a pixel is known), and text "
+             "as text. Cells above the threshold are outlined.", self.export_factor),
+            ("Painted field, all factors (PDF, SVG, PNG) …",
+             "The same with one panel per factor.", self.export_picture),
             ("Colours for suite2p (npy) …",
              "To open in suite2p: Visualizations, Load custom hue for ROIs.", self.export_hue),
             ("Methods side by side (CSV) …",
@@ -86,15 +90,27 @@ class ExportButton(QPushButton):
             write = partial(exports.write_scores, painted.attribution)
             self._export(path, write, ".npz", "attribution", painted.attribution.method)
 
-    def export_picture(self, path: str | Path | None = None) -> None:
-        """Write a picture of the painted field."""
+    def export_factor(self, path: str | Path | None = None) -> None:
+        """Write a figure of the field, painted by the factor that is shown."""
+        if (painted := shown_map(self._state)) is not None:
+            self.export_picture(path, factors=[painted.factor])
+
+    def export_picture(
+        self, path: str | Path | None = None, factors: list[str] | None = None
+    ) -> None:
+        """Write a figure of the field, painted by some factors; by all if none are given."""
         painted, recording = shown_map(self._state), self._state.recording
         if painted is not None and recording is not None:
             threshold = self._state.shown.threshold
             write = partial(
-                exports.write_picture, recording, painted.attribution, threshold=threshold
+                exports.write_picture,
+                recording,
+                painted.attribution,
+                threshold=threshold,
+                factors=factors,
             )
-            self._export(path, write, ".png", "painted")
+            self._export(path, write, tuple(f".{each}" for each in FORMATS),
+                         *(factors or []), "painted")  # fmt: skip
 
     def export_hue(self, path: str | Path | None = None) -> None:
         """Write colours for suite2p."""
@@ -121,13 +137,19 @@ class ExportButton(QPushButton):
             write = partial(exports.write_pixels, pixels)
             self._export(path, write, ".png", _title(painted), "canvas")
 
-    def _export(self, path: str | Path | None, write: Write, suffix: str, *words: str) -> None:
+    def _export(
+        self, path: str | Path | None, write: Write, suffix: str | tuple[str, ...], *words: str
+    ) -> None:
+        suffixes = (suffix,) if isinstance(suffix, str) else suffix
+        suffix = suffixes[0]
         recording, run = self._state.recording, self._state.shown.run
         if recording is None:
             return
         if path is None:
             start = exports.default_path(recording, run, *words, suffix=suffix)
-            path, _ = QFileDialog.getSaveFileName(self, "Export", str(start), f"*{suffix}")
+            kinds = ";;".join(f"*{each}" for each in suffixes)
+            path, kind = QFileDialog.getSaveFileName(self, "Export", str(start), kinds)
+            suffix = kind.removeprefix("*") or suffix
         if not path:
             return
         target = Path(path)

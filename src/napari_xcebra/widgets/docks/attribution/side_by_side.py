@@ -18,6 +18,7 @@ from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.plain_text import PlainLabel, in_markup
 from napari_xcebra.widgets.layers.painting import doubt_of
 from napari_xcebra.widgets.layers.score_painter import Beside
+from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import BLUE, ORANGE, PlotStyle, dress, plain_plot
 from napari_xcebra.widgets.state.shown import Shown
 
@@ -42,6 +43,7 @@ class SideBySide(QWidget):
         )
         self.plot = plain_plot()
         self.plot.setFixedHeight(220)
+        self.figure_menu = FigureMenu(self.plot, "comparison")
         self.plot.setToolTip("One point per cell; click a point to show the cell.")
         self.points = pyqtgraph.ScatterPlotItem(size=6, brush=GREY, pen=None, hoverable=True)
         self.points.opts["tip"] = None

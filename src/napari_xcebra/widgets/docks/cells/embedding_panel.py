@@ -69,7 +69,7 @@ class EmbeddingPanel(Panel):
             self.controls.addWidget(box, 1)
             box.activated.connect(lambda _: self._axes_chosen())
         self.color = small_box("What the points are coloured by.")
-        self.key = ColorKey()
+        self.key = self.plot.key = ColorKey()
         self._bottom = QWidget()
         in_row((self.color, 4), (self.key, 5), of=self._bottom)
         self.layout().addWidget(self._bottom)

@@ -56,7 +56,7 @@ class RasterPanel(Panel):
         self.plot.setAccessibleName("Traces of all cells")
         self.sort = small_box(SORT_HELP)
         self.sort.setAccessibleName("Sort cells by")
-        self.key = ColorKey()
+        self.key = self.plot.key = ColorKey()
         self.time = TimeRow(self.plot)
         self.behavior = behavior
         self.controls.addWidget(self.sort, 3)

@@ -1,0 +1,48 @@
+"""Draws a scale bar into an imaged field."""
+
+from __future__ import annotations
+
+import math
+
+from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
+
+SHARE, MARGIN = 0.25, 0.04
+"""Of the width of the field: the longest bar, and its distance from the edge."""
+BEHIND = {"facecolor": "black", "alpha": 0.45, "edgecolor": "none", "pad": 0.6}
+"""What white text on an image stands on; text with an outline would be written as curves."""
+
+
+def draw_scale_bar(ax: Axes, pixel_size: float, width: float, text: float) -> None:
+    """Draw a bar of a round length, with the length above it, into the lower right corner.
+
+    Parameters
+    ----------
+    ax : Axes
+        In pixels, rows downwards.
+    pixel_size : float
+        Micrometres.
+    width : float
+        Pixels of the field, or of one of its planes.
+    text : float
+        Points.
+    """
+    length = round_length(SHARE * width * pixel_size)
+    right = max(ax.get_xlim()) - MARGIN * width
+    bottom = max(ax.get_ylim()) - MARGIN * width
+    left = right - length / pixel_size
+    ax.plot([left, right], [bottom, bottom], color="white", lw=2, solid_capstyle="butt",
+            path_effects=[withStroke(linewidth=3, foreground="black")])  # fmt: skip
+    ax.annotate(f"{length:g} µm", ((left + right) / 2, bottom), (0, 2), ha="center", va="bottom",
+                textcoords="offset points", color="white", fontsize=text,
+                bbox=BEHIND)  # fmt: skip
+
+
+def round_length(longest: float) -> float:
+    """The longest of 1, 2 or 5 times a power of ten.
+
+    >>> round_length(130.0), round_length(0.6), round_length(49.0)
+    (100.0, 0.5, 20.0)
+    """
+    power = 10.0 ** math.floor(math.log10(longest))
+    return max(n * power for n in (1, 2, 5) if n * power <= longest)
