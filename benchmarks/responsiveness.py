@@ -1,9 +1,10 @@
 """Does the window stay alive while a run is trained? Measured in a real window.
 
 A timer that should fire every 5 ms measures by how much it is late while the session trains,
-scores and paints: 99 % below 50 ms and none above 200 ms is the aim. Beside it stands the
+scores and paints, and while the movie plays: the simulated one, and one of 512 × 512 × 100,000
+frames on disk. 99 % below 50 ms and none above 200 ms is the aim. Beside it stands the
 processor time of the longest turn of the event loop, which a busy machine does not lengthen. Then:
-how long cancelling takes, and what is left of the child process after it is killed and after the
+how much memory playing takes, how long cancelling takes, and what is left of the child process after it is killed and after the
 window closes.
 
     xvfb-run -a -s "-screen 0 1600x1000x24" python benchmarks/responsiveness.py [--steps 600]
@@ -14,9 +15,11 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import napari
 import numpy as np
@@ -25,6 +28,8 @@ from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QApplication
 from report import header, row
 
+from napari_xcebra.recording import Movie, Recording
+from napari_xcebra.recording.frames import PlainFrames
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.dock_opening import full_name
@@ -33,6 +38,17 @@ from napari_xcebra.widgets.work.services import services_of
 INTERVAL = 0.005
 FILM = 30
 """Frames per second at which the slider is moved."""
+
+
+def with_long_movie(recording: Recording, folder: Path, frames: int = 100_000) -> Recording:
+    """Recording with a movie as large as those of a lab; the file has holes, and takes no room."""
+    path, size = folder / "data.bin", 2 * 512 * 512
+    with path.open("wb") as file:
+        file.truncate(frames * size)
+    places = range(0, frames * size, size)
+    stored = PlainFrames(path, (frames, 512, 512), np.dtype("<i2"), places)
+    numbers = np.linspace(0, frames - 1, recording.n_frames).astype(np.int64)
+    return replace(recording, movie=Movie((stored,), path, numbers=numbers))
 
 
 class Lag:
@@ -107,14 +123,21 @@ def main() -> None:
     over = lag.measure(lambda: pressed and not train.busy, 600)
     note("pressing Train, training, painting as it learns, scoring, painting", over)
     train.train()
-    started = time.perf_counter()
+    started, me = time.perf_counter(), psutil.Process()
 
     def play() -> bool:
         """Move the slider on, at the pace of a film."""
         state.frame = int(FILM * (time.perf_counter() - started)) % given.frames
         return not train.busy
 
-    note("training, the time slider moving", lag.measure(play, 15))
+    note("training, the movie playing", lag.measure(play, 15))
+    with tempfile.TemporaryDirectory() as folder:
+        state.change_recording(with_long_movie(recording, Path(folder)))
+        lag.measure(play, 3)
+        before = me.memory_info().rss
+        note("training, a movie of 512 × 512 × 100,000 playing", lag.measure(play, 15))
+        grown = (me.memory_info().rss - before) / 2**20
+        state.change_recording(recording)
     began = time.perf_counter()
     train.cancel()
     lag.measure(lambda: not train.busy, 30)
@@ -122,7 +145,6 @@ def main() -> None:
     lag.measure(lambda: False, 2.0)
     train.train()
     lag.measure(lambda: train.progress.value() > 20, 60)
-    me = psutil.Process()
     for child in me.children(recursive=True):
         os.kill(child.pid, signal.SIGKILL)
     lag.measure(lambda: not train.busy, 30)
@@ -137,8 +159,9 @@ def main() -> None:
     print(header("Responsiveness of the window"))
     print(f"{given.cells} cells, {given.frames:,} frames, {given.steps} steps; software GL.\n")
     print("\n".join(lines))
+    print(f"\nPlaying the long movie for 15 s took {grown:.0f} MB.")
     met = "met" if cancelling < 1 else "**not met**"
-    print(f"\nCancelling took {cancelling:.2f} s (target < 1 s): {met}.")
+    print(f"Cancelling took {cancelling:.2f} s (target < 1 s): {met}.")
     print(f"After the child was killed, the dock said: “{said}”")
     print(f"Training again afterwards: {'works' if usable else '**does not work**'}.")
     print(f"Processes left after the window was closed: {left}.\n")

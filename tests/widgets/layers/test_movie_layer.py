@@ -114,7 +114,7 @@ def test_the_movie_and_the_time_follow_the_slider_of_the_recording_in_front(view
 
     shows(first, 100, layer)
     assert overlay_of(viewer).visible
-    assert overlay_of(viewer).text == "10.0 s · frame 100"
+    qtbot.waitUntil(lambda: overlay_of(viewer).text == "10.0 s · frame 100")
     state.show(other)
     shows(other, 0, viewer.layers["movie"])
     assert overlay_of(viewer).text == "0.0 s · frame 0"
@@ -139,7 +139,7 @@ def test_a_late_frame_is_drawn_when_it_has_come(viewer, qtbot, frames):
     state.frame = 40
     frames.gate.set()
     qtbot.waitUntil(lambda: (layer._slice.image.raw == 40).all())
-    assert overlay_of(viewer).text == "1.33 s · frame 40"
+    qtbot.waitUntil(lambda: overlay_of(viewer).text == "1.33 s · frame 40")
 
 
 @pytest.mark.gui
