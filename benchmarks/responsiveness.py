@@ -4,8 +4,8 @@ A timer that should fire every 5 ms measures by how much it is late while the se
 scores and paints, and while the movie plays: the simulated one, and one of 512 × 512 × 100,000
 frames on disk. 99 % below 50 ms and none above 200 ms is the aim. Beside it stands the
 processor time of the longest turn of the event loop, which a busy machine does not lengthen. Then:
-how much memory playing takes, how long cancelling takes, and what is left of the child process after it is killed and after the
-window closes.
+how much memory playing takes, how long cancelling takes, and what is left of the child process
+after it is killed and after the window closes.
 
     xvfb-run -a -s "-screen 0 1600x1000x24" python benchmarks/responsiveness.py [--steps 600]
 """

@@ -38,7 +38,7 @@ def test_the_plugins_menu_lists_the_docks_in_the_order_of_work():
     widgets = PluginManifest.from_file(MANIFEST).contributions.widgets
 
     names = [widget.display_name for widget in widgets]
-    assert names == ["Workspace", "Recording", "Train", "Attribution", "Curate", "Cells"]
+    assert names == ["Workspace", "Recording", "Train", "Attribution", "Curate", "Cells", "Video"]
 
 
 def test_no_reader_stands_between_napari_and_plain_images_or_tables():

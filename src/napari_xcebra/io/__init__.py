@@ -95,6 +95,8 @@ def open_recording(
     else:
         recording = _with_behavior(found, sources, settings)
     recording = _with_movie(recording, path, movie)
+    if settings.video:
+        recording = _with_video(recording, settings)
     begun = unfinished_in(folders_near(path.resolve()))
     more = (*(each.sentence for each in begun), *problems())
     recording = replace(recording, notes=(*recording.notes, *more))
@@ -156,6 +158,12 @@ def _with_movie(recording: Recording, path: Path, movie: str | PathLike[str] | N
     from napari_xcebra.io.movie.finding import with_movie
 
     return with_movie(recording, path, None if movie is None else Path(movie))
+
+
+def _with_video(recording: Recording, settings: OpenSettings) -> Recording:
+    from napari_xcebra.io.video.opening import open_video
+
+    return replace(recording, video=open_video(settings, recording))
 
 
 def _paths(given: Paths) -> list[Path]:

@@ -65,6 +65,34 @@ class OpenSettings:
         advanced=False,
         file=True,
     )
+    video: str = knob(
+        "",
+        "video of the animal, shown beside the image at the time of the slider (.mp4, .avi, "
+        ".mov, .mkv)",
+        title="Behaviour video",
+        advanced=False,
+        file=True,
+    )
+    video_times: str = knob(
+        "",
+        "file of the times of the frames of the video (.csv, .npy)",
+        title="Video times",
+        file=True,
+    )
+    video_rate: float = knob(
+        0.0,
+        "frames per second at which the video was taken (0: as the file says)",
+        low=0.0,
+        high=1e5,
+        title="Video rate (Hz)",
+    )
+    video_offset: float = knob(
+        0.0,
+        "seconds to add to the clock of the video to bring it to the imaging clock",
+        low=-1e7,
+        high=1e7,
+        title="Video offset (s)",
+    )
     mend_times: bool = knob(
         False,
         "replace frame times in a file that run backwards (up to 1 %) by times between their "

@@ -23,6 +23,7 @@ from napari_xcebra.recording.origin import Origin
 from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.recording.trials import Trials
 from napari_xcebra.recording.variable import Kind, Variable
+from napari_xcebra.recording.video import Video
 
 _MAPPINGS = ("behavior", "images", "cells")
 """Fields of a recording that are read-only mappings."""
@@ -71,6 +72,8 @@ class Recording(Interchange):
         Micrometres per pixel of the field of view; None if the source does not say.
     movie : Movie or None
         What was imaged, frame by frame; it stays on disk.
+    video : Video or None
+        What the animal did, as a camera saw it.
     """
 
     traces: np.ndarray | LazyTraces
@@ -91,6 +94,7 @@ class Recording(Interchange):
     warnings: tuple[str, ...] = ()
     pixel_size: float | None = None
     movie: Movie | None = None
+    video: Video | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__

@@ -255,6 +255,8 @@ def facts(recording: Recording, look: Look | None = None) -> list[tuple[str, str
         found.append(("Left out", f"{counted(left_out, 'frame')} ({share:.1f} %)"))
     if movie := movie_of(recording):
         found.append(("Movie", movie))
+    if recording.video is not None:
+        found.append(("Video", recording.video.words))
     return [*found, ("Behaviour", _behavior(recording, look))]
 
 

@@ -112,7 +112,7 @@ def _scored(
 
 def lean(recording: Recording) -> Recording:
     """The recording without what a run does not use: pictures, movie, footprints."""
-    return replace(recording, footprints=None, images={}, cells={}, movie=None)
+    return replace(recording, footprints=None, images={}, cells={}, movie=None, video=None)
 
 
 def shifted(recording: Recording, seconds: float) -> Recording:

@@ -78,7 +78,7 @@ def test_napari_finds_the_docks_under_the_names_of_its_menu(viewer):
 
     manifest = PluginManager.instance().get_manifest("napari-xcebra")
     shown = {widget.display_name for widget in manifest.contributions.widgets}
-    assert shown == {"Workspace", *DOCKS}
+    assert shown == {"Workspace", *DOCKS, *dock_opening.ON_DEMAND}
 
 
 def chosen_in_the_menu(command):

@@ -21,6 +21,8 @@ class Dock(NamedTuple):
 
     home: str
     area: Literal["right", "bottom"]
+    tabbed: bool = True
+    """Whether it shares its place with others, rather than standing beside them."""
 
 
 DOCKS = {
@@ -31,6 +33,10 @@ DOCKS = {
     "Cells": Dock("napari_xcebra.widgets.docks.cells.dock:CellsDock", "bottom"),
 }
 """By the name in menus and tabs, in the order of work."""
+ON_DEMAND = {
+    "Video": Dock("napari_xcebra.widgets.docks.video.dock:VideoDock", "bottom", tabbed=False),
+}
+"""Docks that open where there is something to show."""
 
 
 AREAS = {
@@ -63,14 +69,14 @@ def full_name(name: str) -> str:
 
 
 def _add(viewer: napari.Viewer, name: str) -> QDockWidget:
-    module, cls = DOCKS[name].home.split(":")
+    home, area, tabbed = (DOCKS | ON_DEMAND)[name]
+    module, cls = home.split(":")
     widget = getattr(import_module(module), cls)(viewer)
-    area = DOCKS[name].area
     neighbours = _docks_at(viewer, area)
     dock = viewer.window.add_dock_widget(widget, name=full_name(name), area=area)
     window = dock.parent()
     assert isinstance(window, QMainWindow)
-    if neighbours:
+    if neighbours and tabbed:
         window.tabifyDockWidget(neighbours[-1], dock)
     # four tabs fit side by side without the name of the plugin in each
     dock.setWindowTitle(name)

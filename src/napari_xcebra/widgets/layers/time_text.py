@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.state.state import State
 
 PAUSE = 0.12
-"""Seconds between two texts: each takes 7 ms to draw, as long as all else at a step of the slider."""
+"""Seconds between two texts: each takes 7 ms to draw, as long as the rest of the window."""
 
 
 def time_text(recording: Recording, frame: int) -> str:

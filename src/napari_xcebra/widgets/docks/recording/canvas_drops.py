@@ -13,6 +13,7 @@ from qtpy.QtWidgets import QApplication
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.npy import mapped_header
+from napari_xcebra.io.video.decoding import is_video
 from napari_xcebra.widgets.controls.napari_window import (
     before_opening,
     main_window,
@@ -111,6 +112,7 @@ def belong(paths: Sequence[Path], recording: Recording | None, viewer: Any) -> b
         recognised(path, viewer)
         or (path.is_file() and _may_be_behavior(path, recording, viewer))
         or has_movie(path, viewer, recording)
+        or (recording is not None and is_video(path))
         for path in paths
     )
 

@@ -165,6 +165,8 @@ class RecordingDock(QWidget):
     def _loaded(self, recording: Recording) -> None:
         self.notice.say(" ".join(recording.warnings), "warning")
         self._fold_form()
+        if recording.video is not None:
+            self.services.open_dock("Video")
         if self._added:
             self.notice.say(
                 f"Added {listed(self._added)} to this recording. To undo this, remove it in “Open "

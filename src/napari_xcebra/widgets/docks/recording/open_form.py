@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -13,6 +14,7 @@ from qtpy.QtWidgets import QDoubleSpinBox, QFormLayout, QLabel, QWidget
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.io.video.decoding import is_video
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.forms import SettingsForm
 from napari_xcebra.widgets.controls.layouts import in_column
@@ -27,12 +29,15 @@ AT_LEAST = {
     "behavior_rate": "one sample per frame",
     "pixel_size": "from the file",
     "neuropil": "from the source",
+    "video_rate": "from the file",
     "gap": "automatic",
 }
 """What the lowest value of a setting stands for."""
 HINTS = {
     "trigger": "column, or file of frame times",
     "behavior_times": "file, if behaviour has no times",
+    "video": "if a camera saw the animal",
+    "video_times": "file, if its clock is another",
     "array": "find it",
 }
 """What empty fields of settings say."""
@@ -196,13 +201,19 @@ class OpenForm(QWidget):
     def take(self, paths: Sequence[str], recording: Recording | None = None) -> None:
         """Put dropped paths where they belong: a recording above, behaviour below it.
 
-        What may be the movie of the recording in front becomes its movie.
+        What may be the movie of the recording in front becomes its movie, and a video that of
+        the animal.
         """
         known, viewer = self.recordings_among(paths), self._viewer()
-        movies = [path for path in map(Path, paths) if has_movie(path, viewer, recording)]
-        for path in movies:
-            self.movie.path = path
-        rest = [path for path in map(Path, paths) if path not in movies]
+        rest = list(map(Path, paths))
+        for path in list(rest):
+            if is_video(path):
+                self.settings.value = replace(self.settings.value, video=str(path))
+            elif has_movie(path, viewer, recording):
+                self.movie.path = path
+            else:
+                continue
+            rest.remove(path)
         recordings = [path for path in rest if path.is_dir() or path in known]
         others = [path for path in rest if path not in recordings]
         for path in recordings:

@@ -1,0 +1,125 @@
+"""Reads single frames of a video: on from the last one where that is near, else from a key frame.
+
+A video is opened as what its name says, and never as a list of other files or addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from napari_xcebra.errors import InputError
+
+FORMATS = {
+    ".mp4": "mp4",
+    ".m4v": "mp4",
+    ".mov": "mov",
+    ".avi": "avi",
+    ".mkv": "matroska",
+    ".webm": "matroska",
+    ".mpg": "mpeg",
+    ".mpeg": "mpeg",
+    ".wmv": "asf",
+}
+"""What a video may be, by the end of its name."""
+NEAR = 60
+"""Frames that are decoded on the way to one that is wanted, rather than looking for a key frame."""
+WIDEST = 960
+"""Pixels across that are shown; a wider video is made smaller as it is decoded."""
+
+
+def is_video(path: Path) -> bool:
+    """Whether a file has the name of a video."""
+    return path.suffix.lower() in FORMATS and path.is_file()
+
+
+def open_container(path: Path) -> Any:
+    """The file, opened by PyAV."""
+    try:
+        import av
+    except ImportError:
+        raise InputError(
+            f"{path} is a video, which needs PyAV: pip install napari-xcebra[video]."
+        ) from None
+    if not is_video(path):
+        known = ", ".join(FORMATS)
+        raise InputError(f"{path} is not a video: a file that ends with {known} is needed.")
+    try:
+        only_files = {"protocol_whitelist": "file"}
+        container = av.open(str(path), format=FORMATS[path.suffix.lower()], options=only_files)
+    except (av.FFmpegError, OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as a video ({error}).") from error
+    if not container.streams.video:
+        container.close()
+        raise InputError(f"{path} has no pictures: a video is needed.")
+    return container
+
+
+class Decoder:
+    """Frames of one video, for one thread; the file is open as long as this object lives.
+
+    Parameters
+    ----------
+    path : Path
+    rate : float
+        Frames per second.
+    """
+
+    def __init__(self, path: Path, rate: float) -> None:
+        self._path, self._rate = path, rate
+        self._container = open_container(path)
+        self._stream = self._container.streams.video[0]
+        self._stream.thread_type = "AUTO"
+        start = self._stream.start_time
+        self._start = 0.0 if start is None else float(start * self._stream.time_base)
+        self._coming: Iterator[Any] = iter(())
+        self._at: int | None = None
+        self._picture: np.ndarray | None = None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._container.close()
+
+    def frame(self, number: int) -> np.ndarray:
+        """(height, width, 3) uint8, a frame counted from 0."""
+        if self._picture is not None and self._at == number:
+            return self._picture
+        try:
+            self._picture = self._decoded(number)
+        # a damaged file fails in many ways
+        except Exception as error:
+            self._at = None
+            raise InputError(f"{self._path} cannot be read at frame {number:,} ({error}).") from (
+                error
+            )
+        return self._picture
+
+    def _decoded(self, number: int) -> np.ndarray:
+        if self._at is None or not self._at < number <= self._at + NEAR:
+            seconds = self._start + number / self._rate
+            self._container.seek(int(seconds / self._stream.time_base), stream=self._stream)
+            self._coming = self._container.decode(self._stream)
+        last = None
+        for frame in self._coming:
+            last = frame
+            self._at = self._number_of(frame)
+            if self._at >= number:
+                break
+        if last is None:
+            raise ValueError("it ends before")
+        self._at = number
+        return self._shown(last)
+
+    def _number_of(self, frame: Any) -> int:
+        if frame.time is None:
+            return (self._at or 0) + 1
+        return round((frame.time - self._start) * self._rate)
+
+    def _shown(self, frame: Any) -> np.ndarray:
+        share = min(1.0, WIDEST / frame.width)
+        size = {} if share == 1 else {"width": int(frame.width * share) // 2 * 2,
+                                      "height": int(frame.height * share) // 2 * 2}  # fmt: skip
+        return frame.reformat(format="rgb24", **size).to_ndarray()

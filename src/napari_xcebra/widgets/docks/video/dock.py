@@ -1,0 +1,119 @@
+"""Shows the video of the animal at the time of the slider."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from qtpy.QtCore import QRect, QSize, Qt
+from qtpy.QtGui import QImage, QPainter, QPaintEvent
+from qtpy.QtWidgets import QSizePolicy, QWidget
+
+from napari_xcebra.recording.video import Video
+from napari_xcebra.widgets.controls.layouts import in_column
+from napari_xcebra.widgets.controls.lifetime import Presence, end_with_dock, follow
+from napari_xcebra.widgets.controls.plain_text import PlainLabel
+from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.work.video_reader import VideoReader
+
+if TYPE_CHECKING:
+    import napari
+
+EMPTY = "No video: give one as “Behaviour video” in the Recording dock, or drop it on the image."
+
+
+class Picture(QWidget):
+    """A picture in its own proportions, as large as there is room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._image: QImage | None = None
+        self.setMinimumSize(120, 90)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAccessibleName("Video of the animal")
+
+    def show_pixels(self, pixels: np.ndarray | None) -> None:
+        """Show (height, width, 3) uint8; None for nothing."""
+        self._image = None
+        if pixels is not None:
+            height, width, _ = pixels.shape
+            pixels = np.ascontiguousarray(pixels)
+            shown = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888)
+            self._image = shown.copy()  # which does not need the array any longer
+        self.update()
+
+    @property
+    def image(self) -> QImage | None:
+        """What is shown."""
+        return self._image
+
+    def paintEvent(self, event: QPaintEvent | None) -> None:
+        """Draw."""
+        if self._image is None:
+            return
+        size = self._image.size().scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        place = QRect(0, 0, size.width(), size.height())
+        place.moveCenter(self.rect().center())
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        painter.drawImage(place, self._image)
+        painter.end()
+
+
+class VideoDock(QWidget):
+    """The frame of the video that was taken at the time of the slider."""
+
+    def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
+        super().__init__()
+        self.state = services_of(napari_viewer).state
+        self.picture = Picture()
+        self.caption = PlainLabel()
+        self.caption.setWordWrap(True)
+        self.reader = VideoReader(self)
+        self._presence = Presence(self)
+        in_column((self.picture, 1), self.caption, of=self).setContentsMargins(4, 4, 4, 4)
+        self.reader.came.connect(self._show)
+        self.reader.failed.connect(self._fail)
+        self.destroyed.connect(self.reader.close)
+        self._presence.changed.connect(self._follow)
+        follow(self, self.state.recording_changed, self._follow)
+        follow(self, self.state.frame_changed, self._follow)
+        self._follow()
+        end_with_dock(self)
+
+    def sizeHint(self) -> QSize:
+        """Small: it stands beside the traces."""
+        return QSize(320, 240)
+
+    @property
+    def _video(self) -> Video | None:
+        recording = self.state.recording
+        return recording.video if recording is not None else None
+
+    def _follow(self, _: object = None) -> None:
+        """Ask for the frame at the slider, if it is seen."""
+        video, recording = self._video, self.state.recording
+        if video is None or recording is None:
+            self.picture.show_pixels(None)
+            self.caption.setText(EMPTY)
+            return
+        if not self._presence.now:
+            return
+        seconds = float(np.asarray(recording.times)[min(self.state.frame, recording.n_frames - 1)])
+        number = video.at(seconds)
+        if number is None:
+            self.picture.show_pixels(None)
+            self.caption.setText(f"{video.path.name} has no frame at {seconds:,.1f} s.")
+        else:
+            self.reader.ask(video, number)
+
+    def _show(self, video: Video, number: int, pixels: np.ndarray) -> None:
+        if video is self._video:
+            self.picture.show_pixels(pixels)
+            self.caption.setText(
+                f"{video.path.name} · {video.times[number]:,.2f} s · frame {number:,}"
+            )
+
+    def _fail(self, sentence: str) -> None:
+        self.picture.show_pixels(None)
+        self.caption.setText(sentence)
