@@ -12,6 +12,7 @@ from psygnal import Signal
 from napari_xcebra.jobs import Advanced, Cancelled, Failed, Finished, Job, Started, Task
 from napari_xcebra.jobs.events import Event, Outcome
 from napari_xcebra.jobs.job import GRACE
+from napari_xcebra.widgets.work.activity import Activity, ActivityBar
 from napari_xcebra.widgets.work.background import listen
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ class Processes:
     """Starts the background processes when they are first needed, and ends them together."""
 
     closed = False
+
+    def __init__(self) -> None:
+        self.activity = Activity()
 
     @cached_property
     def worker(self) -> Worker:
@@ -48,6 +52,7 @@ class Processes:
     def close(self) -> None:
         """End the processes; their last messages are dropped."""
         self.closed = True
+        self.activity.close()
         for which in ("worker", "second_worker"):
             if which in self.__dict__:
                 self.__dict__.pop(which).close()
@@ -120,6 +125,7 @@ class JobQueue:
         self._latest = latest
         self._waiting: list[Work] = []
         self._job: Job | None = None
+        self._bar: ActivityBar | None = None
         self._closed = False
         self.current: Work | None = None
         self.started = False
@@ -196,6 +202,8 @@ class JobQueue:
         """Stop, and make no more calls."""
         self._closed = True
         self.cancel()
+        if self._bar is not None:
+            self._bar.close()
 
     # ------------------------------------------------------------ following
 
@@ -205,6 +213,8 @@ class JobQueue:
             self.started, self.progress = False, None
             process: Worker = getattr(self._processes, work.process)
             self._job = process.submit(work.task)
+            # what answers at once, or is asked again and again, would only flicker
+            self._bar = None if self._latest else self._processes.activity.begin(work.task.doing)
             listen(self._job.events(), lambda event: self._on(event, work))
         self.changed.emit()
 
@@ -217,6 +227,8 @@ class JobQueue:
             self.started = True
         elif isinstance(event, Advanced):
             self.progress = event
+            if self._bar is not None:
+                self._bar.show(event.done, event.total)
         if isinstance(event, Outcome):
             self._end(event, work)
             return
@@ -227,6 +239,8 @@ class JobQueue:
 
     def _end(self, event: Outcome, work: Work) -> None:
         self._job = self.current = None
+        if self._bar is not None:
+            self._bar.close()
         if self._latest and self._waiting:
             self._begin()
             if isinstance(event, Finished) and event.result is not None:

@@ -20,6 +20,7 @@ from napari_xcebra.widgets.docks.recording.loading import (
     take_behavior,
     with_kind,
 )
+from napari_xcebra.widgets.work.activity import ActivityBar
 from napari_xcebra.widgets.work.background import in_background
 from napari_xcebra.widgets.work.reading import Openings, result_of
 from napari_xcebra.widgets.work.services import Services
@@ -44,8 +45,9 @@ class Opener(QObject):
     def __init__(self, services: Services, owner: QWidget) -> None:
         super().__init__(owner)
         self._services, self._state, self._owner = services, services.state, owner
-        self._reading: object | None = None
+        self._reading: ActivityBar | None = None
         self._openings = Openings(owner, services.state.viewer)
+        owner.destroyed.connect(self._end)
 
     @property
     def busy(self) -> bool:
@@ -64,7 +66,7 @@ class Opener(QObject):
     def cancel(self) -> None:
         """Stop reading, and discard what was read."""
         self._openings.cancel()
-        self._reading = None
+        self._end()
         self.changed.emit()
 
     def again(self, opening: Opening) -> Opening | None:
@@ -88,15 +90,21 @@ class Opener(QObject):
             in_background(partial(result_of, job), take, failed, owner=self._owner)
         self._state.change_recording(changed)
 
+    def _end(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+        self._reading = None
+
     def _load(self, work: Callable[[], Loaded], name: str, replacing: bool) -> None:
         before = self._state.current if replacing else None
-        self._reading = attempt = object()
+        self._end()
+        self._reading = attempt = self._services.processes.activity.begin(f"Reading {name}")
         self.began.emit(name)
         self.changed.emit()
 
         def if_wanted(then: Callable[..., None], *outcome: Any) -> None:
             if self._reading is attempt:
-                self._reading = None
+                self._end()
                 self.changed.emit()
                 then(*outcome)
 
