@@ -35,6 +35,8 @@ from napari_xcebra.io import save_recording
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.locks import locked
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.cell_shapes import CellShapes
+from napari_xcebra.recording.drawn_cells import drawn_labels
 from napari_xcebra.recording.fingerprint import fingerprint, same_sample
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.runs import FILE as RUN
@@ -75,15 +77,23 @@ class Opened:
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """Label image of the cells; on a grid if the source has no footprints."""
-        where = self.recording.footprints or Footprints.on_a_grid(self.recording.n_cells)
-        return where.label_image()
+        """Label image of the cells, accepted ones on top."""
+        return drawn_labels(self.footprints, np.asarray(self.recording.accepted))
+
+    @cached_property
+    def shapes(self) -> CellShapes:
+        """Outlines and neighbours of the cells."""
+        return CellShapes(self.footprints, self.recording.n_cells)
 
     @cached_property
     def centers(self) -> np.ndarray:
         """(cells, 2 or 3) float64, centre of each cell in the label image; NaN without pixels."""
-        where = self.recording.footprints or Footprints.on_a_grid(self.recording.n_cells)
-        return centroids_of(where, self.recording.n_cells)
+        return centroids_of(self.footprints, self.recording.n_cells)
+
+    @property
+    def footprints(self) -> Footprints:
+        """Where the cells are; on a grid if the source does not say."""
+        return self.recording.footprints or Footprints.on_a_grid(self.recording.n_cells)
 
     @property
     def path(self) -> Path | None:

@@ -7,7 +7,7 @@ import pytest
 
 import napari_xcebra as xc
 from napari_xcebra.runs import Run
-from napari_xcebra.widgets.layers.painting import DIMMED, UNUSED, colors_of, repaint, score_layer
+from napari_xcebra.widgets.layers.painting import DIMMED, GREY, colors_of, repaint, score_layer
 from napari_xcebra.widgets.state.own_layers import KEY, role_of
 from napari_xcebra.widgets.state.shown import Shown
 from napari_xcebra.widgets.work.services import services_of
@@ -19,7 +19,7 @@ def test_colours_run_from_the_lowest_to_the_highest_score_and_spare_the_rest():
     colors = colors_of(np.array([0.0, 1.0, np.nan, 0.5]), "gray")
     np.testing.assert_array_equal(colors[0], 0)
     np.testing.assert_allclose(colors[[1, 2], 0], [0, 1], atol=0.01)
-    np.testing.assert_allclose(colors[3], UNUSED)
+    np.testing.assert_array_equal(colors[3], 0)  # its outline is drawn elsewhere
     np.testing.assert_allclose(colors[4, 0], 0.5, atol=0.01)
 
 
@@ -32,7 +32,7 @@ def test_limits_and_dimming_are_kept_to():
 
 def test_scores_that_are_all_alike_or_missing_are_painted_too():
     assert np.isfinite(colors_of(np.ones(3))).all()
-    np.testing.assert_allclose(colors_of(np.full(3, np.nan))[1:], [UNUSED] * 3)
+    assert not colors_of(np.full(3, np.nan)).any()
 
 
 def test_a_layer_has_a_row_for_each_label_and_says_where_its_scores_come_from(
@@ -47,14 +47,16 @@ def test_a_layer_has_a_row_for_each_label_and_says_where_its_scores_come_from(
     assert about["role"] == "scores"
     assert about["token"] == "abc"
     assert about["verdict"] == "Place is in these cells."
-    assert tuple(layer.get_color(33)) == pytest.approx(UNUSED, abs=0.01)
+    assert layer.get_color(33)[3] == 0
 
 
 def test_a_factor_at_chance_is_grey_and_says_so_in_its_name(small_field, made_up_scores):
     layer = score_layer(small_field, made_up_scores(small_field), "speed")
     assert layer.name == "speed · conditional-encoding (at chance)"
     colors = np.asarray(layer.colormap.colors)[1:]
-    np.testing.assert_allclose(colors, np.tile(UNUSED, (33, 1)), atol=0.01)
+    accepted = np.asarray(small_field.accepted)
+    np.testing.assert_allclose(colors[accepted], np.tile(GREY, (30, 1)), atol=0.01)
+    np.testing.assert_array_equal(colors[~accepted], 0)
 
 
 def test_what_explains_nothing_has_the_colour_of_nothing_wherever_it_is_painted(
@@ -83,11 +85,12 @@ def test_painting_other_scores_touches_no_pixel(small_field, made_up_scores):
 def test_paint_adds_the_recording_and_a_layer_a_factor(viewer, small_field, made_up_scores):
     layers = xc.paint(viewer, small_field, made_up_scores(small_field))
     assert [layer.visible for layer in layers] == [True, False]
-    assert [layer.name for layer in viewer.layers][:5] == [
+    assert [layer.name for layer in viewer.layers][:6] == [
         "mean image",
         "maximum projection",
         "movie",
         "activity",
+        "other ROIs",
         "cells",
     ]
     again = xc.paint(viewer, small_field, made_up_scores(small_field), factors=["place"])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from mouse import event
+from napari.utils.colormaps.standardize_color import transform_color
 from napari.utils.interactions import (
     mouse_move_callbacks,
     mouse_press_callbacks,
@@ -13,7 +14,8 @@ from qtpy.QtCore import QPoint, Qt
 from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.layers.painting import score_layer
-from napari_xcebra.widgets.state.own_layers import role_of
+from napari_xcebra.widgets.plots.plot_style import style_of
+from napari_xcebra.widgets.state.own_layers import KEY, role_of
 from napari_xcebra.widgets.state.shown import Shown
 from napari_xcebra.widgets.work.services import services_of
 
@@ -47,7 +49,8 @@ def press_and_release(viewer, position, *, moved=0, modifiers=(), button=1):
 
 def outlined(state, opened):
     (layer,) = (x for x in state.layers_of(opened) if role_of(x) == "selection")
-    return set(np.unique(layer.data)) - {0}
+    assert len(layer.data) > 0 or not layer.metadata[KEY]["cells"]
+    return {cell + 1 for cell in layer.metadata[KEY]["cells"]}
 
 
 def on_canvas(viewer, place):
@@ -120,10 +123,20 @@ def test_the_outline_lies_around_the_cell_and_on_top_of_everything(state, opened
     state.viewer.add_image(np.zeros((96, 96)))
     (layer,) = (x for x in state.layers_of(opened) if role_of(x) == "selection")
     assert state.viewer.layers[-1] is layer
-    ring = layer.data == 5
-    assert ring.any()
-    assert not (ring & (opened.labels == 5)).any()
-    assert not layer.editable
+    around, pixels = layer.data[:, 0, -2:], np.argwhere(opened.labels == 5)
+    assert (around.min(0) < pixels.min(0)).all() and (around.max(0) > pixels.max(0)).all()
+
+
+def test_outlines_have_the_colours_of_the_traces(state, opened):
+    state.select([4, 7])
+    (layer,) = (x for x in state.layers_of(opened) if role_of(x) == "selection")
+    wanted = [transform_color(color)[0] for color in style_of(state.viewer.theme).lines[:2]]
+    for cell, color in zip((4, 7), wanted, strict=True):
+        own = np.linalg.norm(layer.data[:, 0, -2:] - opened.centers[cell], axis=1) < 12
+        np.testing.assert_allclose(layer.edge_color[own], np.tile(color, (own.sum(), 1)), atol=0.01)
+    state.viewer.theme = "light"
+    first = transform_color(style_of("light").lines[0])[0]
+    np.testing.assert_allclose(layer.edge_color[0], first, atol=0.01)
 
 
 def test_cells_are_found_where_the_user_moved_them_and_when_they_are_hidden(state, opened):
@@ -145,10 +158,12 @@ def test_selecting_elsewhere_outlines_too_and_another_recording_begins_afresh(st
     assert outlined(state, opened) == {2, 3}
     other = state.show(field(cells=12, frames=300, shape=(96, 96), seed=1).recording)
     assert state.selection.tolist() == []
-    assert outlined(state, opened) == set()
+    assert not any(role_of(layer) == "selection" for layer in state.viewer.layers)
     press_and_release(state.viewer, inside(other, 3))
     assert state.selection.tolist() == [3]
     assert outlined(state, other) == {4}
+    state.current = opened
+    assert outlined(state, opened) == {2, 3}
 
 
 def status_at(state, position):

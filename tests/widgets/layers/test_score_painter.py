@@ -7,7 +7,7 @@ import pytest
 from napari.components import ViewerModel
 from scored import AT_CHANCE, CELLS, METHOD, UNUSED, scored_recording, scored_run, scored_test
 
-from napari_xcebra.widgets.layers.painting import UNUSED as GREY
+from napari_xcebra.widgets.layers.painting import GREY
 from napari_xcebra.widgets.state.own_layers import KEY, role_of
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.work.services import services_of
@@ -49,7 +49,9 @@ def test_a_layer_is_made_when_a_factor_is_first_shown(state, viewer):
     assert visible_scores(viewer) == ["place · inverted neuron gradient · run 1"]
     layer = services_of(state.viewer).painter.layer
     brightest = np.nanargmax(shown_map(state).scores)
-    np.testing.assert_allclose(colors(layer)[UNUSED], GREY, atol=1e-6)
+    assert colors(layer)[UNUSED, 3] == 0
+    (outlines,) = (x for x in viewer.layers if role_of(x) == "outlines")
+    assert outlines.metadata[KEY]["cells"] == [UNUSED] and len(outlines.data)
     assert colors(layer)[brightest] == pytest.approx((0.993, 0.906, 0.144, 1), abs=0.01)
     assert not layer.editable
 
@@ -114,11 +116,13 @@ def test_a_deleted_layer_is_made_again(state, viewer):
 def test_a_factor_at_chance_is_painted_grey_and_says_so(state):
     show(state, run="run 1", factor=AT_CHANCE)
     layer = services_of(state.viewer).painter.layer
-    np.testing.assert_allclose(colors(layer), np.tile(GREY, (CELLS, 1)), atol=1e-6)
+    grey = np.tile(GREY, (CELLS, 1))
+    grey[UNUSED] = 0
+    np.testing.assert_allclose(colors(layer), grey, atol=1e-6)
     assert "at chance" in layer.name
     # not by a threshold or other colours, either
     show(state, dim=True, threshold=0.5, colormap="magma")
-    np.testing.assert_allclose(colors(layer), np.tile(GREY, (CELLS, 1)), atol=1e-6)
+    np.testing.assert_allclose(colors(layer), grey, atol=1e-6)
 
 
 def test_the_threshold_dims_the_others_and_is_in_the_features_table(state):

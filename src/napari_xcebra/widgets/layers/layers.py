@@ -10,10 +10,12 @@ import numpy as np
 from napari.utils.colormaps import CyclicLabelColormap, label_colormap
 
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.drawn_cells import drawn_labels
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.layers.movie_layer import movie_layer
+from napari_xcebra.widgets.layers.outlines import others_layer
 from napari_xcebra.widgets.state.own_layers import (
     KEY,
     LayerTuple,
@@ -98,10 +100,8 @@ class CellMovie:
         return np.stack([self.frame(int(frame))[rest].copy() for frame in frames])
 
 
-FROM_BELOW: tuple[Role, ...] = ("image", "movie", "activity", "cells")
+FROM_BELOW: tuple[Role, ...] = ("image", "movie", "activity", "outlines", "cells")
 """Order of the layers that every recording has; all others lie above."""
-REJECTED = (0.5, 0.5, 0.5, 0.35)
-"""Colour of ROIs that do not count as cells."""
 
 IMAGE_NAMES = {
     "mean": "mean image",
@@ -122,7 +122,8 @@ def recording_layers(recording: Recording, token: str = "") -> list[LayerTuple]:
     They carry a token to be found by; a new one if none is given.
     """
     token = token or uuid4().hex
-    labels = footprints_of(recording).label_image()
+    footprints = footprints_of(recording)
+    labels = drawn_labels(footprints, np.asarray(recording.accepted))
     layers: list[LayerTuple] = []
     front = "mean" if "mean" in recording.images else next(iter(recording.images), "")
     for key, image in recording.images.items():
@@ -138,6 +139,8 @@ def recording_layers(recording: Recording, token: str = "") -> list[LayerTuple]:
     if recording.movie is not None:
         layers.append(movie_layer(recording, token))
     layers.append(_activity_layer(recording, labels, token))
+    if not np.all(recording.accepted):
+        layers.append(others_layer(recording, footprints, token))
     cells: dict[str, Any] = {
         "name": "cells",
         "opacity": 0.6,
@@ -150,11 +153,11 @@ def recording_layers(recording: Recording, token: str = "") -> list[LayerTuple]:
 
 
 def cell_colormap(recording: Recording) -> CyclicLabelColormap:
-    """Accepted cells in various colours, others grey."""
+    """Accepted cells in various colours; the others are clear, and have an outline."""
     distinct = label_colormap(49).colors[1:]
     colors = np.zeros((recording.n_cells + 1, 4), np.float32)
     colors[1:] = distinct[np.arange(recording.n_cells) % len(distinct)]
-    colors[1:][~np.asarray(recording.accepted)] = REJECTED
+    colors[1:][~np.asarray(recording.accepted)] = 0
     return CyclicLabelColormap(colors=colors, background_value=0)
 
 

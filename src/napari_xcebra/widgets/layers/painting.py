@@ -14,6 +14,7 @@ from napari.utils.colormaps import CyclicLabelColormap, ensure_colormap
 
 from napari_xcebra.attribution.score_map import color_limits
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.drawn_cells import drawn_labels
 from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.layers.layers import cell_features, footprints_of
 from napari_xcebra.widgets.state.own_layers import metadata
@@ -22,8 +23,8 @@ from napari_xcebra.widgets.state.shown import COLORMAP
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
 
-UNUSED = (0.5, 0.5, 0.5, 0.35)
-"""Cells that took no part in the fit, and all cells of a factor at chance."""
+GREY = (0.5, 0.5, 0.5, 0.35)
+"""Cells of a factor at chance."""
 AT_CHANCE, NOT_TESTED = " (at chance)", " (not tested)"
 DIMMED = 0.25
 """Opacity of cells below the threshold."""
@@ -34,19 +35,23 @@ def colors_of(
     colormap: str = COLORMAP,
     limits: tuple[float, float] | None = None,
     bright: np.ndarray | None = None,
+    *,
+    at_chance: bool = False,
 ) -> np.ndarray:
     """Colour of the background and of each cell.
 
     Parameters
     ----------
     scores : (cells,) float
-        NaN: not used, grey.
+        NaN: not used, clear.
     colormap : str
         Any that napari knows.
     limits : (low, high), optional
         Scores at the ends of the colour map; the range of the scores if not given.
     bright : (cells,) bool, optional
         Cells to show in full; the others are dimmed.
+    at_chance : bool
+        Whether the scores mean nothing: all cells that have one are grey.
 
     Returns
     -------
@@ -54,12 +59,13 @@ def colors_of(
     """
     colors = np.zeros((len(scores) + 1, 4), np.float32)
     known = np.isfinite(scores)
-    colors[1:][~known] = UNUSED
-    if known.any():
+    if at_chance:
+        colors[1:][known] = GREY
+    elif known.any():
         low, high = limits or (float(scores[known].min()), float(scores[known].max()))
         place = np.clip((scores[known] - low) / ((high - low) or 1.0), 0, 1)
         colors[1:][known] = ensure_colormap(colormap).map(place)
-    if bright is not None:
+    if bright is not None and not at_chance:
         colors[1:][known & ~bright, 3] = DIMMED
     return colors
 
@@ -81,9 +87,8 @@ def score_layer(
     and mean nothing. One that could not be tested says so as well.
     """
     scores, tested = attribution.score(factor), attribution.significance
-    chance = attribution.at_chance(factor)
     layer = Labels(
-        footprints_of(recording).label_image(),
+        drawn_labels(footprints_of(recording), np.asarray(recording.accepted)),
         name=unmarked(f"{factor} · {attribution.method}{doubt_of(attribution, factor)}"),
         opacity=0.85,
         features=cell_features(
@@ -96,7 +101,7 @@ def score_layer(
         metadata=metadata("scores", recording, token, **provenance(attribution, factor)),
     )
     limits = color_limits(scores, attribution.method)
-    repaint(layer, np.full(len(scores), np.nan) if chance else scores, limits=limits)
+    repaint(layer, scores, limits=limits, at_chance=attribution.at_chance(factor))
     return layer
 
 

@@ -5,17 +5,16 @@ The pointer also names the cell under it in the status bar, with the score that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-import scipy  # whose parts are imported when they are first used
-from napari.layers import Labels
 
 from napari_xcebra.curation import STATUSES
-from napari_xcebra.widgets.layers.painting import add_quietly, label_colormap
-from napari_xcebra.widgets.state.own_layers import metadata, role_of
+from napari_xcebra.widgets.layers.outlines import outline_selected, selection_layer
+from napari_xcebra.widgets.layers.painting import add_quietly
+from napari_xcebra.widgets.plots.plot_style import style_of
+from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import painted_map
 
 if TYPE_CHECKING:
@@ -27,63 +26,10 @@ if TYPE_CHECKING:
     from napari_xcebra.workspace_file import Opened
 
 
-class Outlines:
-    """An image of rings around some cells, changed in place.
-
-    Only the surroundings of cells that come or go are touched: a click costs the same in a field
-    of 10,000 cells as in one of ten.
-
-    Parameters
-    ----------
-    labels : (height, width) or (planes, height, width) int
-        Cell i has label i + 1.
-    width : int
-        Of the ring, in pixels.
-    """
-
-    def __init__(self, labels: np.ndarray, width: int = 2) -> None:
-        self.image = np.zeros_like(labels)
-        self._labels = labels
-        self._width = width
-        self._boxes = scipy.ndimage.find_objects(labels)
-        disc = scipy.ndimage.iterate_structure(scipy.ndimage.generate_binary_structure(2, 1), width)
-        # a ring lies in its own plane
-        self._brush = disc.reshape((1,) * (labels.ndim - 2) + disc.shape)
-        self._drawn: list[int] = []
-
-    def draw(self, cells: Iterable[int]) -> bool:
-        """Show rings around these cells, by position, and no others; whether that is a change."""
-        cells = [int(cell) for cell in cells]
-        if cells == self._drawn:
-            return False
-        for cell in self._drawn:
-            if (place := self._surroundings(cell)) is not None:
-                self.image[place] = 0
-        self._drawn = cells
-        for cell in self._drawn:
-            if (place := self._surroundings(cell)) is not None:
-                own = self._labels[place] == cell + 1
-                ring = scipy.ndimage.binary_dilation(own, self._brush) & ~own
-                self.image[place][ring] = cell + 1
-        return True
-
-    def _surroundings(self, cell: int) -> tuple[slice, ...] | None:
-        """Where a cell and its ring lie; None for a cell without pixels."""
-        box = self._boxes[cell] if cell < len(self._boxes) else None
-        if box is None:
-            return None
-        reach = [0] * (len(box) - 2) + [self._width] * 2
-        return tuple(
-            slice(max(side.start - more, 0), side.stop + more)
-            for side, more in zip(box, reach, strict=True)
-        )
-
-
 STILL = 4.0
 """Pixels on the screen that a click may move before it is a drag."""
 PICKING_MODES = ("pan_zoom", "pick")
 """In all others the mouse draws, and a click is a stroke."""
-WHITE = np.array([[0, 0, 0, 0], [1, 1, 1, 1]], np.float32)
 
 
 class Picking:
@@ -92,7 +38,6 @@ class Picking:
     def __init__(self, state: State, curations: Curations) -> None:
         self._state = state
         self._curations = curations
-        self._outlines: WeakKeyDictionary[Labels, Outlines] = WeakKeyDictionary()
         viewer = state.viewer
         viewer.mouse_drag_callbacks.append(self._on_press)
         # after napari's own, which would otherwise overwrite what is said here
@@ -100,6 +45,7 @@ class Picking:
         viewer.tooltip.events.text.connect(self._add_to_tooltip, position="last")
         viewer.layers.events.inserted.connect(self._keep_on_top, position="last")
         state.selection_changed.connect(self._outline)
+        viewer.events.theme.connect(self._outline)
 
     # ------------------------------------------------------------ clicks
 
@@ -154,37 +100,25 @@ class Picking:
 
     # ------------------------------------------------------------ what is selected
 
-    def _outline(self) -> None:
-        """Draw rings around the selected cells of the current recording."""
-        opened = self._state.current
-        if opened is not None and len(self._state.selection) and not self._has_outlines(opened):
-            self._add_outline_layer(opened)
-        own = self._state.layers_of(opened) if opened else []
-        for layer, outlines in self._outlines.items():
-            if outlines.draw(self._state.selection if layer in own else ()):
-                layer.refresh(extent=False, highlight=False)
-
-    def _has_outlines(self, opened: Opened) -> bool:
-        return any(layer in self._outlines for layer in self._state.layers_of(opened))
-
-    def _add_outline_layer(self, opened: Opened) -> None:
-        side = min(opened.labels.shape[-2:])
-        outlines = Outlines(opened.labels, width=int(np.clip(round(side / 256), 1, 4)))
-        layer = Labels(
-            outlines.image,
-            name="selected cells",
-            opacity=1.0,
-            colormap=label_colormap(WHITE),
-            metadata=metadata("selection", opened.recording, opened.token),
-        )
-        self._outlines[layer] = outlines
-        add_quietly(self._state.viewer, layer)
+    def _outline(self, *_: Any) -> None:
+        """Outline the selected cells of the current recording in the colours of their traces."""
+        state, opened = self._state, self._state.current
+        if opened is None:
+            return
+        found = (layer for layer in state.layers_of(opened) if role_of(layer) == "selection")
+        layer = next(found, None)
+        if layer is None and len(state.selection):
+            layer = selection_layer(opened)
+            add_quietly(state.viewer, layer)
+        if layer is not None:
+            lines = style_of(state.viewer.theme).lines
+            outline_selected(layer, opened, state.selection, lines)
 
     def _keep_on_top(self, event: Any) -> None:
         layers = self._state.viewer.layers
         if role_of(event.value) == "selection":
             return
-        for layer in [x for x in layers if x in self._outlines]:
+        for layer in [x for x in layers if role_of(x) == "selection"]:
             layers.move(layers.index(layer), len(layers))
 
     # ------------------------------------------------------------ the cell under the pointer

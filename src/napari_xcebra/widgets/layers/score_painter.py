@@ -12,6 +12,7 @@ from psygnal import Signal
 from napari_xcebra.attribution.score_map import ScoreMap, attribution_of
 from napari_xcebra.widgets.layers.camera import SecondView
 from napari_xcebra.widgets.layers.layers import cell_features
+from napari_xcebra.widgets.layers.outlines import outline_others
 from napari_xcebra.widgets.layers.painting import doubt_of, provenance, repaint
 from napari_xcebra.widgets.layers.score_layers import TRAINING, ScoreLayers, entitle
 from napari_xcebra.widgets.state.of_state import OfState
@@ -130,6 +131,7 @@ class ScorePainter(OfState):
             self._beside = None  # the same map twice says nothing
         if painted is not None and run is not None:
             layer = self._painted_layer(run, painted, self.limits)
+            outline_others(state, ~painted.known)
             # while scores follow the time slider, another layer shows them
             if not shown.over_time or painted.why_not_over_time:
                 showing.append(layer)
@@ -145,6 +147,8 @@ class ScorePainter(OfState):
             self._withhold_scores()
         elif painted is None:
             self._show_cells()
+        if painted is None and state.recording is not None:
+            outline_others(state, ~np.asarray(state.recording.accepted))
         self._second.show(beside)
         if showing:
             self._activate(showing, active)
@@ -170,13 +174,13 @@ class ScorePainter(OfState):
         table = (painted.attribution, painted.latent, shown.threshold, id(opened.recording))
         before = self.layers.painted.get(layer, (None, None))
         if before[0] != colors:
-            grey = np.full(len(painted.scores), np.nan)
             repaint(
                 layer,
-                grey if painted.at_chance else painted.scores,
+                painted.scores,
                 colormap=shown.colormap,
                 limits=limits,
                 bright=bright_cells(painted, shown),
+                at_chance=painted.at_chance,
             )
         if before[1] != table:
             self._tabulate(layer, opened, painted)

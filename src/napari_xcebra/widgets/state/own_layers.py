@@ -21,6 +21,7 @@ Role = Literal[
     "image",
     "movie",
     "activity",
+    "outlines",
     "cells",
     "scores",
     "scores over time",

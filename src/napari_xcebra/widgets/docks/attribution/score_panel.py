@@ -151,9 +151,8 @@ class ScorePanel(QWidget):
         opened, run = self._state.current, self._state.shown_run
         if painted is None or opened is None:
             return
-        grey = np.full(len(painted.scores), np.nan)
         colors = colors_of(
-            grey if painted.at_chance else painted.scores, shown.colormap, self._painter.limits
+            painted.scores, shown.colormap, self._painter.limits, at_chance=painted.at_chance
         )
         found = self._statistics.of(opened, run) if run is not None else None
         more = statistic_columns(found, painted.factor, shown.statistics)
