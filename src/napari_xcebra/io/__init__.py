@@ -125,12 +125,11 @@ def _behaviors(behavior: Paths, settings: OpenSettings) -> list[Behavior]:
 
 
 def _with_footprints(found: Found, given: Any) -> Found:
-    from napari_xcebra.io.footprint_files import read_footprints
-    from napari_xcebra.io.tiff import tiff_pixel_size
+    from napari_xcebra.io.footprint_files import read_footprints, read_regions
 
     field = next((np.shape(image) for image in found.images.values()), None)
     footprints = read_footprints(given, found.n_cells, field)
-    size = tiff_pixel_size(Path(given)) if isinstance(given, str | PathLike) else None
+    size = read_regions(Path(given)).pixel_size if isinstance(given, str | PathLike) else None
     return replace(found, footprints=footprints, pixel_size=found.pixel_size or size)
 
 

@@ -20,7 +20,9 @@ from napari_xcebra.recording.footprints import MOST_PIXELS, Footprints
 
 LARGEST_LABEL = 2**53
 """Up to here a label is exact also where it is stored as a float."""
-_BESIDE = re.compile(r"(.*[ _-])?((labels?|masks?)\.(tiff?|npy)|roiset\.zip)", re.IGNORECASE)
+_BESIDE = re.compile(
+    r"(.*[ _-])?((labels?|masks?)\.(tiff?|npy|zarr|ome\.zarr)|roiset\.zip)", re.IGNORECASE
+)
 _MOST_BESIDE, _LARGEST_BESIDE = 8, 256 * 2**20
 """Files that are looked into unasked, and the bytes each may have."""
 
@@ -31,9 +33,9 @@ def read_footprints(given: Any, n_cells: int, field: tuple[int, ...] | None = No
     Parameters
     ----------
     given : path or array or object with an array as `data`
-        A path leads to a label image (.tif, .npy), to masks, or to ROIs of ImageJ (RoiSet.zip,
-        .roi). An array is a label image, (height, width) or (planes, height, width) of whole
-        numbers, or masks, (cells, height, width).
+        A path leads to a label image (.tif, .npy, OME-Zarr), to masks, or to ROIs of ImageJ
+        (RoiSet.zip, .roi). An array is a label image, (height, width) or (planes, height, width)
+        of whole numbers, or masks, (cells, height, width).
     n_cells : int
         How many cells the traces have. Labels in ascending order are the cells in order; there
         may be fewer of them than cells if they are the numbers of the cells, from 1 on.
@@ -61,7 +63,11 @@ def read_footprints(given: Any, n_cells: int, field: tuple[int, ...] | None = No
 
 
 def read_regions(path: Path) -> Regions:
-    """Regions of a file, by what is in it rather than by its name."""
+    """Regions of a file or a zarr folder, by what is in it rather than by its name."""
+    if path.is_dir():
+        from napari_xcebra.io.ome_labels import read_ome_labels
+
+        return Regions(path.name, *read_ome_labels(path))
     if not path.is_file():
         raise InputError(f"There is no file {path} to read footprints from.")
     try:
@@ -76,7 +82,8 @@ def read_regions(path: Path) -> Regions:
     if start.startswith((ROI_MAGIC, b"PK")):
         return Regions(path.name, read_rois(path))
     raise InputError(
-        f"{path} is neither a label image (.tif, .npy) nor ImageJ ROIs (RoiSet.zip, .roi)."
+        f"{path} is neither a label image (.tif, .npy, OME-Zarr) nor ImageJ ROIs (RoiSet.zip, "
+        ".roi)."
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads traces from plain arrays or tables: .npy, .npz, .mat, .h5, .csv, .tsv, .parquet.
+"""Reads traces from plain arrays or tables: .npy, .npz, .mat, .h5, .zarr, .csv, .parquet.
 
 In either orientation: `napari_xcebra.io.arrays.layout` finds which axis is time. A .npz, .mat or
 .h5 file may also hold the frames per second, times of the frames, footprints, and behaviour: an
@@ -11,7 +11,7 @@ RoiSet.zip beside the file is used if it has as many cells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,16 +24,19 @@ from napari_xcebra.io.arrays.layout import layout_of
 from napari_xcebra.io.arrays.named import extraction_of, fits
 from napari_xcebra.io.arrays.npy import NpzTraces, mapped_header, read_npy, read_or_map
 from napari_xcebra.io.arrays.tables import ids_from, read_trace_table, say_more_than_ids
+from napari_xcebra.io.arrays.zarr_arrays import is_zarr
+from napari_xcebra.io.arrays.zarr_arrays import read_arrays as read_zarr
 from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.footprint_files import Regions, regions_beside
-from napari_xcebra.io.hdf5.arrays import is_plain, read_arrays
+from napari_xcebra.io.hdf5.arrays import is_plain
+from napari_xcebra.io.hdf5.arrays import read_arrays as read_hdf5
 from napari_xcebra.io.hdf5.reading import has_signature
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import PARQUET, SUFFIXES
 from napari_xcebra.recording.traces import IN_MEMORY, NpyTraces
 
-NAME = "an array or table of traces (.npy, .npz, .mat, .h5, .csv, .tsv, .parquet)"
+NAME = "an array or table of traces (.npy, .npz, .mat, .h5, .zarr, .csv, .tsv, .parquet)"
 GENERIC = True
 
 NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
@@ -42,6 +45,8 @@ NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
 def sniff(path: Path) -> bool:
     """Whether the first bytes are those of an array, or the name is that of a table."""
     known = (".npy", ".npz", ".mat", *PARQUET, *SUFFIXES)
+    if is_zarr(path):
+        return True
     return path.is_file() and (
         path.suffix.lower() in known or first_bytes(path).startswith(NPY) or is_plain(path)
     )
@@ -52,6 +57,8 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
     from napari_xcebra.io.matlab.numbers import is_mat
 
     beside = regions_beside(path)
+    if path.is_dir():
+        return _with_footprints(_from_stored(read_zarr(path), path, settings, beside), beside)
     start, suffix = first_bytes(path), path.suffix.lower()
     if start.startswith(NPY) or (suffix == ".npy" and not start.startswith(ZIP)):
         found = _from_npy(path, settings, beside)
@@ -60,7 +67,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
     elif is_mat(path) or suffix == ".mat":
         found = _from_mat(path, settings, beside)
     elif has_signature(path):
-        found = _from_hdf5(path, settings, beside)
+        found = _from_stored(read_hdf5(path), path, settings, beside)
     else:
         found = _from_table(path, settings, beside)
     return _with_footprints(found, beside)
@@ -112,14 +119,16 @@ def _from_mat(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> 
     )
 
 
-def _from_hdf5(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
-    arrays = read_arrays(path)
+def _from_stored(
+    arrays: Mapping[str, Any], path: Path, settings: OpenSettings, beside: Sequence[Regions]
+) -> Extraction:
+    """From arrays of which large ones stay on disk (HDF5, zarr)."""
 
     def oriented(name: str, cells_first: bool) -> Any:
         array = arrays[name]
         if isinstance(array, np.ndarray):
             return array.T if cells_first else array
-        return replace(array, shape=array.shape[::-1], cells_first=True) if cells_first else array
+        return array.turned() if cells_first else array
 
     return extraction_of(arrays, path, settings, beside, oriented)
 

@@ -141,6 +141,10 @@ class Hdf5Traces(LazyTraces):
         name, path = str(dataset.name), Path(dataset.file.filename)
         return cls(path, name, (long, wide), cells_first, columns, factor, offset)
 
+    def turned(self) -> Hdf5Traces:
+        """The same with frames and cells swapped."""
+        return replace(self, shape=self.shape[::-1], cells_first=not self.cells_first)
+
     def block(self, frames: slice, cells: slice) -> np.ndarray:
         """(frames, cells) float32."""
         pick = slice(None)

@@ -23,7 +23,8 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import Extraction, finite_image
-from napari_xcebra.io.minian.zarr_store import StoredArray, ZarrTraces, is_array, stored_array
+from napari_xcebra.io.minian.zarr_store import StoredArray, ZarrTraces
+from napari_xcebra.io.minian.zarr_v3 import is_any_array, stored_in
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, read_block
@@ -62,7 +63,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
         signals[signal] = other.traces
     if "traces" in signals:
         signals["traces"] = SummedTraces(calcium.traces, signals["traces"])
-    spatial = stored_array(_found(home, "A"), path)
+    spatial = stored_in(_found(home, "A"), path)
     field = _Field.of(spatial, home, path)
     with np.errstate(all="ignore"):  # numbers of a damaged file overflow
         footprints, more = _footprints(spatial, home, path, ids, field)
@@ -110,7 +111,7 @@ def place_of(home: Path, name: str, of: str | None = None) -> Path | None:
     """Folder of an array; `of` is the array whose coordinate it is."""
     store = home / f"{of or name}.zarr"
     places = (store / name, home / name) if of else (store / name, store, home / name)
-    return next((place for place in places if is_array(place)), None)
+    return next((place for place in places if is_any_array(place)), None)
 
 
 def _found(home: Path, name: str) -> Path:
@@ -125,7 +126,7 @@ def _coordinate(home: Path, root: Path, of: str, name: str, length: int) -> np.n
     place = place_of(home, name, of)
     if place is None:
         return None
-    stored = stored_array(place, root)
+    stored = stored_in(place, root)
     if stored.shape != (length,) or stored.dtype.kind not in "iuf":
         return None
     stored.check_reach()
@@ -156,7 +157,7 @@ class _Traces:
 
     @classmethod
     def at(cls, home: Path, name: str, root: Path) -> _Traces:
-        stored = stored_array(_found(home, name), root)
+        stored = stored_in(_found(home, name), root)
         units, _ = _order(stored, ("unit_id", "frame"))
         stored.check_reach()
         if stored.packed_by and 4 * math.prod(stored.shape) > IN_MEMORY:
@@ -248,7 +249,7 @@ def _images(home: Path, root: Path, field: _Field) -> Mapping[str, np.ndarray]:
     place = place_of(home, "max_proj")
     if place is None:
         return {}
-    stored = stored_array(place, root)
+    stored = stored_in(place, root)
     if sorted(stored.shape) != sorted((field.rows, field.columns)):
         return {}
     image = finite_image(stored.read().transpose(_order(stored, ("height", "width"))))

@@ -13,7 +13,7 @@ import re
 import struct
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,10 @@ class ZarrTraces(LazyTraces):
         """Frames and cells."""
         first, second = self.stored.shape
         return (second, first) if self.cells_first else (first, second)
+
+    def turned(self) -> ZarrTraces:
+        """The same with frames and cells swapped."""
+        return replace(self, cells_first=not self.cells_first)
 
     def block(self, frames: slice, cells: slice) -> np.ndarray:
         """(frames, cells) float32."""

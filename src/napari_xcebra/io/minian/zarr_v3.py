@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from napari_xcebra.io.minian.zarr_store import (
     StoredArray,
     check_chunk,
     files_in,
+    is_array,
     json_in,
     sizes_in,
+    stored_array,
 )
 
 ARRANGING = {"bytes", "transpose", "crc32c"}
@@ -51,7 +54,25 @@ def stored_array_v3(path: Path, root: Path) -> StoredArray:
         axes = tuple(map(str, names)) if isinstance(names, list) else ()
         axes = axes if len(axes) == len(form.shape) else ()
         packed_by = (form.compressor or "") if form.compressor in UNTOLD else ""
-        return StoredArray(path, form.shape, form.chunks, form.dtype, axes, (), packed_by)
+        return StoredArray(path, form.shape, form.chunks, form.dtype, axes, _grid(form), packed_by)
+
+
+def _grid(form: Form) -> tuple[tuple[int, ...], ...]:
+    """Places of all chunks; those that are not there are empty."""
+    counts = [-(-size // step) for size, step in zip(form.shape, form.chunks, strict=True)]
+    if math.prod(counts) > MOST_CHUNKS:
+        raise ValueError(f"it has more than {MOST_CHUNKS:,} chunks")
+    return tuple(np.ndindex(*counts))
+
+
+def is_any_array(path: Path) -> bool:
+    """Whether a folder is a zarr array of either version."""
+    return is_array(path) or is_array_v3(path)
+
+
+def stored_in(path: Path, root: Path) -> StoredArray:
+    """Array of either version in a folder, checked; nothing outside `root` is read."""
+    return stored_array_v3(path, root) if is_array_v3(path) else stored_array(path, root)
 
 
 def _form(about: dict[str, Any]) -> Form:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.minian.zarr_store import StoredArray, is_array, json_in, stored_array
-from napari_xcebra.io.minian.zarr_v3 import is_array_v3, stored_array_v3
+from napari_xcebra.io.minian.zarr_store import StoredArray, json_in
+from napari_xcebra.io.minian.zarr_v3 import is_any_array, stored_in
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.io.pixel_size import judged, micrometres
 from napari_xcebra.recording.frames import AHEAD, Frames
@@ -50,24 +50,19 @@ def load(path: Path, like: Like) -> Movie:
     axes = _axes(found, about, like)
     planes = found.shape[axes.index("z")] if "z" in axes else 1
     parts = tuple(ZarrFrames(found, axes, plane) for plane in range(planes))
-    size = _pixel_size(about, axes) if about else None
+    size = pixel_size_of(about, axes) if about else None
     return Movie(parts, path, stacked=planes > 1, pixel_size=size)
 
 
 def checked(place: Path, root: Path) -> StoredArray:
     """Array that may be unpacked in whichever process looks at it."""
-    found = stored_array_v3(place, root) if is_array_v3(place) else stored_array(place, root)
+    found = stored_in(place, root)
     if found.packed_by:
         raise InputError(
             f"{place} is packed by {found.packed_by}, which does not say how large a chunk "
             "becomes: save a movie with blosc or zstd."
         )
     return replace(found, present=())  # it would be sent along with every recording
-
-
-def is_any_array(path: Path) -> bool:
-    """Whether a folder is a zarr array of either version."""
-    return is_array(path) or is_array_v3(path)
 
 
 def multiscale(path: Path) -> Mapping[str, Any] | None:
@@ -107,12 +102,19 @@ def _n_axes(folder: Path) -> int:
     return len(shape) if isinstance(shape, list) else 0
 
 
+def axes_named(about: Mapping[str, Any]) -> tuple[str, ...]:
+    """Letters of the axes that OME names; empty if it names none."""
+    named = about.get("axes")
+    if not isinstance(named, list):
+        return ()
+    names = [axis.get("name") if isinstance(axis, dict) else axis for axis in named]
+    return tuple(LETTERS.get(str(name).lower(), "?") for name in names)
+
+
 def _axes(found: StoredArray, about: Mapping[str, Any] | None, like: Like) -> tuple[str, ...]:
     """Which axis is time, channel, plane, row and column."""
-    named: list[Any] = list(found.axes)
-    if about is not None and isinstance(about.get("axes"), list):
-        named = [axis.get("name") if isinstance(axis, dict) else axis for axis in about["axes"]]
-    axes = tuple(LETTERS.get(str(name).lower(), "?") for name in named)
+    axes = axes_named(about) if about is not None else ()
+    axes = axes or tuple(LETTERS.get(name.lower(), "?") for name in found.axes)
     if len(axes) == len(found.shape) and {"t", "y", "x"} <= set(axes) <= set("tczyx"):
         return axes
     if len(found.shape) == 3:
@@ -125,7 +127,8 @@ def _axes(found: StoredArray, about: Mapping[str, Any] | None, like: Like) -> tu
     )
 
 
-def _pixel_size(about: Mapping[str, Any], axes: tuple[str, ...]) -> float | None:
+def pixel_size_of(about: Mapping[str, Any], axes: tuple[str, ...]) -> float | None:
+    """Micrometres per pixel, where OME says so."""
     try:
         unit = micrometres(about["axes"][axes.index("x")].get("unit"))
         changes = about["datasets"][0]["coordinateTransformations"]

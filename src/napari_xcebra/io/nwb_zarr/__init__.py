@@ -1,0 +1,1 @@
+"""NWB files in zarr folders, as hdmf-zarr writes them."""
