@@ -11,7 +11,7 @@ from napari_xcebra.errors import Stopped
 from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.traces import in_blocks
 
-MOST_BYTES = 64 * 2**20
+MOST_BYTES = 32 * 2**20
 """Of the finest level; the coarser ones take as much again."""
 LOWEST, HIGHEST = -2.0, 10.0
 """z of the codes 1 and 255. Code 0 is free for pixels that have no frame."""
@@ -103,11 +103,12 @@ def raster_of(
 
 
 def _standardised(traces: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """Traces in standard deviations of their used frames: (frames, cells) float32."""
+    """Traces, in place, in standard deviations of their used frames: (frames, cells) float32."""
     own = traces if used.all() or not used.any() else traces[used]
     with np.errstate(all="ignore"):
         middle, spread = own.mean(0, dtype=np.float64), own.std(0, dtype=np.float64)
-        traces = (traces - middle.astype(np.float32)) / np.where(spread > 0, spread, 1).astype("f4")
+        traces -= middle.astype(np.float32)
+        traces /= np.where(spread > 0, spread, 1).astype(np.float32)
     return np.nan_to_num(traces, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
 
 

@@ -17,9 +17,10 @@ from qtpy.QtWidgets import QWidget
 from napari_xcebra.attribution.single_cell.tuning import Column
 from napari_xcebra.widgets.controls.plain_text import in_markup
 
-# Okabe and Ito: distinct with any colour vision; each theme leaves out what would not show
-ON_DARK = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#D55E00", "#3C8FD0")
-ON_LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Okabe and Ito, and a violet: distinct with any colour vision. Each theme leaves out what would not
+# show; all show on the image as well, where selected cells are outlined in the colours of traces
+ON_DARK = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#D55E00", "#A98BE0")
+ON_LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A63C9")
 
 SEQUENTIAL = "viridis"
 CYCLIC = "CET-C2"
@@ -55,7 +56,7 @@ class PlotStyle:
         return pyqtgraph.mkPen(self.line(number), width=2, style=style)
 
     def line(self, number: int) -> str:
-        """Colour of a cell, by its place in the selection."""
+        """Colour of a cell, by its place in the selection: of its trace, tuning and outline."""
         return self.lines[number % len(self.lines)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyqtgraph
@@ -30,12 +31,25 @@ from napari_xcebra.widgets.plots.plot_style import (
 
 NAME_HEIGHT = 18
 """Pixels for the name above a small map."""
+NAME_WIDTH = 120
+"""Pixels of a small map that has room for its lowest and highest value beside the name."""
+LEFT, BOTTOM, TITLE, BAR = 48, 38, 18, 66
+"""Pixels of a map's two axes, of its title, and of its colour bar with its axis."""
+EDGES = 4
+"""Pixels that pyqtgraph leaves free around and between things."""
+LARGEST = 2**24 - 1
+"""What Qt takes as no limit of a size."""
 
 
 class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
     """One drawing at a time: curves or a single map with axes, or several maps without."""
 
+    _of: str
+    _area: QRectF | None
+
     def __init__(self) -> None:
+        # pyqtgraph resizes while it is made
+        self._of, self._area = "activity", None
         super().__init__()
         self.ci.setContentsMargins(2, 2, 2, 2)
         self.ci.setSpacing(2)
@@ -50,12 +64,16 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
             # before there is a label: later it would freeze the scale factor in use
             self._plot.getAxis(side).enableAutoSIPrefix(False)
 
-    def show_tuning(self, tuning: Tuning, names: Sequence[str], style: PlotStyle) -> None:
-        """Draw the tuning of some cells, whose names are given."""
+    def show_tuning(
+        self, tuning: Tuning, names: Sequence[str], style: PlotStyle, of: str = "activity"
+    ) -> None:
+        """Draw the tuning of some cells, whose names are given; `of` says what was measured."""
         self.clear()
+        self._of, self._area = of, None
         self.setBackground(style.background)
         if isinstance(tuning, TuningMap) and tuning.mean.shape[2] > 1:
             self._draw_maps(tuning, names, style)
+            self._spread()
             return
         self._begin(style)
         if isinstance(tuning, TuningMap):
@@ -64,6 +82,7 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
             self._draw_around(tuning, style)
         else:
             self._draw_curves(tuning, style)
+        self._spread()
 
     def _begin(self, style: PlotStyle) -> None:
         """Put the empty plot into the picture, as if it were new."""
@@ -72,10 +91,13 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
         plot.clear()
         plot.setTitle(None)
         plot.setAspectLocked(False)
+        plot.setMaximumSize(LARGEST, LARGEST)
         for side in ("left", "bottom"):
             plot.showAxis(side)
             axis = plot.getAxis(side)
             axis.setTicks(None)
+            axis.setTickDensity(1.0)
+            axis.setWidth(None) if side == "left" else axis.setHeight(None)
             axis.setPen(style.faint)
             axis.setTextPen(style.ink)
 
@@ -91,7 +113,7 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
     # ------------------------------------------------------------ one variable
 
     def _draw_curves(self, curve: TuningCurve, style: PlotStyle) -> None:
-        self._label(curve.bins, "mean activity", style)
+        self._label(curve.bins, f"mean {self._of}", style)
         draw = _bars if curve.bins.column.kind == "discrete" else _curve
         for number in range(curve.mean.shape[1]):
             draw(self._plot, curve, number, style)
@@ -130,10 +152,41 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
         plot.setTitle(in_markup(name), color=style.line(0), size="8pt")
         image, low, high = _image(tuning, 0)
         plot.addItem(image)
-        plot.setAspectLocked(_same_unit(tuning.across.column, tuning.up.column))
-        plot.setRange(_area(tuning), padding=0)
+        area = _area(tuning)
+        plot.setRange(area, padding=0)
+        for side in ("left", "bottom"):
+            plot.getAxis(side).setTickDensity(0.5)  # numbers of a small map would run together
+        plot.getAxis("left").setWidth(LEFT)
+        plot.getAxis("bottom").setHeight(BOTTOM)
+        plot.titleLabel.setMaximumHeight(TITLE)
+        plot.layout.setRowFixedHeight(0, TITLE)
         bar = add_color_bar(self, 1, sequential_map(), (low, high), style)
-        label_axis(bar, "mean activity", style)
+        bar.setWidth(BAR - 16)
+        label_axis(bar, f"mean {self._of}", style)
+        if _same_unit(tuning.across.column, tuning.up.column):
+            self._area = area
+            self._fit_map()
+
+    def resizeEvent(self, ev: Any) -> None:
+        """Keep the proportions of a map."""
+        super().resizeEvent(ev)
+        if self._area is not None:
+            self._fit_map()
+
+    def _fit_map(self) -> None:
+        """Make the plot as large as the map fits in true proportions, so that axes end with it."""
+        area = self._area
+        assert area is not None
+        beside, above = LEFT + EDGES, TITLE + BOTTOM + EDGES
+        across, up = self.width() - beside - BAR - EDGES, self.height() - above - EDGES
+        pixels = max(min(across / area.width(), up / area.height()), 1e-9)
+        self._plot.setMaximumSize(pixels * area.width() + beside, pixels * area.height() + above)
+        self._spread()
+
+    def _spread(self) -> None:
+        """Let the drawing take all room again; Qt had cut it to the largest size of the last."""
+        self.ci.layout.invalidate()
+        self.ci.setGeometry(QRectF(self.rect()))
 
     def _draw_maps(self, tuning: TuningMap, names: Sequence[str], style: PlotStyle) -> None:
         """Small maps side by side, each from its lowest to its highest value."""
@@ -147,7 +200,10 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
             row, column = divmod(number, in_a_row)
             view = self.addViewBox(row, column, enableMenu=False, enableMouse=False)
             view.setAspectLocked(_same_unit(tuning.across.column, tuning.up.column))
-            view.addItem(_image(tuning, number)[0])
+            image, lowest, highest = _image(tuning, number)
+            view.addItem(image)
+            if self.width() / in_a_row > NAME_WIDTH:
+                name = f"{name} · {lowest:.2g} to {highest:.2g}"
             text = pyqtgraph.TextItem(name, color=style.line(number), anchor=(0, 0.85))
             text.setPos(area.left(), area.bottom())
             view.addItem(text, ignoreBounds=True)

@@ -368,6 +368,26 @@ def test_numbers_on_the_axes_are_the_values_of_the_variable(qtbot, scale):
         assert min(numbers) > -0.2 * scale
 
 
+def test_the_axes_of_a_single_map_end_with_it_in_true_proportions(qtbot):
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(0, 2, 5000), rng.uniform(0, 1, 5000)
+    columns = [Column("x", x, unit="m"), Column("y", y, unit="m")]
+    plot = TuningPlot()
+    qtbot.addWidget(plot)
+    plot.show()
+    for size in ((900, 200), (300, 500)):
+        plot.resize(*size)
+        field = np.exp(-np.square(x - 0.5) - np.square(y - 0.5))[:, None]
+        tuning = tuning_to(columns, field, np.ones(5000, bool))
+        plot.show_tuning(tuning, ["cell 1"], style_of("dark"), "ΔF/F")
+        QApplication.processEvents()
+        view = plot._plot.vb
+        (left, right), (low, high) = view.viewRange()
+        assert (left, right) == pytest.approx((0, 2), abs=0.01)
+        assert (low, high) == pytest.approx((0, 1), abs=0.01)
+        assert view.width() / view.height() == pytest.approx(2, rel=0.1)
+
+
 # ------------------------------------------------------------ embedding and scores over time
 
 
@@ -382,7 +402,8 @@ def test_the_embedding_is_shown_and_a_click_goes_to_its_frame(
 ):
     np.testing.assert_allclose(embedded.latents, run.fit.embed(in_trials), rtol=1e-3, atol=1e-4)
     assert dock.embedding.message == ""
-    assert [box.currentText() for box in dock.embedding.axes] == ["place 1", "place 2", "2-D"]
+    axes = [box.currentText() for box in dock.embedding.axes]
+    assert axes == ["latent 1 of place", "latent 2 of place", "2-D"]
     plot = dock.embedding.plot
     places = plot.places
     # a point that has no neighbour which could be meant as well
@@ -406,7 +427,7 @@ def test_the_embedding_is_shown_and_a_click_goes_to_its_frame(
 
     # in three dimensions the cloud turns with the mouse
     third = dock.embedding.axes[2]
-    third.setCurrentIndex(third.findText("heading 1"))
+    third.setCurrentIndex(third.findText("latent 1 of heading"))
     third.activated.emit(third.currentIndex())
     assert plot.in_three
     before = plot.places.copy()

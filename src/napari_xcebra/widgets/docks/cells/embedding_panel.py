@@ -175,7 +175,7 @@ class EmbeddingPanel(Panel):
             for latent, name in enumerate(names):
                 box.addItem(name, latent)
             for component in range(min(COMPONENTS, len(names))):
-                box.addItem(f"PC {component + 1} of all", len(names) + component)
+                box.addItem(f"PC {component + 1} of all latents", len(names) + component)
             usual = (first, second, NONE)[place]
             kept = box.findData(chosen[place]) if chosen[place] is not None and not anew else -1
             box.setCurrentIndex(kept if kept >= 0 else box.findData(usual))
@@ -243,12 +243,16 @@ class EmbeddingPanel(Panel):
 
 
 def latent_names(looked: LookedAt) -> list[str]:
-    """Names of all latents: the factor's, with a number where it has several."""
+    """Names of all latents: their factor's, after a number where it has several.
+
+    The number comes first, as it is all that a narrow box has room for.
+    """
     assert looked.run is not None
     names = []
     for part in looked.run.fit.parts:
         count = part.stop - part.start
-        names += [f"{part.name} {i + 1}" if count > 1 else part.name for i in range(count)]
+        numbers = [f" {i + 1}" if count > 1 else "" for i in range(count)]
+        names += [f"latent{number} of {part.name}" for number in numbers]
     return names
 
 

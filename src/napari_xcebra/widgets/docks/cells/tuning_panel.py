@@ -152,7 +152,8 @@ class TuningPanel(Panel):
     def _draw(self, tuning: Tuning, looked: LookedAt, cells: list[int]) -> None:
         self.tuning = tuning
         self.show_view()
-        self.plot.show_tuning(tuning, [looked.name(cell) for cell in cells], looked.style)
+        names, axis = [looked.name(cell) for cell in cells], looked.recording.origin.axis
+        self.plot.show_tuning(tuning, names, looked.style, axis)
         variables = len(columns_of(looked.recording, self.variables))
         more = f"\nOnly the first 2 of its {variables} columns are drawn." if variables > 2 else ""
         self.plot.setToolTip(
