@@ -124,7 +124,7 @@ def test_a_copy_of_a_file_of_another_program_keeps_all_it_had(shared_data, tmp_p
         path = tmp_path / f"again-{name}"
         assert hashlib.sha256(source.read_bytes()).hexdigest() == before
         assert len(pynwb.validate(path=str(path))) <= len(pynwb.validate(path=str(source)))
-        assert set(complaints(path)) <= set(complaints(source))
+        assert {text for text in complaints(path) if "species" not in text} == set()
         again = xc.open_recording(path)
         assert set(again.behavior) == {*recording.behavior, "lick"}
         np.testing.assert_array_equal(np.asarray(again.traces), np.asarray(recording.traces))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,20 @@ from napari_xcebra.io.hdf5.copies import changed_copy
 from napari_xcebra.io.hdf5.reading import attribute, open_hdf5
 from napari_xcebra.io.nwb.decisions import opened_planes, write_columns
 from napari_xcebra.io.nwb.new_behavior import add_behavior
+from napari_xcebra.io.nwb.new_file import subject_of
 from napari_xcebra.io.nwb.results import Results, RoiRows, add_results
 from napari_xcebra.io.nwb.walk import RESULTS
 from napari_xcebra.recording import Recording
 
 
-def add_to_copy(nwb: Any, source: Path, path: Path, recording: Recording, found: Results) -> None:
+def add_to_copy(
+    nwb: Any,
+    source: Path,
+    path: Path,
+    recording: Recording,
+    found: Results,
+    subject: Mapping[str, str] | None = None,
+) -> None:
     """Copy a file, and add decisions, behaviour of other files and the results to the copy.
 
     Parameters
@@ -30,6 +39,8 @@ def add_to_copy(nwb: Any, source: Path, path: Path, recording: Recording, found:
         File that the recording was opened from.
     path : Path
         Of the copy; replaced if it is there.
+    subject : mapping of str to str, optional
+        The animal, if the file does not say which.
     """
     rows = _rows(source, recording.n_cells)
     accepted = np.asarray(recording.accepted)
@@ -45,6 +56,8 @@ def add_to_copy(nwb: Any, source: Path, path: Path, recording: Recording, found:
     try:
         with nwb.NWBHDF5IO(path, "a", load_namespaces=True) as writer:
             file = writer.read()
+            if file.subject is None:
+                file.subject = subject_of(nwb, subject)
             by_id = file.objects
             planes = [RoiRows(by_id[each], at, cells) for each, at, cells in rows]
             add_results(nwb, file, planes, recording, found)

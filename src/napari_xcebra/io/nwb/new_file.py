@@ -56,7 +56,7 @@ def new_file(
         Its table of ROIs has a row for each cell, in the order of the recording.
     """
     file = _file(nwb, recording, started)
-    file.subject = nwb.file.Subject(**{**UNKNOWN, **(subject or {})})
+    file.subject = subject_of(nwb, subject)
     ophys = file.create_processing_module(
         name="ophys", description="Regions of interest and their traces"
     )
@@ -70,6 +70,11 @@ def new_file(
     )
     add_intervals(file, recording)
     return file
+
+
+def subject_of(nwb: Any, told: Mapping[str, str] | None) -> Any:
+    """The animal, as far as it is told."""
+    return nwb.file.Subject(**{**UNKNOWN, **(told or {})})
 
 
 def table_in(file: Any) -> Any:

@@ -66,7 +66,7 @@ def write_nwb(
         says that it is not known. A copy keeps its own.
     subject : mapping of str to str, optional
         The animal, as archives ask for it: subject_id, species, sex (F, M, U, O) and age (P90D).
-        A copy keeps its own.
+        A copy keeps its own, if it has one.
     location : str
         Where in the brain was imaged, such as VISp. A copy keeps its own.
     new : bool
@@ -91,7 +91,7 @@ def write_nwb(
     found = Results.of(recording, maps, decisions, threshold)
     if is_nwb(source) and not new:
         with whole(path) as temporary:
-            add_to_copy(nwb, source, temporary, recording, found)
+            add_to_copy(nwb, source, temporary, recording, found, subject)
         return path
     file = new_file(nwb, recording, started, subject, location)
     rows = RoiRows(table_in(file), np.arange(recording.n_cells), slice(None))

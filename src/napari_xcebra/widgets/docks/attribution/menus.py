@@ -23,6 +23,8 @@ from napari_xcebra.widgets.work.reporting import HELP as REPORT
 from napari_xcebra.widgets.work.reporting import NWB_HELP, ask_for_nwb, ask_for_report
 from napari_xcebra.widgets.work.services import Services
 
+KINDS = tuple(f".{each}" for each in FORMATS)
+"""Endings of figures."""
 Write = Callable[[Path], Path]
 
 
@@ -54,7 +56,7 @@ class ExportButton(QPushButton):
             ("Methods side by side (CSV) …",
              "Score and rank by every computed method and statistic.",
              self.export_comparison),
-            ("Methods side by side (PNG) …",
+            ("Methods side by side (PDF, SVG, PNG) …",
              "How well the rankings agree, and where they differ.", self.export_agreement),
             ("Screenshot of the canvas (PNG) …",
              "The image as shown on screen.", self.export_screenshot),
@@ -109,8 +111,7 @@ class ExportButton(QPushButton):
                 threshold=threshold,
                 factors=factors,
             )
-            self._export(path, write, tuple(f".{each}" for each in FORMATS),
-                         *(factors or []), "painted")  # fmt: skip
+            self._export(path, write, KINDS, *(factors or []), "painted")
 
     def export_hue(self, path: str | Path | None = None) -> None:
         """Write colours for suite2p."""
@@ -128,7 +129,7 @@ class ExportButton(QPushButton):
         """Draw how well all methods and statistics agree."""
         if (comparison := self._services.statistics.comparison()) is not None:
             write = partial(exports.write_comparison_picture, comparison)
-            self._export(path, write, ".png", "methods")
+            self._export(path, write, KINDS, "methods")
 
     def export_screenshot(self, path: str | Path | None = None) -> None:
         """Write the canvas as shown on screen."""
