@@ -118,7 +118,7 @@ def _drawn(
     height, width = field.labels.shape
     wide = look.widths[across - 1] / across
     # a field that is much wider than high still needs room for its colour bar
-    high = max(1.5, 0.8 * wide * height / width) + 0.06 * look.title
+    high = wide * max(0.3, 0.8 * height / width) + 0.06 * look.title
     figure = Figure(figsize=(wide * across, high * down + 0.05 * look.text))
     figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08)
     axes = figure.subplots(down, across, squeeze=False).ravel()

@@ -33,7 +33,7 @@ def draw_scale_bar(ax: Axes, pixel_size: float, width: float, text: float) -> No
     left = right - length / pixel_size
     ax.plot([left, right], [bottom, bottom], color="white", lw=2, solid_capstyle="butt",
             path_effects=[withStroke(linewidth=3, foreground="black")])  # fmt: skip
-    ax.annotate(f"{length:g} µm", ((left + right) / 2, bottom), (0, 2), ha="center", va="bottom",
+    ax.annotate(f"{length:g} µm", (right, bottom), (0, 2), ha="right", va="bottom",
                 textcoords="offset points", color="white", fontsize=text,
                 bbox=BEHIND)  # fmt: skip
 
