@@ -170,7 +170,7 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
     def resizeEvent(self, ev: Any) -> None:
         """Keep the proportions of a map."""
         super().resizeEvent(ev)
-        if self._area is not None:
+        if self._area is not None and not self.closed:
             self._fit_map()
 
     def _fit_map(self) -> None:
