@@ -11,7 +11,8 @@ import house
 
 import napari_xcebra
 from napari_xcebra.cli.parser import make_parser
-from napari_xcebra.io.discovery import Subject, formats_of
+from napari_xcebra.io.discovery import formats_of
+from napari_xcebra.io.movie.opening import FORMATS as MOVIES
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.settings import choices_of, number_of, title_of, words_of
@@ -73,10 +74,10 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:g}"
 
 
-def formats(subject: Subject) -> str:
-    """Every format of recordings or behaviour, in the order in which files are tried."""
+def formats(modules: Iterable[Any]) -> str:
+    """These formats, in the order in which files are tried."""
     rows = []
-    for module in formats_of(subject):
+    for module in modules:
         about = (module.__doc__ or "").split("\n\n")[0].replace("\n", " ").replace("``", "`")
         rows.append([module.NAME, f"`{'/'.join(module.__name__.split('.')[1:])}.py`", about])
     return table(["Format", "Module", "What is read"], rows)
@@ -140,8 +141,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "settings": lambda: settings_of(FitSettings, advanced=False),
     "advanced_settings": lambda: settings_of(FitSettings, advanced=True),
     "open_settings": lambda: settings_of(OpenSettings),
-    "formats": lambda: formats("recording"),
-    "behavior_formats": lambda: formats("behaviour file"),
+    "formats": lambda: formats(formats_of("recording")),
+    "behavior_formats": lambda: formats(formats_of("behaviour file")),
+    "movie_formats": lambda: formats(MOVIES),
     "commands": commands,
     "public_names": public_names,
     "house": lambda: f"<div>{house.drawn().strip()}</div>",
