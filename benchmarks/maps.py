@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from ordinary import FRAMES, KINDS, SHARES, TASKS, one_variable, with_labels
-from real import Real, at_hand, ca1_information
+from real_recordings import Real, at_hand, ca1_information
 from report import header, kept, row
 from scipy.stats import spearmanr
 

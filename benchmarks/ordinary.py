@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from real import at_hand
+from real_recordings import at_hand
 from report import header, kept, row
 
 from napari_xcebra.learn import FitSettings, fit

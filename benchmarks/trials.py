@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from ordinary import RATE, tuned, variable
-from real import at_hand
+from real_recordings import at_hand
 from report import header, kept, row
 from scipy.signal import lfilter
 from scipy.stats import spearmanr
