@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -63,14 +63,17 @@ def write_picture(
     path: Path,
     threshold: float = 0.0,
     factors: Sequence[str] | None = None,
+    **how: Any,
 ) -> Path:
-    """The painted field for a paper, a panel a factor with all planes, as PDF, SVG or PNG."""
-    with in_a_sentence(path):
-        from napari_xcebra.report.figures.field import PAPER, painted_field
+    """The painted field for a paper, a panel a factor with all planes, as PDF, SVG or PNG.
 
-        painted_field(
-            recording, attribution, path, threshold=threshold, factors=factors, look=PAPER
-        )
+    `how` is passed on to `painted_field`: a latent, or colours.
+    """
+    with in_a_sentence(path):
+        from napari_xcebra.report.figures.field import painted_field
+        from napari_xcebra.report.figures.look import PAPER
+
+        painted_field(recording, attribution, path, None, threshold, factors, PAPER, **how)
     return path
 
 

@@ -10,8 +10,9 @@ from skimage.io import imread
 
 from napari_xcebra.attribution import attribute
 from napari_xcebra.learn import FitSettings, fit
-from napari_xcebra.report.figures.field import PAPER, painted_field
+from napari_xcebra.report.figures.field import painted_field
 from napari_xcebra.report.figures.learning import learning_curves
+from napari_xcebra.report.figures.look import PAPER, Colors
 from napari_xcebra.report.figures.montage import Montage
 from napari_xcebra.simulate import field
 
@@ -182,3 +183,17 @@ def test_without_a_pixel_size_there_is_no_scale_bar(result):
     simulation, _, attribution = result
     figure = painted_field(simulation.recording, attribution, factors=["place"], look=PAPER)
     assert not any("µm" in text.get_text() for text in figure.findobj(Text))
+
+
+def test_a_figure_of_the_canvas_has_its_colours_and_limits(result):
+    simulation, _, attribution = result
+    red = np.tile([1.0, 0.0, 0.0, 1.0], (256, 1))
+    figure = painted_field(
+        simulation.recording, attribution, factors=["place"], look=PAPER, latent=None,
+        colors=Colors(0.25, 0.5, red),
+    )  # fmt: skip
+    image = figure.axes[0].images[-1]
+    assert (image.norm.vmin, image.norm.vmax) == (0.25, 0.5)
+    pixels = painted_pixels(figure, 0)
+    inside = pixels[(pixels[..., 3] > 0) & (pixels[..., 3] < 255)]
+    assert (inside[:, :3] == [255, 0, 0]).all() and len(inside)

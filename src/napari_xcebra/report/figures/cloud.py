@@ -88,6 +88,6 @@ def draw_key(ax: Axes, key: Key) -> None:
     each = count == len(key.colors)
     at = (np.arange(count) + 0.5) / count if each else np.linspace(0, 1, count)
     ax.set_xticks(at, key.labels)
-    ax.set(yticks=[], xlabel=key.title)
+    ax.set(yticks=[], xlabel="" if key.title in key.labels else key.title)
     ax.tick_params(length=0, pad=2)
     ax.spines[:].set_visible(False)

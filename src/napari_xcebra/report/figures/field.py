@@ -6,7 +6,6 @@ It needs neither a window nor the state of pyplot, so it can be drawn anywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,13 @@ from matplotlib.patheffects import withStroke
 from skimage.segmentation import find_boundaries
 
 from napari_xcebra.attribution import Attribution, auroc
-from napari_xcebra.attribution.methods import method_named
-from napari_xcebra.attribution.score_map import color_limits
+from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.files import whole
 from napari_xcebra.learn.quality.verdict import NOTHING, decoded_of, nats_of
 from napari_xcebra.recording import Footprints, Recording
+from napari_xcebra.report.figures.look import PAPER, SCREEN, Colors, Look
 from napari_xcebra.report.figures.montage import Montage
-from napari_xcebra.report.figures.paper import AS_TEXT, COLUMN, PAGE, paper_style, save_figure
+from napari_xcebra.report.figures.paper import AS_TEXT, paper_style, save_figure
 from napari_xcebra.report.figures.scale_bar import BEHIND, draw_scale_bar
 
 # Okabe and Ito: told apart with any colour vision.
@@ -36,30 +35,6 @@ OUTLINE, NOT_USED, WARNING = "#FFFFFF", "#808080", "#B03000"
 MARK = "#FF5CA8"
 DPI = 150
 
-
-@dataclass(frozen=True)
-class Look:
-    """Sizes of a picture: widths in inches, text in points.
-
-    Parameters
-    ----------
-    widths : tuple of float
-        Of a picture with one panel, with two and with three beside each other.
-    title, text, small, warning : float
-    numbers : bool
-        Whether the panels say how well their factor was found; in a paper the legend does.
-    """
-
-    widths: tuple[float, float, float]
-    title: float
-    text: float
-    small: float
-    warning: float
-    numbers: bool
-
-
-SCREEN = Look((5.2, 10.4, 15.6), 14, 10, 9, 15, numbers=True)
-PAPER = Look((COLUMN, PAGE, PAGE), 8, 7, 6, 8, numbers=False)
 
 Where = str | PathLike[str] | None
 """File to write a picture to, whose ending says the format; None to only draw it."""
@@ -73,6 +48,8 @@ def painted_field(
     threshold: float = 0.0,
     factors: Sequence[str] | None = None,
     look: Look = SCREEN,
+    latent: int | str | None = None,
+    colors: Colors | None = None,
 ) -> Figure:
     """Cells coloured by their score, a panel a factor, with its planes side by side.
 
@@ -92,26 +69,31 @@ def painted_field(
         Those to draw; all of them if not given.
     look : Look
         `SCREEN`, or `PAPER` for a figure as wide as a column or a page.
+    latent : int, str or None
+        One latent of the factors, or "lag", as of `ScoreMap`.
+    colors : Colors, optional
+        From the lowest score to the 99th percentile if not given.
     """
+    factors = attribution.factors if factors is None else factors
+    maps = [ScoreMap(attribution, factor, latent) for factor in factors]
     if look is PAPER:
         with paper_style():
-            figure = _drawn(recording, attribution, truth, threshold, factors, look)
+            figure = _drawn(recording, maps, truth or {}, threshold, look, colors)
         if path is not None:
             save_figure(figure, Path(path))
         return figure
-    return written(_drawn(recording, attribution, truth, threshold, factors, look), path)
+    return written(_drawn(recording, maps, truth or {}, threshold, look, colors), path)
 
 
 def _drawn(
     recording: Recording,
-    attribution: Attribution,
-    truth: Mapping[str, np.ndarray] | None,
+    maps: Sequence[ScoreMap],
+    truth: Mapping[str, np.ndarray],
     threshold: float,
-    factors: Sequence[str] | None,
     look: Look,
+    colors: Colors | None,
 ) -> Figure:
-    truth = truth or {}
-    factors = attribution.factors if factors is None else factors
+    factors, attribution = [each.factor for each in maps], maps[0].attribution
     across = min(len(factors), 2 if len(factors) == 4 else 3)
     down = -(-len(factors) // across)
     field = _Field.of(recording)
@@ -122,10 +104,10 @@ def _drawn(
     figure = Figure(figsize=(wide * across, high * down + 0.05 * look.text))
     figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08)
     axes = figure.subplots(down, across, squeeze=False).ravel()
-    for ax, factor in zip(axes, factors, strict=False):
-        field.paint(ax, attribution, factor, threshold, look)
-        _mark(ax, field, truth.get(factor))
-        _title(ax, attribution, factor, truth.get(factor), look)
+    for ax, each in zip(axes, maps, strict=False):
+        field.paint(ax, each, threshold, look, colors or Colors(*each.limits))
+        _mark(ax, field, truth.get(each.factor))
+        _title(ax, each, truth.get(each.factor), look)
     for ax in axes[len(factors) :]:
         ax.set_axis_off()
     marked = any(factor in truth for factor in factors)
@@ -186,13 +168,11 @@ class _Field:
         count[count == 0] = np.nan
         return np.stack([np.bincount(cell, row) / count, np.bincount(cell, column) / count], 1)
 
-    def paint(
-        self, ax: Axes, attribution: Attribution, factor: str, threshold: float, look: Look
-    ) -> None:
+    def paint(self, ax: Axes, map_: ScoreMap, threshold: float, look: Look, colors: Colors) -> None:
         """Draw the cells over the background, a scale bar, and the colour bar or the warning."""
-        score, at_chance = attribution.score(factor), attribution.at_chance(factor)
-        colours = colormaps["gray" if at_chance else "viridis"]
-        scale = Normalize(*color_limits(score, attribution.method))
+        score, at_chance = map_.scores, map_.at_chance
+        colours = colormaps["gray"] if at_chance else colors.colormap
+        scale = Normalize(colors.low, colors.high)
         ax.set(xticks=[], yticks=[], facecolor="white" if self.montage else "black")
         if self.background is not None:
             low, high = np.nanpercentile(self.background, (1, 99.7))
@@ -204,7 +184,7 @@ class _Field:
         painted = np.r_[np.zeros((1, 4), np.uint8), look_up][self.labels]
         painted[self._outline_of(np.isnan(score))] = _bytes(NOT_USED)
         if not at_chance:
-            painted[self._outline_of(attribution.above(factor, threshold))] = _bytes(OUTLINE)
+            painted[self._outline_of(map_.above(threshold))] = _bytes(OUTLINE)
         shown = ax.imshow(painted, extent=self.extent, cmap=colours, norm=scale)
         self._name_cells(ax)
         self._name_planes(ax, look)
@@ -215,9 +195,9 @@ class _Field:
             _warn(ax, look)
         else:
             bar = ax.inset_axes((1.02, 0, 0.04, 1))
-            unit = method_named(attribution.method).unit
             made = ax.figure.colorbar(shown, cax=bar, extend="max")
-            made.set_label(f"score ({unit})", fontsize=look.text)
+            what = map_.latent if isinstance(map_.latent, str) else "score"
+            made.set_label(f"{what} ({map_.unit})", fontsize=look.text)
             bar.tick_params(labelsize=look.text)
 
     def _outline_of(self, cells: np.ndarray) -> np.ndarray:
@@ -255,12 +235,11 @@ def _mark(ax: Axes, field: _Field, carries: np.ndarray | None) -> None:
                 markeredgewidth=0.4)  # fmt: skip
 
 
-def _title(
-    ax: Axes, attribution: Attribution, factor: str, carries: np.ndarray | None, look: Look
-) -> None:
+def _title(ax: Axes, map_: ScoreMap, carries: np.ndarray | None, look: Look) -> None:
+    attribution, factor = map_.attribution, map_.factor
     doubt = " (not tested)" if attribution.not_tested(factor) else ""
     room = "\n" if look.numbers else ""
-    ax.set_title(f"{in_picture(factor)}{doubt}{room}", fontsize=look.title, fontweight="bold")
+    ax.set_title(f"{in_picture(map_.title)}{doubt}{room}", fontsize=look.title, fontweight="bold")
     if not look.numbers:
         return
     line = []

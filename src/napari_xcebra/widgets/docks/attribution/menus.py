@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from napari.utils.colormaps import ensure_colormap
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFileDialog, QMenu, QPushButton
 
@@ -15,6 +18,7 @@ from napari_xcebra.attribution.ranking import help_on
 from napari_xcebra.attribution.score_map import ScoreMap, attribution_of
 from napari_xcebra.attribution.single_cell import STATISTICS, applicable
 from napari_xcebra.report import exports
+from napari_xcebra.report.figures.look import Colors
 from napari_xcebra.report.figures.paper import FORMATS
 from napari_xcebra.widgets.controls.boxes import menu_of
 from napari_xcebra.widgets.state.shown import shown_map
@@ -46,7 +50,7 @@ class ExportButton(QPushButton):
              self.export_table),
             ("Scores of every latent (npz) …",
              "For Python: Attribution.load reads it.", self.export_scores),
-            ("Painted field, this factor (PDF, SVG, PNG) …",
+            ("Painted field, this map (PDF, SVG, PNG) …",
              "For a paper: with colour bar, scale bar (if the size of a pixel is known), and text "
              "as text. Cells above the threshold are outlined.", self.export_factor),
             ("Painted field, all factors (PDF, SVG, PNG) …",
@@ -93,25 +97,28 @@ class ExportButton(QPushButton):
             self._export(path, write, ".npz", "attribution", painted.attribution.method)
 
     def export_factor(self, path: str | Path | None = None) -> None:
-        """Write a figure of the field, painted by the factor that is shown."""
+        """Write a figure of the field, painted as on the canvas."""
         if (painted := shown_map(self._state)) is not None:
-            self.export_picture(path, factors=[painted.factor])
+            table = ensure_colormap(self._state.shown.colormap).map(np.linspace(0, 1, 256))
+            colors = Colors(*self._services.painter.limits, table)
+            how = {"factors": [painted.factor], "latent": painted.latent, "colors": colors}
+            self._export_field(path, _title(painted), **how)
 
-    def export_picture(
-        self, path: str | Path | None = None, factors: list[str] | None = None
-    ) -> None:
-        """Write a figure of the field, painted by some factors; by all if none are given."""
+    def export_picture(self, path: str | Path | None = None) -> None:
+        """Write a figure of the field with a panel for each factor."""
+        self._export_field(path)
+
+    def _export_field(self, path: str | Path | None, *words: str, **how: Any) -> None:
         painted, recording = shown_map(self._state), self._state.recording
         if painted is not None and recording is not None:
-            threshold = self._state.shown.threshold
             write = partial(
                 exports.write_picture,
                 recording,
                 painted.attribution,
-                threshold=threshold,
-                factors=factors,
+                threshold=self._state.shown.threshold,
+                **how,
             )
-            self._export(path, write, KINDS, *(factors or []), "painted")
+            self._export(path, write, KINDS, *words, "painted")
 
     def export_hue(self, path: str | Path | None = None) -> None:
         """Write colours for suite2p."""
