@@ -126,6 +126,12 @@ class WorkspaceFile:
     current: int = -1
     shown: Sequence[Mapping[str, Any]] = ()
 
+    @property
+    def front(self) -> Opened | None:
+        """The recording that the docks work on."""
+        inside = 0 <= self.current < len(self.opened)
+        return self.opened[self.current] if inside else None
+
 
 def save_workspace(workspace: WorkspaceFile, folder: str | PathLike[str]) -> Path:
     """Write a workspace to a folder; ``session.json`` comes last, so that it is whole.

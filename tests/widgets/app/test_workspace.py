@@ -1,10 +1,19 @@
 """One entry of the menu opens all docks where they belong."""
 
-import pytest
-from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QFileDialog, QMainWindow
+from dataclasses import replace
 
-from napari_xcebra.widgets.app.workspace import Workspace, open_workspace
+import numpy as np
+import pytest
+from napari.utils import progress
+from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QFileDialog, QMainWindow, QTabBar
+from scored import scored_recording, scored_run
+
+from napari_xcebra.widgets.app.workspace import (
+    Workspace,
+    open_saved_workspace,
+    open_workspace,
+)
 from napari_xcebra.widgets.controls import dock_opening
 from napari_xcebra.widgets.controls.dock_opening import (
     DOCKS,
@@ -12,6 +21,7 @@ from napari_xcebra.widgets.controls.dock_opening import (
     open_dock,
 )
 from napari_xcebra.widgets.layers.camera import camera_of
+from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.work.services import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
@@ -96,6 +106,29 @@ def test_the_menus_of_napari_open_the_docks(viewer, qtbot):
     assert docked_widget(viewer, "Recording") is first
 
 
+def test_a_dock_that_was_closed_returns_as_the_tab_it_was(viewer, qtbot):
+    """From napari's menu too, which would put it below the others."""
+    open_workspace(viewer)
+    window = docked_widget(viewer, "Recording").parent()
+
+    def tabs():
+        bars = [bar for bar in window.findChildren(QTabBar) if bar.count() == 4]
+        return [bars[0].tabText(i) for i in range(4)] if bars else []
+
+    right = ["Recording", "Train", "Attribution", "Curate"]
+    qtbot.waitUntil(lambda: tabs() == right)
+    for name in ("Train", "Recording"):
+        viewer.window.remove_dock_widget(docked_widget(viewer, name).widget())
+        chosen_in_the_menu(f"napari-xcebra.{name.lower()}")
+        qtbot.waitUntil(lambda: tabs() == right)
+    cells = docked_widget(viewer, "Cells")
+    window.addDockWidget(Qt.DockWidgetArea.TopDockWidgetArea, cells)
+    viewer.window.remove_dock_widget(cells.widget())
+    chosen_in_the_menu("napari-xcebra.cells")
+    top = Qt.DockWidgetArea.TopDockWidgetArea
+    qtbot.waitUntil(lambda: area(docked_widget(viewer, "Cells")) == top)
+
+
 def test_a_session_is_saved_and_opened_from_the_menu(
     viewer, state, small_field, tmp_path, qtbot, monkeypatch
 ):
@@ -108,3 +141,33 @@ def test_a_session_is_saved_and_opened_from_the_menu(
     chosen_in_the_menu("napari-xcebra.open_saved_workspace")
     qtbot.waitUntil(lambda: len(state.opened) == 2, timeout=20_000)
     assert state.recording.n_cells == small_field.n_cells
+
+
+def test_an_opened_workspace_has_its_docks_its_map_its_cells_and_its_frame(
+    make_napari_viewer, tmp_path, qtbot
+):
+    viewer = make_napari_viewer(show=True)
+    state = services_of(viewer).state
+    run = scored_run("run 1")
+    history = {name: np.ones(2, np.float32) for name in ("step", "penalty", "place")}
+    state.show(scored_recording())
+    state.add_run(replace(run, fit=replace(run.fit, history=history)))
+    factor, method = run.fit.factors[-1], next(iter(run.attributions))
+    state.shown = replace(state.shown, run="run 1", factor=factor, method=method)
+    state.select([3, 1])
+    state.frame = 17
+    state.save(tmp_path / "kept")
+    state.forget(state.current)
+    assert state.current is None and not viewer.layers
+    open_saved_workspace(viewer, tmp_path / "kept")
+    assert [bar.desc.rstrip(": ") for bar in progress._all_instances] == ["Opening kept"]
+    qtbot.waitUntil(lambda: state.current is not None, timeout=20_000)
+    assert not progress._all_instances
+    assert (state.shown.run, state.shown.factor, state.shown.method) == ("run 1", factor, method)
+    assert state.selection.tolist() == [3, 1]
+    assert state.frame == 17
+    qtbot.waitUntil(lambda: "scores" in map(role_of, viewer.layers), timeout=10_000)
+    docks = {name: docked_widget(viewer, name) for name in DOCKS}
+    assert None not in docks.values()
+    qtbot.waitUntil(lambda: docks["Attribution"].widget().presence.now)
+    services_of(viewer).close()

@@ -14,6 +14,8 @@ from napari_xcebra.support.logs import log_folder
 from napari_xcebra.widgets.controls.dock_opening import AREAS, DOCKS, open_dock
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.controls.notice import copy_diagnostics
+from napari_xcebra.widgets.layers.layers import recording_layers
+from napari_xcebra.widgets.state.own_layers import LayerTuple
 from napari_xcebra.widgets.state.state import collect_while_waiting
 from napari_xcebra.widgets.work.background import in_background
 from napari_xcebra.widgets.work.reading import reader_of, result_of
@@ -105,22 +107,47 @@ def _load(viewer: napari.Viewer, folder: Path, moved: dict[Path, Path]) -> Any:
             missing.append(path)
         return moved.get(path)
 
+    services, reader = services_of(viewer), reader_of(viewer)
+    bar = services.processes.activity.begin(f"Opening {folder.name}")
+
     def failed(sentence: str, _: str) -> None:
+        bar.close()
         told = _ask_where(viewer, missing[0]) if missing else None
         if told is None:
             show_error(sentence)
         else:
             _load(viewer, folder, {**moved, missing[0]: told})
 
-    def done(saved: WorkspaceFile) -> None:
-        services_of(viewer).state.restore(saved)
-
-    reader = reader_of(viewer)
-
     def read(opening: Opening) -> Recording:
         return result_of(reader.submit(open_task(opening)))
 
-    return in_background(lambda: load_workspace(folder, find, read), done, failed)
+    def load() -> tuple[WorkspaceFile, list[LayerTuple] | None]:
+        saved = load_workspace(folder, find, read)
+        front = saved.front
+        return saved, recording_layers(front.recording, front.token) if front else None
+
+    def done(loaded: tuple[WorkspaceFile, list[LayerTuple] | None]) -> None:
+        bar.close()
+        _show(viewer, *loaded)
+
+    show_info(f"Opening the workspace {folder.name} …")
+    return in_background(load, done, failed)
+
+
+def _show(viewer: napari.Viewer, saved: WorkspaceFile, layers: list[LayerTuple] | None) -> None:
+    """Show what was read: recordings, map and all docks, with the one in front that is next."""
+    services = services_of(viewer)
+    # first, as a dock that opens may choose a cell to begin with
+    open_workspace(viewer)
+    front = saved.front
+    open_dock(viewer, "Attribution" if front and front.runs else "Recording")
+    _ = services.painter  # which paints the map from now on
+
+    def restore() -> None:
+        if not services.state.closed:
+            services.state.restore(saved, layers)
+
+    QTimer.singleShot(0, restore)
 
 
 def _ask_where(viewer: napari.Viewer, path: Path) -> Path | None:

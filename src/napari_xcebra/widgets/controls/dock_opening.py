@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
-from qtpy.QtCore import Qt
+from qtpy.compat import isalive
+from qtpy.QtCore import QEvent, QObject, Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
 from napari_xcebra.widgets.controls.napari_window import real_viewer
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
     import napari
 
 PLUGIN = "napari-xcebra"
+_SETTLED = "xcebra_settled"
 
 
 class Dock(NamedTuple):
@@ -68,29 +73,84 @@ def full_name(name: str) -> str:
     return f"{name} ({PLUGIN})"
 
 
+def keep_places(window: QMainWindow) -> None:
+    """Let docks of ours that are opened again, from any menu, return to where they were."""
+    if window not in _PLACES:
+        _PLACES[window] = {}
+        _Returning(window)
+
+
+_PLACES: WeakKeyDictionary[QMainWindow, dict[str, Qt.DockWidgetArea]] = WeakKeyDictionary()
+"""Side of each window at which a dock was last."""
+
+
+class _Returning(QObject):
+    """Watches a main window for docks of ours."""
+
+    def __init__(self, window: QMainWindow) -> None:
+        super().__init__(window)
+        window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
+        """Settle a dock that is shown for the first time, once napari has placed it."""
+        if event is not None and event.type() == QEvent.Type.ChildPolished:
+            dock = event.child()
+            if isinstance(dock, QDockWidget) and _name_of(dock):
+                QTimer.singleShot(0, partial(_settle_if_there, ref(dock)))
+        return False
+
+
 def _add(viewer: napari.Viewer, name: str) -> QDockWidget:
-    home, area, tabbed = (DOCKS | ON_DEMAND)[name]
-    module, cls = home.split(":")
+    module, cls = DOCKS[name].home.split(":")
     widget = getattr(import_module(module), cls)(viewer)
-    neighbours = _docks_at(viewer, area)
-    dock = viewer.window.add_dock_widget(widget, name=full_name(name), area=area)
-    window = dock.parent()
-    assert isinstance(window, QMainWindow)
-    if neighbours and tabbed:
-        window.tabifyDockWidget(neighbours[-1], dock)
-    # four tabs fit side by side without the name of the plugin in each
-    dock.setWindowTitle(name)
+    dock = viewer.window.add_dock_widget(widget, name=full_name(name), area=DOCKS[name].area)
+    _settle(dock)
     return dock
 
 
-def _docks_at(viewer: napari.Viewer, area: str) -> list[QDockWidget]:
-    """Our docks that are open at a side of the window, in the order of work."""
-    docks = [docked_widget(viewer, name) for name in DOCKS]
+def _settle_if_there(dock: ref[QDockWidget]) -> None:
+    there = dock()
+    if there is not None and isalive(there):
+        _settle(there)
+
+
+def _settle(dock: QDockWidget) -> None:
+    """Put a dock where it was, as a tab between its neighbours in the order of work."""
+    window, name = dock.parent(), _name_of(dock)
+    if dock.property(_SETTLED) or not name or not isinstance(window, QMainWindow):
+        return
+    dock.setProperty(_SETTLED, True)
+    # tabs fit side by side without the name of the plugin in each
+    dock.setWindowTitle(name)
+    places = _PLACES.setdefault(window, {})
+    area = places.get(name, AREAS[DOCKS[name].area])
+    if window.dockWidgetArea(dock) != area:
+        window.addDockWidget(area, dock)
+    neighbours = _docks_at(window, area, but=dock)
+    if neighbours:
+        window.tabifyDockWidget(neighbours[-1], dock)
+        beside = [neighbours[-1], *window.tabifiedDockWidgets(neighbours[-1])]
+        tabs = sorted(filter(_name_of, beside), key=lambda each: list(DOCKS).index(_name_of(each)))
+        for before, after in pairwise(tabs):
+            window.tabifyDockWidget(before, after)
+        dock.raise_()
+    dock.dockLocationChanged.connect(partial(places.__setitem__, name))
+
+
+def _name_of(dock: QDockWidget) -> str:
+    """Name of one of our docks, by what is inside it; empty for others."""
+    inside = type(dock.widget())
+    home = f"{inside.__module__}:{inside.__name__}"
+    return next((name for name, each in DOCKS.items() if each.home == home), "")
+
+
+def _docks_at(window: QMainWindow, area: Qt.DockWidgetArea, but: QDockWidget) -> list[QDockWidget]:
+    """Our other docks that are open at a side of the window."""
     return [
         dock
-        for dock in docks
-        if dock is not None
+        for dock in window.findChildren(QDockWidget)
+        if dock is not but
+        and _name_of(dock)
         and not dock.isFloating()
-        and isinstance(window := dock.parent(), QMainWindow)
-        and window.dockWidgetArea(dock) == AREAS[area]
+        and window.dockWidgetArea(dock) == area
     ]

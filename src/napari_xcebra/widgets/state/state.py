@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import ref
 
@@ -21,13 +21,13 @@ from psygnal import Signal
 from napari_xcebra.files import name_of
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run, free_name
-from napari_xcebra.settings import known_only
 from napari_xcebra.widgets.state.front import Drawing, Front
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, role_of, token_of
 from napari_xcebra.widgets.state.preferences import preferred_colormap
 from napari_xcebra.widgets.state.saved_runs import SavedRuns
 from napari_xcebra.widgets.state.shown import Shown, painted_map
 from napari_xcebra.widgets.state.time_slider import TimeSlider
+from napari_xcebra.widgets.state.view import View
 from napari_xcebra.workspace_file import Opened, WorkspaceFile, save_workspace
 
 if TYPE_CHECKING:
@@ -36,14 +36,6 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.io.opening import Opening
     from napari_xcebra.widgets.state.shown import LiveRun
-
-
-class View(NamedTuple):
-    """What is seen of a recording; kept while another one is in front."""
-
-    shown: Shown
-    selection: np.ndarray = np.zeros(0, np.int64)
-    frame: int = 0
 
 
 class State:
@@ -119,7 +111,7 @@ class State:
             return
         before = self._current
         if before in self.opened:
-            self._views[before.token] = View(self._shown, self._selection, self.frame)
+            self._views[before.token] = self._view_of(before)
         with self._slider.held():
             self._bring_to_front(opened)
             self._current = opened
@@ -232,23 +224,26 @@ class State:
     def save(self, folder: str | PathLike[str]) -> Path:
         """Write recordings (where they are), runs and view settings to a folder."""
         current = self.opened.index(self._current) if self._current else -1
-        shown = [asdict(self._shown_of(opened)) for opened in self.opened]
-        return save_workspace(WorkspaceFile(self.opened, current, shown), folder)
+        views = [self._view_of(opened).as_dict() for opened in self.opened]
+        return save_workspace(WorkspaceFile(self.opened, current, views), folder)
 
-    def _shown_of(self, opened: Opened) -> Shown:
+    def _view_of(self, opened: Opened) -> View:
         if opened is self._current:
-            return self._shown
-        return self._views[opened.token].shown if opened.token in self._views else Shown()
+            return View(self._shown, self._selection, self.frame)
+        return self._views.get(opened.token, View(Shown()))
 
-    def restore(self, saved: WorkspaceFile) -> None:
-        """Show what `load_workspace` read, beside what is open already."""
+    def restore(self, saved: WorkspaceFile, layers: Sequence[LayerTuple] | None = None) -> None:
+        """Show what `load_workspace` read, beside what is open already.
+
+        `layers` are those of the recording in front, where they were made already.
+        """
         for opened, shown in zip_longest(saved.opened, saved.shown[: len(saved.opened)]):
             self.saved_runs.mark(opened.runs)
             opened.name = free_name(opened.name, [other.name for other in self.opened])
             self.opened.append(opened)
-            self._views[opened.token] = View(Shown(**known_only(Shown, shown or {})))
-        if 0 <= saved.current < len(saved.opened):
-            self.show(saved.opened[saved.current].recording)
+            self._views[opened.token] = View.from_dict(shown or {}, opened.recording.n_cells)
+        if (front := saved.front) is not None:
+            self.show(front.recording, layers=layers)
 
     # ------------------------------------------------------------ runs
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from napari_xcebra.widgets.controls.accessible import attend_to_docks
-from napari_xcebra.widgets.controls.dock_opening import open_dock
+from napari_xcebra.widgets.controls.dock_opening import keep_places, open_dock
 from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window, real_viewer
 from napari_xcebra.widgets.layers import layers
 from napari_xcebra.widgets.layers.camera import FollowFront, FollowQueue
@@ -67,6 +67,7 @@ class Services:
             window.destroyed.connect(self.close)
             AskBeforeClosing(self.at_stake, window)
             attend_to_docks(window)
+            keep_places(window)
 
     def close(self) -> None:
         """End the background processes and let others have the journals."""
