@@ -14,15 +14,14 @@ from napari_xcebra.widgets.state.own_layers import is_copy, metadata, role_of
 if TYPE_CHECKING:
     from napari.layers import Layer
 
-    from napari_xcebra.widgets.state.cell_queue import CellQueue
     from napari_xcebra.widgets.state.state import State
     from napari_xcebra.workspace_file import Opened
 
 
 MARGIN = 0.95
 """Share of the canvas that a field of view takes, as in napari."""
-ACROSS = 18
-"""Width of the view, in cell diameters, when stepping through single cells."""
+ACROSS = 5
+"""Width of a close-up, in cell diameters."""
 
 
 def bring_into_view(state: State, cell: int, *, always: bool = False) -> None:
@@ -41,20 +40,30 @@ def bring_into_view(state: State, cell: int, *, always: bool = False) -> None:
         viewer.dims.set_point(axis, place)
     low, high = layer.corner_pixels[:, -2:]
     if always or not ((low <= center[-2:]).all() and (center[-2:] <= high).all()):
-        camera_of(viewer).center = (0.0, *world[-2:])
+        camera_of(viewer).center = (0.0, *_held_inside(state, np.asarray(world[-2:])))
+
+
+def _held_inside(state: State, center: np.ndarray) -> np.ndarray:
+    """The nearest centre of the view, in world units, with no black beside the field.
+
+    Where the view is larger than the field, the field is in its middle.
+    """
+    canvas, field = canvas_of(state.viewer), field_of(state)
+    if canvas is None or field is None:
+        return center
+    half = np.array([canvas.height(), canvas.width()]) / (2 * camera_of(state.viewer).zoom)
+    low, high = field[0] + half, field[1] - half
+    return np.where(low < high, np.clip(center, low, high), field.mean(axis=0))
 
 
 def zoom_to_cells(state: State) -> None:
-    """Zoom in, if need be, until a cell can be told from its neighbours."""
+    """Zoom until a view is a few cells wide."""
     opened, layer = state.current, labels_layer(state)
     canvas = canvas_of(state.viewer)
     if opened is None or layer is None or canvas is None:
         return
-    sizes = np.bincount(opened.labels.ravel())[1:]
-    diameter = 2 * np.sqrt(np.median(sizes[sizes > 0]) / np.pi) if sizes.any() else 10.0
-    wanted = min(canvas.width(), canvas.height()) / (ACROSS * diameter * layer.scale[-1])
-    camera = camera_of(state.viewer)
-    camera.zoom = max(camera.zoom, wanted)
+    side = ACROSS * opened.shapes.diameter * layer.scale[-1]
+    camera_of(state.viewer).zoom = min(canvas.width(), canvas.height()) / side
 
 
 def field_of(state: State) -> np.ndarray | None:
@@ -131,27 +140,6 @@ class FollowFront(OfState):
         else:
             camera = camera_of(self.state.viewer)
             camera.center, camera.zoom = place
-
-
-class FollowQueue(OfState):
-    """Brings the current cell of the queue into view."""
-
-    def __init__(self, state: State, queue: CellQueue) -> None:
-        super().__init__(state)
-        self._queue = queue
-        self._fresh = True
-        queue.came_up.connect(self._show)
-        state.recording_changed.connect(self._start_over)
-
-    def _show(self, cell: int) -> None:
-        centering = self._queue.centering
-        if centering and self._fresh:
-            zoom_to_cells(self.state)
-        self._fresh = False
-        bring_into_view(self.state, cell, always=centering)
-
-    def _start_over(self) -> None:
-        self._fresh = True
 
 
 TITLE = "background of the second view"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from napari.layers import Labels
+from napari.layers import Labels, Layer
 from napari.utils.colormaps import CyclicLabelColormap, ensure_colormap
 
 from napari_xcebra.attribution.score_map import color_limits
@@ -112,7 +112,7 @@ def doubt_of(attribution: Attribution, factor: str) -> str:
     return NOT_TESTED if attribution.not_tested(factor) else ""
 
 
-def add_quietly(viewer: Any, layer: Labels) -> None:
+def add_quietly(viewer: Any, layer: Layer) -> None:
     """Add a layer that the brush must not change; the selected layers stay selected."""
     layers = viewer.layers
     chosen, active = set(layers.selection), layers.selection.active

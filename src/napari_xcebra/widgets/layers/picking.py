@@ -110,7 +110,9 @@ class Picking:
         if layer is None and len(state.selection):
             layer = selection_layer(opened)
             add_quietly(state.viewer, layer)
-        if layer is not None:
+            layer.events.visible.connect(self._outline)
+        # napari cannot colour vectors that came while their layer was hidden
+        if layer is not None and layer.visible:
             lines = style_of(state.viewer.theme).lines
             outline_selected(layer, opened, state.selection, lines)
 

@@ -63,8 +63,6 @@ class CellQueue(OfState):
     def __init__(self, state: State, curations: Curations) -> None:
         super().__init__(state)
         self.curations = curations
-        self.centering = True
-        """Whether the current cell is centred in the image."""
         self._choice = QueueChoice()
         self._cell: int | None = None
         self._order: tuple[tuple[Any, ...], np.ndarray] | None = None

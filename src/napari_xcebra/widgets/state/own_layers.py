@@ -28,6 +28,7 @@ Role = Literal[
     "scores around an event",
     "decisions",
     "selection",
+    "close-up",
 ]
 LayerTuple = tuple[Any, dict[str, Any], str]
 

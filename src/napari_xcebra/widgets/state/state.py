@@ -169,7 +169,7 @@ class State:
         if self._current is None:
             return
         self._current.recording = recording
-        for drawn in ("labels", "centers"):
+        for drawn in ("labels", "centers", "shapes"):
             self._current.__dict__.pop(drawn, None)
         self._front.update(self._current)
         self.recording_changed.emit()

@@ -10,8 +10,9 @@ from napari_xcebra.widgets.controls.accessible import attend_to_docks
 from napari_xcebra.widgets.controls.dock_opening import keep_places, open_dock
 from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window, real_viewer
 from napari_xcebra.widgets.layers import layers
-from napari_xcebra.widgets.layers.camera import FollowFront, FollowQueue
+from napari_xcebra.widgets.layers.camera import FollowFront
 from napari_xcebra.widgets.layers.canvas_legend import ScaleBar
+from napari_xcebra.widgets.layers.close_up import CloseUp
 from napari_xcebra.widgets.layers.decision_painter import DecisionPainter
 from napari_xcebra.widgets.layers.picking import Picking
 from napari_xcebra.widgets.layers.score_painter import ScorePainter
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from napari_xcebra.widgets.layers.lasso import Lasso
     from napari_xcebra.widgets.work.around_event import AroundPainter
+    from napari_xcebra.widgets.work.cell_study import CellStudies
     from napari_xcebra.widgets.work.color_scale import ColorScale
     from napari_xcebra.widgets.work.many_runs import DimensionSearch, Sweeper
     from napari_xcebra.widgets.work.retraining import Retraining
@@ -60,7 +62,8 @@ class Services:
         self.picking = Picking(state, self.curations)
         self.time_text = TimeText(state)
         self.movie = MoviePlayer(state)
-        self.camera = FollowFront(state), FollowQueue(state, self.queue)
+        self.camera = FollowFront(state)
+        self.close_up = CloseUp(state, self.curations, self.queue)
         window, canvas = main_window(viewer), canvas_of(viewer)
         self.scale_bar = None if canvas is None else ScaleBar(state, canvas)
         if window is not None:
@@ -106,6 +109,13 @@ class Services:
         from napari_xcebra.widgets.work.color_scale import ColorScale
 
         return ColorScale(self.state, self.painter, self.time_painter, self.around_event)
+
+    @cached_property
+    def studies(self) -> CellStudies:
+        """Reads what a cell is judged by."""
+        from napari_xcebra.widgets.work.cell_study import CellStudies
+
+        return CellStudies(self.state)
 
     @cached_property
     def lasso(self) -> Lasso:

@@ -1,6 +1,7 @@
 """A field with scores, and the Curate dock beside it."""
 
 import pytest
+from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
 from napari_xcebra.runs import Run, now
@@ -29,7 +30,7 @@ def curate_dock():
 
     def opened(viewer):
         open_dock(viewer, "Curate")
-        QApplication.processEvents()
+        QTest.qWait(30)
         return viewer.window.dock_widgets[full_name("Curate")]
 
     return opened

@@ -44,6 +44,7 @@ ACTIONS = (
     KeyAction("next", "Right", "Next cell", repeats=True),
     KeyAction("undo", "Ctrl+Z", "Undo", repeats=True),
     KeyAction("redo", "Ctrl+Shift+Z", "Redo", repeats=True, also="Ctrl+Y"),
+    KeyAction("close up", "C", "Close-up of the cell, or the whole field"),
     KeyAction("note", "N", "Write a note (Enter ends it)"),
     KeyAction("lasso", "L", "Draw a lasso around cells"),
     KeyAction("rectangle", "Shift+L", "Draw a rectangle around cells"),

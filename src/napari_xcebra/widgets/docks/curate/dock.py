@@ -12,13 +12,15 @@ from napari_xcebra.widgets.controls.layouts import Fold, VerticalScroll, in_colu
 from napari_xcebra.widgets.controls.lifetime import Presence, end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import NextStep, Notice
 from napari_xcebra.widgets.docks.curate.agreement_panel import AgreementPanel
-from napari_xcebra.widgets.docks.curate.cell_card import CellCard, DecisionRow, Tally, facts_of
+from napari_xcebra.widgets.docks.curate.cell_card import CellCard, facts_of
 from napari_xcebra.widgets.docks.curate.curation_keys import DECISIONS, KeyBindings
+from napari_xcebra.widgets.docks.curate.decision_row import DecisionRow, Tally
 from napari_xcebra.widgets.docks.curate.finish_row import FinishRow
 from napari_xcebra.widgets.docks.curate.journal_line import JournalLine
 from napari_xcebra.widgets.docks.curate.keys_and_tags import KeysAndTags
-from napari_xcebra.widgets.docks.curate.queue_box import QueueBox
+from napari_xcebra.widgets.docks.curate.queue_box import TITLES, QueueBox
 from napari_xcebra.widgets.docks.curate.selection_row import SelectionRow
+from napari_xcebra.widgets.docks.curate.tags_and_note import TagsAndNote
 from napari_xcebra.widgets.state.shown import chosen_map, shown_map
 from napari_xcebra.widgets.work.services import services_of
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     import napari
 
 WIDTH = 350
+PAUSE = 120
+"""Milliseconds that a cell is looked at before its clips are read."""
 
 
 class CurateDock(QWidget):
@@ -38,21 +42,24 @@ class CurateDock(QWidget):
         self.curations = self.services.curations
         self.queue = self.services.queue
         self.deciding = self.services.deciding
+        self.close_up = self.services.close_up
         self._make_parts()
         self._lay_out()
         self._connect_parts()
         self._follow_state()
         self._show_keys()
         self._refresh()
+        self._soon()
 
     # ------------------------------------------------------------ making
 
     def _make_parts(self) -> None:
         self.empty = NextStep()
         self.journal = JournalLine(self.curations)
-        self.tally = Tally()
+        self.tally = Tally(self.journal.place)
         self.card = CellCard()
         self.decide = DecisionRow()
+        self.words = TagsAndNote()
         self.notice = Notice()
         self.selection = SelectionRow(self.state, self.services.lasso, self.deciding)
         self.queue_box = QueueBox()
@@ -61,34 +68,54 @@ class CurateDock(QWidget):
         self.finish = FinishRow(self.state, self.curations, self.services.retraining)
         # signals come in groups: what can be seen is brought up to date once
         self._soon = qdebounced(self._catch_up, timeout=0, parent=self)
+        # cells that are only passed by are not studied
+        self._study_soon = qdebounced(self._study, timeout=PAUSE, parent=self)
 
     def _lay_out(self) -> None:
-        self.blind_fold = Fold(
-            "Blind judging and agreement",
-            "Decide without seeing scores; compare your decisions with the model or another "
-            "curator.",
+        self.words_fold = _folded("Tags and note", "Saved with the decision.", self.words)
+        self.queue_fold = _folded(
+            "Queue", "Which cells come up, and in which order.", self.queue_box
         )
-        self.blind_fold.addWidget(self.agreement)
+        self.many_fold = _folded(
+            "Several cells at once", "Draw around cells, or accept by score.", self.selection
+        )
+        self.blind_fold = _folded(
+            "Blind judging",
+            "Decide without seeing scores; compare with the model or another curator.",
+            self.agreement,
+        )
+        self.keys.addWidget(self.journal.curator)
         self._parts = QWidget()
-        above = (self.journal, self.tally, self.card, self.decide, self.notice)
-        below = (self.queue_box, self.selection, self.finish, self.blind_fold, self.keys)
-        in_column(*above, *below, of=self._parts, spacing=6)
+        folds = (self.words_fold, self.queue_fold, self.many_fold, self.blind_fold, self.keys)
+        above = (self.journal, self.tally, (self.card, 1), self.decide)
+        in_column(*above, in_column(*folds, spacing=2), of=self._parts, spacing=6)
         inside = QWidget()
-        in_column(self.empty, self._parts, 1, of=inside).setContentsMargins(6, 6, 6, 6)
-        in_column(VerticalScroll(inside, WIDTH), of=self)
+        # it stands alone, and needs no room beside the other parts
+        alone = self.empty.sizePolicy()
+        alone.setRetainSizeWhenHidden(False)
+        self.empty.setSizePolicy(alone)
+        in_column(self.empty, (self._parts, 1), of=inside).setContentsMargins(6, 4, 6, 4)
+        # what is said, and the next step, stand below: nothing moves under the mouse
+        self._below = QWidget()
+        in_column(self.notice, self.finish, of=self._below, spacing=4).setContentsMargins(
+            6, 2, 6, 4
+        )
+        in_column((VerticalScroll(inside, WIDTH), 1), self._below, of=self, spacing=0)
         spare_from_wheel(self)
 
     def _connect_parts(self) -> None:
         self.empty.asked.connect(self.services.open_dock)
         self.journal.named.connect(self._name_curator)
-        self.card.tag_toggled.connect(self.deciding.tag)
-        self.card.tag_toggled.connect(self._later)  # also if the tag was refused
-        self.card.noted.connect(self.deciding.write_note)
+        self.words.tag_toggled.connect(self.deciding.tag)
+        self.words.tag_toggled.connect(self._later)  # also if the tag was refused
+        self.words.noted.connect(self.deciding.write_note)
+        self.card.asked.connect(lambda cell: self.state.select([cell]))
+        self.card.clips.chosen.connect(self._go_to)
         self.decide.asked.connect(self.act)
         self.queue_box.chosen.connect(self._choose_queue)
         self.queue_box.factor_chosen.connect(lambda name: self._show(factor=name, latent=None))
-        self.queue_box.centering.connect(self._center)
         self.selection.said.connect(self.notice.say)
+        self.selection.drawing.connect(self._see_all)
         # what is folded away is not computed
         self.blind_fold.button.clicked.connect(self._later)
         self.agreement.blind.connect(self.judge_blind)
@@ -109,9 +136,13 @@ class CurateDock(QWidget):
             (self.deciding.said, self.notice.say),
             (self.services.retraining.said, self.notice.say),
             (self.services.training.changed, self._later),
+            (self.services.studies.ready, self._show_study),
+            (self.close_up.changed, self._later),
         ):
             follow(self, signal, method)
         end_with_dock(self)
+        close_up = self.close_up
+        self.destroyed.connect(lambda *_: close_up.come_or_go(False))
         self.presence = Presence(self)
         self.presence.changed.connect(self._come_or_go)
         self.bindings = KeyBindings(self, state.viewer, self.act)
@@ -121,7 +152,7 @@ class CurateDock(QWidget):
     def _show_keys(self) -> None:
         keys, tags = self.keys.chosen, self.keys.tag_names
         self.bindings.bind(keys)
-        self.card.show_tags(tags, keys)
+        self.words.show_tags(tags, keys)
         self.decide.show_keys(keys)
         self.selection.show_keys(keys)
         self._later()
@@ -129,6 +160,7 @@ class CurateDock(QWidget):
     def _come_or_go(self, in_front: bool) -> None:
         """Take the keys and catch up, or give the keys back to napari."""
         self._rest_keys()
+        self.close_up.come_or_go(in_front)
         if in_front:
             self._soon()
         else:
@@ -147,8 +179,12 @@ class CurateDock(QWidget):
         elif name in ("undo", "redo"):
             self.deciding.step_in_time(name)  # type: ignore[arg-type]
         elif name == "note":
-            self.card.note.setFocus()
+            self.words_fold.unfolded = True
+            self.words.note.setFocus()
+        elif name == "close up":
+            self.close_up.wanted = not self.close_up.wanted
         elif name in ("lasso", "rectangle"):
+            self.many_fold.unfolded = True
             self.selection.toggle(name)  # type: ignore[arg-type]
         elif name.startswith("tag "):
             number = int(name.removeprefix("tag "))
@@ -162,11 +198,16 @@ class CurateDock(QWidget):
         self._show(blind=blind)
         self.blind_fold.unfolded = True
 
+    def _go_to(self, frame: int) -> None:
+        """Look at the movie at a frame."""
+        self.close_up.show_movie()
+        self.state.frame = frame
+
+    def _see_all(self) -> None:
+        self.close_up.wanted = False
+
     def _choose_queue(self, choice: Any) -> None:
         self.queue.choice = choice
-
-    def _center(self, on: bool) -> None:
-        self.queue.centering = on
 
     def _show(self, **what: Any) -> None:
         self.state.shown = replace(self.state.shown, **what)
@@ -191,6 +232,7 @@ class CurateDock(QWidget):
             self._soon()
 
     def _catch_up(self) -> None:
+        self.close_up.come_or_go(self.presence.now and self.isVisible())
         self._refresh()
         self._begin()
 
@@ -205,6 +247,7 @@ class CurateDock(QWidget):
             "" if there else "No recording yet: open one in the Recording dock.", "Recording"
         )
         self._parts.setVisible(there)
+        self._below.setVisible(there)
         self._rest_keys()
         if not there:
             return
@@ -219,8 +262,13 @@ class CurateDock(QWidget):
         curation, queue = self.curations.current, self.queue
         assert curation is not None
         selection = self.state.selection
-        self.card.show_cell(facts_of(self.state, self.curations, selection))
+        facts = facts_of(self.state, self.curations, selection)
+        self.card.show_cell(facts, shown_map(self.state), self.state.shown.threshold)
+        self.words.show_cell(facts.title, facts.tags, facts.note, facts.count)
         self.decide.show_meant(len(selection))
+        self.decide.buttons["close up"].setChecked(self.close_up.wanted)
+        self._show_study()
+        self._study_soon()
         self.tally.show_decisions(queue)
         self.decide.show_place(*queue.place)
         deciding = not self.curations.read_only and not self.curations.offers
@@ -229,6 +277,23 @@ class CurateDock(QWidget):
             undo=curation.can_undo and deciding,
             redo=curation.can_redo and deciding,
         )
+
+    def _study(self) -> None:
+        """Read clips and neighbours of the cell, then those of the one that comes next."""
+        selection, queue = self.state.selection, self.queue.queue
+        if self.presence.now and len(selection) == 1 and queue is not None:
+            self.services.studies.ask(int(selection[0]), queue.next(int(selection[0])))
+
+    def _show_study(self, cell: int | None = None) -> None:
+        """Show what is known of the selected cell; `cell` is the one that was studied."""
+        opened, selection = self.state.current, self.state.selection
+        chosen = int(selection[0]) if len(selection) == 1 else None
+        if opened is None or (cell is not None and cell != chosen):
+            return
+        study = None if chosen is None else self.services.studies.of(chosen)
+        self.card.show_study(study, opened, chosen)
+        if study is not None and chosen is not None:
+            self.close_up.show_neighbors(chosen, study.neighbors)
 
     def _show_queue(self) -> None:
         state, curation = self.state, self.curations.current
@@ -242,9 +307,16 @@ class CurateDock(QWidget):
             tuple(dict.fromkeys([*self.keys.tag_names, *curation.all_tags])),
             state.shown.threshold if painted else None,
         )
+        self.queue_fold.title = f"Queue: {TITLES[self.queue.choice.order]}"
 
     def _show_agreement(self) -> None:
         curation = self.curations.current
         assert curation is not None
         painted = chosen_map(self.state) if self.blind_fold.unfolded else None
         self.agreement.show_curation(curation, painted, self.state.shown)
+
+
+def _folded(title: str, help: str, inside: QWidget) -> Fold:
+    fold = Fold(title, help)
+    fold.addWidget(inside)
+    return fold

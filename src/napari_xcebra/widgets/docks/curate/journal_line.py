@@ -14,7 +14,10 @@ from napari_xcebra.widgets.state.deciding import earlier_table, take_over
 
 
 class JournalLine(QWidget):
-    """The curator's name, and a choice where there are earlier decisions or another window."""
+    """A choice where there are earlier decisions or another window.
+
+    The line with the curator's name, and that which says that all is saved, stand elsewhere.
+    """
 
     named = Signal(str)
 
@@ -42,6 +45,8 @@ class JournalLine(QWidget):
             "precedence.",
         )
         self._lay_out()
+        for choice in (self.journals, self.go_on, self.anew, self.look, self.own, self.recall):
+            choice.hide()  # all of them side by side would make the dock wide
         self.recall.clicked.connect(lambda _=False: self._recall())
         self.name.editingFinished.connect(lambda: self.named.emit(self.name.text()))
         self.name.returnPressed.connect(self.name.clearFocus)
@@ -51,9 +56,10 @@ class JournalLine(QWidget):
         self.own.clicked.connect(lambda _=False: curations.keep_own())
 
     def _lay_out(self) -> None:
-        top = in_row(QLabel("Curator"), (self.name, 1), self.place)
+        self.curator = QWidget()
+        in_row(QLabel("Curator"), (self.name, 1), of=self.curator)
         buttons = in_row(self.go_on, self.anew, self.look, self.own, self.recall, 1)
-        in_column(top, self.offer, self.journals, buttons, of=self, spacing=4)
+        in_column(self.offer, self.journals, buttons, of=self, spacing=4)
 
     def show_state(self) -> None:
         """Show where decisions are kept, or what there is to choose."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QCheckBox, QGridLayout, QLabel, QWidget
+from qtpy.QtWidgets import QGridLayout, QLabel, QWidget
 
 from napari_xcebra.curation import ORDERS
 from napari_xcebra.widgets.controls.boxes import fill, small_box
@@ -41,7 +41,6 @@ class QueueBox(QWidget):
     chosen = Signal(object)
     """A QueueChoice."""
     factor_chosen = Signal(str)
-    centering = Signal(bool)
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,9 +50,6 @@ class QueueBox(QWidget):
         self.status = small_box("Show only undecided, accepted or rejected cells.")
         self.above = small_box("Show only cells above the threshold, or only the others.")
         self.tag = small_box("Show only cells with this tag.")
-        self.center = QCheckBox("Centre each cell")
-        self.center.setToolTip("Move the image to centre the current cell.")
-        self.center.setChecked(True)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setSpacing(4)
@@ -64,13 +60,11 @@ class QueueBox(QWidget):
         for column, box in enumerate((self.status, self.above, self.tag), start=1):
             grid.addWidget(box, 1, column)
             grid.setColumnStretch(column, 1)
-        grid.addWidget(self.center, 2, 1, 1, 3)
         self.order.activated.connect(lambda i: self._change(order=self.order.itemData(i)))
         self.status.activated.connect(lambda i: self._change(status=self.status.itemData(i)))
         self.above.activated.connect(lambda i: self._change(above=self.above.itemData(i)))
         self.tag.activated.connect(lambda i: self._change(tag=self.tag.itemData(i)))
         self.factor.activated.connect(lambda i: self.factor_chosen.emit(self.factor.itemData(i)))
-        self.center.toggled.connect(self.centering)
 
     def show_choice(
         self,

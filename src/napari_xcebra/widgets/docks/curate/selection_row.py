@@ -28,6 +28,8 @@ HINTS: dict[Form | None, str] = {
 class SelectionRow(QWidget):
     """Buttons for lasso, rectangle and threshold."""
 
+    drawing = Signal()
+    """Cells are about to be drawn around, which needs all of the field."""
     said = Signal(str, str, str)
     """A sentence for a notice, its tone, and details."""
 
@@ -71,6 +73,8 @@ class SelectionRow(QWidget):
         if form is not None and self._state.viewer.dims.ndisplay == 3:
             self.said.emit("Lasso and rectangle work in the 2-D view only.", "warning", "")
             form = None
+        if form is not None:
+            self.drawing.emit()
         self.area.arm(form)
         self._show_form()
 
