@@ -1,9 +1,13 @@
 """The samples open in napari as what they claim to be, ready to train on."""
 
+import threading
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from napari.layers import Image, Labels, Layer
+from qtpy.QtCore import QTimer
 
 from napari_xcebra import sample_data
 from napari_xcebra.sample_data import SAMPLES
@@ -88,3 +92,17 @@ def test_the_menus_and_the_dock_call_the_samples_the_same():
     named = {sample.key: sample.display_name for sample in manifest.contributions.sample_data}
 
     assert named == {key: sample.title for key, sample in SAMPLES.items()}
+
+
+@pytest.mark.gui
+def test_a_sample_of_the_menu_is_made_while_the_window_stays_alive(make_napari_viewer, monkeypatch):
+    viewer, drawn, sample = make_napari_viewer(show=True), threading.Event(), SAMPLES["box_model"]
+
+    def make():
+        assert drawn.wait(30), "the window does nothing while it waits"
+        return sample.make()
+
+    monkeypatch.setitem(SAMPLES, "box_model", replace(sample, make=make))
+    QTimer.singleShot(500, drawn.set)
+    viewer.open_sample("napari-xcebra", "box_model")
+    assert "cells" in viewer.layers

@@ -28,7 +28,7 @@ Reader = Callable[[Paths], list[LayerTuple]]
 def get_reader(path: Paths) -> Reader | None:
     """Reader of this path; None if it is not recognised as a recording."""
     single = _single(path)
-    if single is None or not recognised(single, _viewer()):
+    if single is None or not recognised(single, current_viewer()):
         return None
     return read
 
@@ -39,7 +39,7 @@ def read(path: Paths) -> list[LayerTuple]:
     assert single is not None, "get_reader refuses stacks"
     opening = Opening(single)
     try:
-        return layers_to_adopt(read_now(open_task(opening), _viewer()), opening)
+        return layers_to_adopt(read_now(open_task(opening), current_viewer()), opening)
     except Stopped:
         raise InputError(f"Reading {single} was cancelled.") from None
     except InputError as error:
@@ -81,7 +81,7 @@ def point_to_docks() -> None:
     show_info("Next: choose Plugins ▸ napari-xcebra ▸ Workspace to train on this recording.")
 
 
-def _viewer() -> Any:
+def current_viewer() -> Any:
     """The viewer that files are opened in; None if there is none."""
     import napari
 
@@ -90,7 +90,7 @@ def _viewer() -> Any:
 
 def _viewer_in_sight() -> Any:
     """The viewer on screen; None if napari runs without a window."""
-    viewer = _viewer()
+    viewer = current_viewer()
     window = main_window(viewer)
     return viewer if window is not None and window.isVisible() else None
 

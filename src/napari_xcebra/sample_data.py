@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from napari_xcebra.readers import layers_to_adopt
+from napari_xcebra.readers import current_viewer, layers_to_adopt
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.state.own_layers import LayerTuple
+from napari_xcebra.widgets.work.reading import made_now
 
 if TYPE_CHECKING:
     from napari_xcebra.simulate.simulation import Simulation
@@ -125,7 +126,9 @@ SAMPLES = {
 
 
 def _layers_of(name: str) -> list[LayerTuple]:
-    return layers_to_adopt(SAMPLES[name].make())
+    sample = SAMPLES[name]
+    recording = made_now(sample.make, f"Simulating: {sample.title}", current_viewer())
+    return layers_to_adopt(recording)
 
 
 # the manifest names each of them

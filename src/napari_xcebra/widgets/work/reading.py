@@ -7,8 +7,9 @@ file, and a file of a few KB can unpack to GBs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from qtpy.QtCore import QEventLoop, QThreadPool, QTimer
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from napari_xcebra.io.opening import Opening
     from napari_xcebra.jobs import Job, Worker
     from napari_xcebra.recording import Recording
+
+Result = TypeVar("Result")
 
 PATIENCE = 0.3
 """Seconds after which a dialog says what is being waited for."""
@@ -110,23 +113,51 @@ def read_now(task: ReadTask, viewer: Any) -> Any:
     job = reader_of(viewer).submit(task)
     window = main_window(viewer)
     if window is not None and window.isVisible() and job.wait(PATIENCE) is None:
-        _wait_with_dialog(job, f"{task.doing} …", window)
+        ended, cancel = lambda: job.outcome is not None, lambda: job.cancel(0)
+        _wait_with_dialog(ended, cancel, f"{task.doing} …", window)
     return job.result()
 
 
-def _wait_with_dialog(job: Job, text: str, window: Any) -> None:
-    dialog = QProgressDialog(text, "Cancel", 0, 0, window)
-    dialog.setWindowTitle("Reading")
+def made_now(make: Callable[[], Result], doing: str, viewer: Any) -> Result:
+    """What a function makes that napari waits for; it runs in a thread, and a window stays alive.
+
+    Parameters
+    ----------
+    make : callable
+    doing : str
+        What it does, for the dialog.
+    viewer : napari.Viewer or None
+        Whose window it is; None if there is none.
+    """
+    window = None if viewer is None else main_window(viewer)
+    if window is None or not window.isVisible():
+        return make()
+    with ThreadPoolExecutor(1) as thread:
+        made = thread.submit(make)
+        if not wait([made], PATIENCE).done:
+            _wait_with_dialog(made.done, None, f"{doing} …", window)
+        return made.result()
+
+
+def _wait_with_dialog(
+    done: Callable[[], bool], cancel: Callable[[], object] | None, text: str, window: Any
+) -> None:
+    dialog = QProgressDialog(text, "Cancel" if cancel else "", 0, 0, window)
+    dialog.setWindowTitle("napari-xcebra")
     dialog.setMinimumDuration(0)
     dialog.setModal(True)
-    dialog.canceled.connect(lambda: job.cancel(0))
+    if cancel is None:
+        dialog.setCancelButton(None)
+    else:
+        dialog.canceled.connect(cancel)
     loop, timer = QEventLoop(), QTimer()
-    timer.timeout.connect(lambda: job.outcome is not None and loop.quit())
+    timer.timeout.connect(lambda: done() and loop.quit())
     timer.start(30)
     dialog.show()
     loop.exec()
     timer.stop()
-    dialog.canceled.disconnect()
+    if cancel is not None:
+        dialog.canceled.disconnect()
     dialog.close()
     dialog.deleteLater()
 
