@@ -20,6 +20,7 @@ from napari_xcebra.widgets.controls.layouts import Fold, in_column, in_row
 from napari_xcebra.widgets.controls.wording import in_dock
 from napari_xcebra.widgets.docks.train.dimension_window import DimensionWindow
 from napari_xcebra.widgets.docks.train.factor_table import FactorTable
+from napari_xcebra.widgets.docks.train.matched_window import MatchedWindow
 from napari_xcebra.widgets.docks.train.sweep_window import SweepWindow
 from napari_xcebra.widgets.state.preferences import keep, kept_text, preferred_settings
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
@@ -140,6 +141,12 @@ class TrainingChoice(Fold):
             "Train many runs with other seeds, latents, λ or label shifts, here or on a cluster.",
             lambda parent: SweepWindow(services, self.asked_for, parent),
         )
+        self.days = WindowButton(
+            "The same cells, day by day…",
+            "Compare the scores of cells that CellReg or ROICaT matched across the recordings of "
+            "this window.",
+            lambda parent: MatchedWindow(services, parent),
+        )
         self.device = DeviceLabel(services.processes)
         self._lay_out()
         for part in (self.factors, self.together, self.form):
@@ -156,7 +163,7 @@ class TrainingChoice(Fold):
         in_row((self.dimension, 1), (self.sweep, 1), of=buttons)
         for part in (self.name, self.form, self.live, self.device, buttons):
             self.details.addWidget(part)
-        for part in (self.factors, self.together, self.details):
+        for part in (self.factors, self.together, self.days, self.details):
             self.addWidget(part)
         self._show_latents()
 
@@ -190,6 +197,7 @@ class TrainingChoice(Fold):
         """Offer the variables of a recording, and the others to train it together with."""
         self.factors.show_recording(opened.recording if opened else None)
         self.together.show_others(others)
+        self.days.setVisible(bool(others))
         self.fold(unfolded=opened is None or not opened.runs)
 
     def fold(self, *, unfolded: bool = False) -> None:
