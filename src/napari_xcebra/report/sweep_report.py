@@ -106,7 +106,8 @@ def _every_run(table: pd.DataFrame, varied: list[str], factors: list[str]) -> Se
         columns += [Column("decoded", "On held-out frames: R², or the accuracy of a discrete "
                            "factor.", listed=False),
                     Column("ridge", "The same by a ridge regression on the cells themselves.",
-                           listed=False)]  # fmt: skip
+                           listed=False),
+                    Column("cells", "Cells that carry it at q ≤ 0.1.", listed=False)]  # fmt: skip
     columns.append(Column("λ at the end", "The largest of the factors'.", listed=False))
     rows = tuple(_run_row(row, varied, factors) for _, row in table.head(MOST_ROWS).iterrows())
     shown = (
@@ -132,6 +133,7 @@ def _run_row(row: pd.Series, varied: list[str], factors: list[str]) -> tuple[Ent
         entries.append(number(_float(row.get(f"goodness {factor}")), ".2f"))
         _, own, ridge = decoding_in(row, factor)
         entries += [number(own, ".2f"), number(ridge, ".2f")]
+        entries.append(number(_float(row.get(f"cells {factor}")), ".0f"))
     return (*entries, number(_float(row.get("lambda found"))))
 
 
