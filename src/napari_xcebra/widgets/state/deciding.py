@@ -32,8 +32,8 @@ class Deciding(OfState):
         self.curations = curations
         self.queue = queue
 
-    def decide(self, status: Status) -> None:
-        """Decide on the selected cells, and go on to the next one.
+    def decide(self, status: Status, *, step_on: bool = True) -> None:
+        """Decide on the selected cells, and go on to the next one unless told not to.
 
         Where none is selected, nothing is decided and the next one comes up.
         """
@@ -47,7 +47,8 @@ class Deciding(OfState):
             return
         if len(cells) > 1 and change is not None:
             self.said.emit(change.sentence, "good", "")
-        self.queue.step_on()
+        if step_on:
+            self.queue.step_on()
 
     def tag(self, name: str) -> None:
         """Add a tag, or remove it."""

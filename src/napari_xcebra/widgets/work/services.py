@@ -22,6 +22,7 @@ from napari_xcebra.widgets.state.curations import Curations
 from napari_xcebra.widgets.state.deciding import Deciding
 from napari_xcebra.widgets.state.preferences import follow_preferences
 from napari_xcebra.widgets.state.state import State
+from napari_xcebra.widgets.work.cell_menu import CellMenu
 from napari_xcebra.widgets.work.closing import AskBeforeClosing
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes
 from napari_xcebra.widgets.work.movie_player import MoviePlayer
@@ -60,6 +61,7 @@ class Services:
         self.queue = CellQueue(state, self.curations)
         self.deciding = Deciding(state, self.curations, self.queue)
         self.picking = Picking(state, self.curations)
+        self.cell_menu = CellMenu(self.picking, self.deciding, self.open_dock)
         self.time_text = TimeText(state)
         self.movie = MoviePlayer(state)
         self.camera = FollowFront(state)
