@@ -5,7 +5,7 @@ from napari_xcebra.errors import Stopped
 from napari_xcebra.recording import Footprints, Movie, Recording
 from napari_xcebra.recording.cell_shapes import CellShapes
 from napari_xcebra.recording.clips import read_clips
-from napari_xcebra.recording.frames import Frames
+from napari_xcebra.recording.movies.frames import Frames
 
 RATE, FRAMES, FIELD = 10.0, 600, (30, 40)
 PEAKS = [100, 250, 400, 595]

@@ -11,8 +11,8 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Movie
-from napari_xcebra.recording import frames as frames_module
-from napari_xcebra.recording.frames import (
+from napari_xcebra.recording.movies import frames as frames_module
+from napari_xcebra.recording.movies.frames import (
     JoinedFrames,
     PixelFrames,
     PlainFrames,
@@ -138,7 +138,7 @@ def test_no_more_files_are_open_than_a_few(tmp_path, monkeypatch):
 CHANGED = """
 import os, pickle, sys
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording import frames
+from napari_xcebra.recording.movies import frames
 
 frames.AHEAD = 1  # what was read ahead would still be right
 movie = pickle.load(open(sys.argv[1], "rb"))

@@ -1,7 +1,7 @@
 """Recordings: traces, footprints, behaviour, and summaries of them."""
 
 from napari_xcebra.recording.footprints import Footprints
-from napari_xcebra.recording.movie import Movie
+from napari_xcebra.recording.movies.movie import Movie
 from napari_xcebra.recording.origin import Origin
 from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.trials import Trials

@@ -9,7 +9,7 @@ import numpy as np
 
 from napari_xcebra.errors import Stopped
 from napari_xcebra.recording.cell_shapes import CellShapes
-from napari_xcebra.recording.movie import Movie
+from napari_xcebra.recording.movies.movie import Movie
 from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.transients import largest_transients
 

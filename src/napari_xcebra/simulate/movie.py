@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.recording import Footprints, Movie
-from napari_xcebra.recording.frames import Frames
+from napari_xcebra.recording.movies.frames import Frames
 from napari_xcebra.simulate.drawing import COUNTS, OFFSET, illumination
 
 NOISE = 0.35

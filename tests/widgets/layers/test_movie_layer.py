@@ -10,7 +10,7 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Movie, Recording
-from napari_xcebra.recording.frames import Frames
+from napari_xcebra.recording.movies.frames import Frames
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.layers.movie_layer import MovieOnSlider
 from napari_xcebra.widgets.layers.time_text import overlay_of

@@ -14,8 +14,8 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.movie.like import Like
-from napari_xcebra.recording.frames import Frames, PixelFrames, PlainFrames, TurnedFrames
-from napari_xcebra.recording.movie import Movie
+from napari_xcebra.recording.movies.frames import Frames, PixelFrames, PlainFrames, TurnedFrames
+from napari_xcebra.recording.movies.movie import Movie
 
 NAME = "CaImAn (.mmap)"
 STORED = np.dtype("<f4")

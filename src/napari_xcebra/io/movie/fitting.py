@@ -9,8 +9,8 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.frames import TurnedFrames
-from napari_xcebra.recording.movie import Movie
+from napari_xcebra.recording.movies.frames import TurnedFrames
+from napari_xcebra.recording.movies.movie import Movie
 
 FEW, SHARE = 10, 0.002
 """Frames, or share of them, by which a movie may be longer or shorter."""

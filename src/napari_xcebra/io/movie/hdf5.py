@@ -20,8 +20,8 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.hdf5.reading import check, dataset_at, has_signature, open_hdf5, walk
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.io.movie.raw import raw_frames
-from napari_xcebra.recording.frames import Frames
-from napari_xcebra.recording.movie import Movie
+from napari_xcebra.recording.movies.frames import Frames
+from napari_xcebra.recording.movies.movie import Movie
 from napari_xcebra.recording.stored_file import StoredFile, changed_since
 
 NAME = "HDF5 (a dataset of frames × height × width)"

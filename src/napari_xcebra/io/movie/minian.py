@@ -11,8 +11,8 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.minian.reading import first_pixel, home_of, place_of
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.io.movie.zarr import ZarrFrames, checked
-from napari_xcebra.recording.frames import TiledFrames
-from napari_xcebra.recording.movie import Movie
+from napari_xcebra.recording.movies.frames import TiledFrames
+from napari_xcebra.recording.movies.movie import Movie
 
 NAME = "Minian (a folder with Y_fm_chk.zarr or varr.zarr)"
 ARRAYS = ("Y_fm_chk", "Y", "Y_hw_chk", "varr_ref", "varr")

@@ -9,7 +9,7 @@ from napari_xcebra.files import first_bytes
 from napari_xcebra.io.arrays.npy import mapped_header
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.io.movie.raw import raw_frames
-from napari_xcebra.recording.movie import Movie
+from napari_xcebra.recording.movies.movie import Movie
 
 NAME = "array (.npy of frames × height × width)"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_xcebra.recording.frames import Frames, PixelFrames, PlainFrames, TurnedFrames
+from napari_xcebra.recording.movies.frames import Frames, PixelFrames, PlainFrames, TurnedFrames
 
 
 def raw_frames(

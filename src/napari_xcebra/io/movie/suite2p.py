@@ -16,8 +16,8 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.io.suite2p.facts import Facts, read_facts
 from napari_xcebra.io.suite2p.folders import COMBINED, folders_at, is_extracted, planes_in
-from napari_xcebra.recording.frames import PlainFrames, TiledFrames
-from napari_xcebra.recording.movie import Movie
+from napari_xcebra.recording.movies.frames import PlainFrames, TiledFrames
+from napari_xcebra.recording.movies.movie import Movie
 
 NAME = "suite2p (data.bin)"
 FILE = "data.bin"

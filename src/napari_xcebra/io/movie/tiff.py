@@ -20,8 +20,8 @@ from napari_xcebra.files import first_bytes
 from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.io.tiff import can_unpack, is_tiff, open_tiff, page_pixel_size
-from napari_xcebra.recording.frames import Frames, JoinedFrames, Numbers, PlainFrames
-from napari_xcebra.recording.movie import Movie
+from napari_xcebra.recording.movies.frames import Frames, JoinedFrames, Numbers, PlainFrames
+from napari_xcebra.recording.movies.movie import Movie
 from napari_xcebra.recording.stored_file import changed_since
 
 NAME = "TIFF stack, or a folder of TIFF files"

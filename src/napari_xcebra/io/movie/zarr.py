@@ -19,8 +19,8 @@ from napari_xcebra.io.minian.zarr_store import StoredArray, json_in
 from napari_xcebra.io.minian.zarr_v3 import is_any_array, stored_in
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.io.pixel_size import judged, micrometres
-from napari_xcebra.recording.frames import AHEAD, Frames
-from napari_xcebra.recording.movie import Movie
+from napari_xcebra.recording.movies.frames import AHEAD, Frames
+from napari_xcebra.recording.movies.movie import Movie
 
 NAME = "zarr, OME-Zarr"
 LETTERS = {

@@ -12,7 +12,7 @@ from napari_xcebra.io.clocks.time_files import read_times, slack
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.video.decoding import open_container
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.video import Video
+from napari_xcebra.recording.movies.video import Video
 
 MOST_FRAMES = 50_000_000
 

@@ -42,6 +42,7 @@ ON_DEMAND = {
     "Video": Dock("napari_xcebra.widgets.docks.video.dock:VideoDock", "bottom", tabbed=False),
 }
 """Docks that open where there is something to show."""
+KNOWN = DOCKS | ON_DEMAND
 
 
 AREAS = {
@@ -101,9 +102,9 @@ class _Returning(QObject):
 
 
 def _add(viewer: napari.Viewer, name: str) -> QDockWidget:
-    module, cls = DOCKS[name].home.split(":")
+    module, cls = KNOWN[name].home.split(":")
     widget = getattr(import_module(module), cls)(viewer)
-    dock = viewer.window.add_dock_widget(widget, name=full_name(name), area=DOCKS[name].area)
+    dock = viewer.window.add_dock_widget(widget, name=full_name(name), area=KNOWN[name].area)
     _settle(dock)
     return dock
 
@@ -123,14 +124,14 @@ def _settle(dock: QDockWidget) -> None:
     # tabs fit side by side without the name of the plugin in each
     dock.setWindowTitle(name)
     places = _PLACES.setdefault(window, {})
-    area = places.get(name, AREAS[DOCKS[name].area])
+    area = places.get(name, AREAS[KNOWN[name].area])
     if window.dockWidgetArea(dock) != area:
         window.addDockWidget(area, dock)
-    neighbours = _docks_at(window, area, but=dock)
-    if neighbours:
+    neighbours = [d for d in _docks_at(window, area, but=dock) if KNOWN[_name_of(d)].tabbed]
+    if neighbours and KNOWN[name].tabbed:
         window.tabifyDockWidget(neighbours[-1], dock)
         beside = [neighbours[-1], *window.tabifiedDockWidgets(neighbours[-1])]
-        tabs = sorted(filter(_name_of, beside), key=lambda each: list(DOCKS).index(_name_of(each)))
+        tabs = sorted(filter(_name_of, beside), key=lambda each: list(KNOWN).index(_name_of(each)))
         for before, after in pairwise(tabs):
             window.tabifyDockWidget(before, after)
         dock.raise_()
@@ -141,7 +142,7 @@ def _name_of(dock: QDockWidget) -> str:
     """Name of one of our docks, by what is inside it; empty for others."""
     inside = type(dock.widget())
     home = f"{inside.__module__}:{inside.__name__}"
-    return next((name for name, each in DOCKS.items() if each.home == home), "")
+    return next((name for name, each in KNOWN.items() if each.home == home), "")
 
 
 def _docks_at(window: QMainWindow, area: Qt.DockWidgetArea, but: QDockWidget) -> list[QDockWidget]:

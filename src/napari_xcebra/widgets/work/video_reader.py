@@ -9,7 +9,7 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.video.decoding import Decoder
-from napari_xcebra.recording.video import Video
+from napari_xcebra.recording.movies.video import Video
 
 
 class VideoReader(QObject):

@@ -9,7 +9,7 @@ from qtpy.QtCore import QRect, QSize, Qt
 from qtpy.QtGui import QImage, QPainter, QPaintEvent
 from qtpy.QtWidgets import QSizePolicy, QWidget
 
-from napari_xcebra.recording.video import Video
+from napari_xcebra.recording.movies.video import Video
 from napari_xcebra.widgets.controls.layouts import in_column
 from napari_xcebra.widgets.controls.lifetime import Presence, end_with_dock, follow
 from napari_xcebra.widgets.controls.plain_text import PlainLabel

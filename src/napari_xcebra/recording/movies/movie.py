@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording.frames import Frames, Numbers
+from napari_xcebra.recording.movies.frames import Frames, Numbers
 
 
 @dataclass(frozen=True, eq=False)
