@@ -57,6 +57,12 @@ class FigureMenu(QObject):
         if not views:
             widget.installEventFilter(self)
 
+    def offer_values(self, table: Callable[[], str]) -> None:
+        """Offer to copy what is drawn as a table, its columns divided by tabs."""
+        action = self.menu.addAction("Copy values")
+        action.setToolTip("To paste into a spreadsheet.")
+        action.triggered.connect(lambda _=False: QApplication.clipboard().setText(table()))
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Open the menu at a right click; a drag with the right button moves or zooms a plot."""
         if event.type() == QEvent.Type.MouseButtonPress:

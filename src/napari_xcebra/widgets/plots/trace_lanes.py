@@ -161,6 +161,14 @@ class Line:
         at, values = times[found], np.nan_to_num(values)
         return steps(at, values, lines) if self.kind == "discrete" else (at, values, lines)
 
+    def texts(self, frames: np.ndarray) -> list[str]:
+        """Values at some frames, for a table; empty where there is none."""
+        at = np.full(int(frames[-1]) + 1, np.nan)
+        known = np.arange(len(self.values)) if self.frames is None else self.frames
+        inside = known < len(at)
+        at[known[inside]] = self.values[inside]
+        return ["" if np.isnan(value) else f"{value:.6g}" for value in at[frames]]
+
 
 @dataclass(frozen=True, eq=False)
 class Lane:

@@ -31,6 +31,7 @@ class TracePlot(TimePlot):
         self._curves: list[pyqtgraph.PlotCurveItem] = []
         super().__init__(left=self._names, right=self._numbers)
         self.showAxis("right")
+        self.figure_menu.offer_values(self.values_in_view)
         self.getViewBox().sigResized.connect(self._on_size)
 
     def show_lanes(self, lanes: Sequence[Lane]) -> None:
@@ -46,6 +47,21 @@ class TracePlot(TimePlot):
                 self.addItem(curve, ignoreBounds=True)
                 self._curves.append(curve)
         self._on_size()
+
+    def values_in_view(self) -> str:
+        """The lanes in view as a table: a row for each frame, a column for each line."""
+        first, last = self.frames
+        frames = np.arange(first, last)
+        columns = {
+            "frame": frames.astype(str),
+            "time (s)": [f"{t:.4f}" for t in self._times[frames]],
+        }
+        for place in self._lanes:
+            for number, line in enumerate(place.lane.lines):
+                title = place.lane.title.replace("\n", ", ")
+                columns[title if number == 0 else f"{title} {number + 1}"] = line.texts(frames)
+        rows = zip(*columns.values(), strict=True)
+        return "\n".join(["\t".join(columns), *map("\t".join, rows)])
 
     @property
     def _lowest(self) -> float:

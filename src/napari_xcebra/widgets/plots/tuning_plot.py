@@ -46,10 +46,11 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
 
     _of: str
     _area: QRectF | None
+    _table: str
 
     def __init__(self) -> None:
         # pyqtgraph resizes while it is made
-        self._of, self._area = "activity", None
+        self._of, self._area, self._table = "activity", None, ""
         super().__init__()
         self.ci.setContentsMargins(2, 2, 2, 2)
         self.ci.setSpacing(2)
@@ -57,6 +58,7 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
         self._plot = pyqtgraph.PlotItem(viewBox=pyqtgraph.ViewBox(enableMenu=False))
         own_menus(self._plot, self)
         self.figure_menu = FigureMenu(self, "tuning")
+        self.figure_menu.offer_values(lambda: self._table)
         self._plot.setMouseEnabled(x=False, y=False)
         self._plot.setMenuEnabled(False)
         self.setToolTip("Mean activity of the selected cells at each value of the variable.")
@@ -69,7 +71,7 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
     ) -> None:
         """Draw the tuning of some cells, whose names are given; `of` says what was measured."""
         self.clear()
-        self._of, self._area = of, None
+        self._of, self._area, self._table = of, None, _as_table(tuning, names)
         self.setBackground(style.background)
         if isinstance(tuning, TuningMap) and tuning.mean.shape[2] > 1:
             self._draw_maps(tuning, names, style)
@@ -306,3 +308,17 @@ def _area(tuning: TuningMap) -> QRectF:
 def _same_unit(first: Column, second: Column) -> bool:
     """Whether one centimetre up should look as long as one across."""
     return first.unit == second.unit and first.kind == second.kind == "continuous"
+
+
+def _as_table(tuning: Tuning, names: Sequence[str]) -> str:
+    """Tuning as a table, its columns divided by tabs: a row for each bin."""
+    if isinstance(tuning, TuningCurve):
+        titles = [tuning.bins.column.title, *(f"{n}{what}" for n in names for what in ("", " SE"))]
+        both = np.stack([tuning.mean, tuning.error], axis=2).reshape(len(tuning.bins), -1)
+        rows = np.column_stack([tuning.bins.values, both])
+    else:
+        titles = [tuning.across.column.title, tuning.up.column.title, *names]
+        x, y = np.meshgrid(tuning.across.values, tuning.up.values)
+        rows = np.column_stack([x.ravel(), y.ravel(), tuning.mean.reshape(x.size, -1)])
+    texts = [["" if np.isnan(value) else f"{value:.6g}" for value in row] for row in rows]
+    return "\n".join("\t".join(row) for row in (titles, *texts))

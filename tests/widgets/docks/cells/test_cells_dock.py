@@ -243,6 +243,34 @@ def test_each_trace_has_a_scale_bar_in_its_true_unit(dock, state, settled):
         assert 0.1 < size / (lane.high - lane.low) <= 0.5
 
 
+def test_values_of_traces_and_tuning_can_be_copied(dock, state, settled, qtbot):
+    speed = np.tile(np.arange(20.0), 5)
+    recording = long_recording(100, behavior={"speed": speed})
+    state.show(recording)
+    state.select([3, 1])
+    settled()
+
+    def copied(plot):
+        (action,) = [a for a in plot.figure_menu.menu.actions() if a.text() == "Copy values"]
+        action.trigger()
+        titles, *rows = [row.split("\t") for row in QApplication.clipboard().text().split("\n")]
+        return titles, np.array(rows, float)
+
+    names, rows = copied(dock.traces.plot)
+    assert names == ["frame", "time (s)", "cell 3", "cell 1", "speed"]
+    np.testing.assert_allclose(rows[:, 1], np.arange(100) / 10)
+    np.testing.assert_allclose(rows[:, 2:4], np.asarray(recording.traces)[:, [3, 1]], rtol=1e-4)
+    np.testing.assert_array_equal(rows[:, 4], speed)
+    qtbot.waitUntil(lambda: dock.tuning.tuning is not None, timeout=5000)
+    box = dock.tuning.to
+    box.setCurrentIndex(box.findData("variable speed"))
+    dock.tuning.cut(resolution=0.5)
+    qtbot.waitUntil(lambda: len(dock.tuning.tuning.bins) == 12, timeout=5000)
+    names, rows = copied(dock.tuning.plot)
+    assert names == ["speed", "cell 3", "cell 3 SE", "cell 1", "cell 1 SE"]
+    np.testing.assert_allclose(rows[:, 3], dock.tuning.tuning.mean[:, 1], rtol=1e-4)
+
+
 def test_a_slider_beyond_the_end_of_a_shorter_recording_does_no_harm(dock, state, settled):
     long, short = long_recording(), long_recording(200)
     state.show(long)

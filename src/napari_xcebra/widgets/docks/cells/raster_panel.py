@@ -59,10 +59,11 @@ class RasterPanel(Panel):
         self.key = self.plot.key = ColorKey()
         self.time = TimeRow(self.plot)
         self.behavior = behavior
+        self.time.readout.hide()  # the canvas tells it, and the axis
         self.controls.addWidget(self.sort, 3)
         self.controls.addWidget(behavior.button())
         self.controls.addWidget(self.key, 2)
-        self.controls.addWidget(self.time, 6)
+        self.controls.addWidget(self.time)
         self._looked: LookedAt | None = None
         self._stale = False
         self._own_order = False
@@ -95,7 +96,6 @@ class RasterPanel(Panel):
         """Put the cursor on a frame."""
         if self._looked is not None:
             self.plot.move_cursor(frame)
-            self.time.tell(self._looked.recording, frame)
 
     def close_feed(self) -> None:
         """Stop computing."""
@@ -178,7 +178,7 @@ class RasterPanel(Panel):
         chosen = self.sort.currentData()
         if not self._own_order or chosen not in values:
             chosen = SCORE if SCORE in values else CORRELATION
-        fill(self.sort, [(f"sort by {name}", value) for name, value in orders], chosen)
+        fill(self.sort, [(f"by {name}", value) for name, value in orders], chosen)
         more = "" if has_rastermap() else f"\nFor rastermap: {INSTALL}"
         self.sort.setToolTip(SORT_HELP + more)
 
