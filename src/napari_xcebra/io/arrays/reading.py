@@ -23,6 +23,7 @@ from napari_xcebra.files import first_bytes
 from napari_xcebra.io.arrays.layout import layout_of
 from napari_xcebra.io.arrays.named import extraction_of, fits
 from napari_xcebra.io.arrays.npy import NpzTraces, mapped_header, read_npy, read_or_map
+from napari_xcebra.io.arrays.roles import is_wide
 from napari_xcebra.io.arrays.tables import ids_from, read_trace_table, say_more_than_ids
 from napari_xcebra.io.arrays.zarr_arrays import is_zarr
 from napari_xcebra.io.arrays.zarr_arrays import read_arrays as read_zarr
@@ -71,6 +72,22 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
     else:
         found = _from_table(path, settings, beside)
     return _with_footprints(found, beside)
+
+
+def names_of_arrays(path: Path) -> list[str]:
+    """Names of the arrays of a file that may be traces, for the setting `array`."""
+    from napari_xcebra.io.matlab.cells import joined
+    from napari_xcebra.io.matlab.numbers import is_mat, read_mat
+
+    arrays: Mapping[str, Any]
+    if path.is_dir():
+        arrays = read_zarr(path)
+    elif is_mat(path):
+        found = joined(read_mat(path))
+        arrays = {**found.arrays, **found.elements}
+    else:
+        arrays = read_hdf5(path) if has_signature(path) else read_or_map(path)
+    return [name for name, array in arrays.items() if is_wide(array)]
 
 
 def _from_npy(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:

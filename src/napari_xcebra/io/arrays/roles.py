@@ -121,7 +121,7 @@ def _signals(arrays: Mapping[str, Any]) -> dict[Signal, str]:
 def _like_traces(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Arrays that may be traces: not of behaviour, and not narrow where others are wide."""
     kept = {n: a for n, a in arrays.items() if a.ndim == 2 and "behav" not in n.lower()}
-    wide = {name: array for name, array in kept.items() if _is_wide(array)}
+    wide = {name: array for name, array in kept.items() if is_wide(array)}
     return wide or kept
 
 
@@ -175,7 +175,7 @@ def listed(arrays: Mapping[str, Any]) -> str:
     cells: dict[str, list[str]] = {}
     for name in arrays:
         cells.setdefault(cell_of(name), []).append(name)
-    order = sorted(cells, key=lambda cell: not _is_wide(arrays[cells[cell][0]]))
+    order = sorted(cells, key=lambda cell: not is_wide(arrays[cells[cell][0]]))
     told = [_told(cells[cell], arrays) for cell in order[:MOST_LISTED]]
     more = len(order) - len(told)
     return ", ".join([*told, *([f"and {more} more"] if more else [])]) or "no arrays of numbers"
@@ -191,7 +191,8 @@ def _told(names: list[str], arrays: Mapping[str, Any]) -> str:
     return f"{first} to {names[-1]} {size_of(arrays[names[-1]])}" if len(names) > 1 else first
 
 
-def _is_wide(array: Any) -> bool:
+def is_wide(array: Any) -> bool:
+    """Whether an array may be traces: two axes, and more than a few columns."""
     return array.ndim == 2 and min(array.shape) > FEW_COLUMNS
 
 

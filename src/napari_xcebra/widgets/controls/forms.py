@@ -98,7 +98,7 @@ class SettingsForm(QWidget, Generic[Settings]):
         layout.addLayout(self._form([k for k in knobs if not k.metadata["advanced"]]))
         advanced = [knob for knob in knobs if knob.metadata["advanced"]]
         if advanced:
-            folded = Fold("Advanced", "Settings that rarely need changing.")
+            self.advanced = folded = Fold("Advanced", "Settings that rarely need changing.")
             inside = QWidget()
             inside.setLayout(self._form(advanced))
             folded.addWidget(inside)

@@ -179,6 +179,8 @@ class RecordingDock(QWidget):
         self._added = ()
         self.notice.say(sentence, "problem", details)
         self.fold.unfolded = True
+        if "`array`" in sentence:
+            self.form.offer_arrays()
 
     def _say_taken(self, name: str) -> None:
         self.notice.say(

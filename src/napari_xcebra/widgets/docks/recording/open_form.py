@@ -9,12 +9,14 @@ from typing import Any
 from weakref import ref
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QDoubleSpinBox, QFormLayout, QLabel, QWidget
+from qtpy.QtWidgets import QCompleter, QDoubleSpinBox, QFormLayout, QLabel, QWidget
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.arrays.reading import names_of_arrays
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.video.decoding import is_video
+from napari_xcebra.jobs.tasks import ReadTask
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.forms import SettingsForm
 from napari_xcebra.widgets.controls.layouts import in_column
@@ -22,7 +24,8 @@ from napari_xcebra.widgets.controls.napari_window import real_viewer
 from napari_xcebra.widgets.controls.path_fields import PathField, PathList
 from napari_xcebra.widgets.controls.wording import in_dock
 from napari_xcebra.widgets.state.preferences import recent_paths, remember
-from napari_xcebra.widgets.work.reading import has_movie, recognised
+from napari_xcebra.widgets.work.background import in_background
+from napari_xcebra.widgets.work.reading import has_movie, reader_of, recognised, result_of
 
 AT_LEAST = {
     "rate": "from the file",
@@ -174,6 +177,25 @@ class OpenForm(QWidget):
         self.settings.reset_where(filled.settings)
         if given:
             self.cleared.emit(filled.path.name)
+
+    def offer_arrays(self) -> None:
+        """Offer the arrays of the file to choose the traces from, once they are read."""
+        path, viewer = self.path.path, self._viewer()
+        if path is None or viewer is None:
+            return
+        job = reader_of(viewer).submit(ReadTask(names_of_arrays, (path,), (path,)))
+        in_background(lambda: result_of(job), self._show_arrays, lambda *_: None, self)
+
+    def _show_arrays(self, names: list[str]) -> None:
+        field = self.settings.widget("array")
+        choices = QCompleter(names, field)
+        choices.setCompletionMode(QCompleter.CompletionMode.UnfilteredPopupCompletion)
+        field.setCompleter(choices)
+        field.setPlaceholderText(f"one of {len(names)}: type to choose")
+        self.settings.advanced.unfolded = True
+        field.setFocus()
+        if field.isVisible():
+            choices.complete()
 
     def remember(self, path: Path) -> None:
         """Put a path first in the list of recent ones."""
