@@ -106,8 +106,9 @@ def test_the_menus_of_napari_open_the_docks(viewer, qtbot):
     assert docked_widget(viewer, "Recording") is first
 
 
-def test_a_dock_that_was_closed_returns_as_the_tab_it_was(viewer, qtbot):
+def test_a_dock_that_was_closed_returns_as_the_tab_it_was(make_napari_viewer, qtbot):
     """From napari's menu too, which would put it below the others."""
+    viewer = make_napari_viewer(show=True)
     open_workspace(viewer)
     window = docked_widget(viewer, "Recording").parent()
 
@@ -127,6 +128,7 @@ def test_a_dock_that_was_closed_returns_as_the_tab_it_was(viewer, qtbot):
     chosen_in_the_menu("napari-xcebra.cells")
     top = Qt.DockWidgetArea.TopDockWidgetArea
     qtbot.waitUntil(lambda: area(docked_widget(viewer, "Cells")) == top)
+    services_of(viewer).close()
 
 
 def test_a_session_is_saved_and_opened_from_the_menu(

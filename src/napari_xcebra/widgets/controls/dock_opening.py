@@ -130,9 +130,10 @@ def _settle(dock: QDockWidget) -> None:
     neighbours = [d for d in _docks_at(window, area, but=dock) if KNOWN[_name_of(d)].tabbed]
     if neighbours and KNOWN[name].tabbed:
         window.tabifyDockWidget(neighbours[-1], dock)
-        beside = [neighbours[-1], *window.tabifiedDockWidgets(neighbours[-1])]
+        # Qt does not count the new one among them yet
+        beside = {neighbours[-1], *window.tabifiedDockWidgets(neighbours[-1]), dock}
         tabs = sorted(filter(_name_of, beside), key=lambda each: list(KNOWN).index(_name_of(each)))
-        for before, after in pairwise(tabs):
+        for before, after in pairwise(tabs if tabs[-1] is not dock else ()):
             window.tabifyDockWidget(before, after)
         dock.raise_()
     dock.dockLocationChanged.connect(partial(places.__setitem__, name))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from qtpy.QtCore import QSize, Qt, Signal
-from qtpy.QtWidgets import QLabel, QPushButton, QWidget
+from qtpy.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
 from superqt import QElidingLabel
 
-from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.learn.quality.verdict import NOTHING, Goodness, decoded_of
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.notice import EDGES, VERDICT_HELP
@@ -97,10 +96,12 @@ class _Head(QPushButton):
         self.mark = QLabel(mark)
         self.mark.setStyleSheet(f"color: {color}; font-size: 15px; padding: 0;")
         self.mark.setFixedWidth(18)
-        named = "time (not observed)" if goodness.factor == TIME else goodness.factor
         self.factor = QElidingLabel()
         self.factor.setTextFormat(Qt.TextFormat.PlainText)
-        self.factor.setText(named)
+        self.factor.setText(goodness.factor)
+        # a long name is cut off rather than making the dock wide
+        self.factor.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.factor.setMinimumWidth(50)
         self.word = QLabel(word)
         self.word.setStyleSheet(f"color: {color}; font-weight: bold;")
         known = [own if own != NOTHING else "", f"ridge {ridge}" if ridge != NOTHING else ""]
@@ -116,9 +117,10 @@ class _Head(QPushButton):
         self.setObjectName("verdict")
         self.setStyleSheet(
             f"#verdict {{ border: none; border-left: 3px solid {color}; padding: 0; }}"
+            "#verdict:checked { background-color: rgba(128, 128, 128, 60); }"
         )
         self.setToolTip(plain(goodness.verdict))
-        self.setAccessibleName(f"{named}: {word}, {self.measure.text()}")
+        self.setAccessibleName(f"{goodness.factor}: {word}, {self.measure.text()}")
 
     def sizeHint(self) -> QSize:
         """As its labels need; a button without text would be smaller."""
