@@ -12,6 +12,9 @@ from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.attribution.single_cell import STATISTICS, CellStatistics
 from napari_xcebra.recording import Recording
 
+SAMPLE = 500
+"""Cells by whose texts the width of a column is found."""
+
 
 @dataclass(frozen=True, eq=False)
 class CellColumn:
@@ -69,6 +72,16 @@ class CellColumn:
         if isinstance(value, np.floating):
             return format(float(value), self.format).rstrip(".")
         return str(value)
+
+    def longest(self) -> list[str]:
+        """The longest texts of some hundred cells, with those of the lowest and highest values."""
+        known = np.flatnonzero(~self.missing)
+        if not len(known) or self.values.dtype.kind == "b":
+            return []
+        some = known[np.linspace(0, len(known) - 1, min(len(known), SAMPLE)).astype(int)]
+        ends = known[np.argsort(self.values[known], kind="stable")[[0, -1]]]
+        texts = {self.text(int(cell)) for cell in (*some, *ends)}
+        return sorted(texts, key=len)[-5:]
 
     def order(self, *, descending: bool) -> np.ndarray:
         """Positions of the cells, ordered by their values; those without one last."""

@@ -58,8 +58,8 @@ def test_the_map_so_far_is_painted_ranked_and_called_provisional(state, asked, d
     assert layer.visible
     assert layer.name == "place · inverted neuron gradient · run 1 (training)"
     assert dock.choice.run.currentText() == "run 1 · training, 10%"
-    assert "Provisional" in dock.verdict.text
-    assert "no verdict yet" in dock.verdict.text
+    assert "Provisional" in dock.provisional.text
+    assert "no verdict yet" in dock.provisional.text
     assert dock.scores.table.isVisibleTo(dock)
     np.testing.assert_array_equal(state.scores, provisional().score("place"))
 
@@ -81,7 +81,7 @@ def test_a_new_map_takes_the_place_of_the_one_before(state, asked, dock, qtbot):
     np.testing.assert_array_equal(state.scores, provisional(1).score("speed"))
     assert state.shown.threshold == 1.0
     assert before[0] in score_layers(state)
-    assert "after 120 of 600" in dock.verdict.text
+    assert "after 120 of 600" in dock.provisional.text
 
 
 def test_nothing_is_offered_that_needs_a_trained_run(state, asked, dock, qtbot, tmp_path):

@@ -108,6 +108,13 @@ def keep_room(widget: QWidget) -> None:
     widget.setSizePolicy(policy)
 
 
+def give_room(widget: QWidget) -> None:
+    """Let a widget leave its place to others while it is hidden."""
+    policy = widget.sizePolicy()
+    policy.setRetainSizeWhenHidden(False)
+    widget.setSizePolicy(policy)
+
+
 def spare_from_wheel(widget: QWidget) -> None:
     """Let the wheel scroll the dock, not change boxes of this widget, unless one has the focus."""
     boxes = [*widget.findChildren(QComboBox), *widget.findChildren(QAbstractSpinBox)]

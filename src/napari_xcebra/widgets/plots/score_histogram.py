@@ -9,7 +9,7 @@ import pyqtgraph
 from napari.utils.colormaps import ensure_colormap
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QBrush, QColor
-from qtpy.QtWidgets import QCheckBox, QLabel, QPushButton, QWidget
+from qtpy.QtWidgets import QCheckBox, QLabel, QPushButton, QSizePolicy, QWidget
 from superqt.utils import qthrottled, signals_blocked
 
 from napari_xcebra.attribution.score_map import ScoreMap
@@ -20,6 +20,8 @@ from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import BLUE, ORANGE, PlotStyle, dress, plain_plot
 
 BINS = 40
+CROWDED, MANY = 0.5, 10
+"""Share of the cells in one bar, and their number, above which heights are logarithms."""
 PAUSE = 30
 """Milliseconds between two reports while the threshold is dragged."""
 
@@ -38,6 +40,7 @@ class ScoreHistogram(QWidget):
         self._map: ScoreMap | None = None
         self._threshold = 0.0
         self._edges, self._counts = np.zeros(1), np.zeros(0)
+        self._log = False
         self._bars: pyqtgraph.BarGraphItem | None = None
         self._colormap, self._limits = "viridis", (0.0, 1.0)
         self._z_axis = _StandardisedAxis()
@@ -66,7 +69,9 @@ class ScoreHistogram(QWidget):
         self._view.brushed.connect(self._select_region)
 
     def _set_up_plot(self) -> None:
-        self.plot.setFixedHeight(160)
+        # it takes what room there is, and asks for none
+        self.plot.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+        self.plot.setMinimumHeight(110)
         self.plot.setToolTip(
             "Scores of all cells. Drag the line to move the threshold; drag anywhere else to "
             "select the cells in a range of scores."
@@ -93,7 +98,8 @@ class ScoreHistogram(QWidget):
     def _lay_out(self) -> None:
         numbers = (QLabel("Threshold z"), self.z, QLabel("score"), self.score)
         above = in_row(*numbers, 1, self.reset, spacing=4)
-        in_column(self.plot, above, in_row((self.count, 1), self.dim), of=self)
+        below = in_row((self.count, 1), self.dim)
+        in_column((self.plot, 1), above, below, of=self).setContentsMargins(0, 4, 0, 0)
 
     # ------------------------------------------------------------ showing
 
@@ -107,10 +113,24 @@ class ScoreHistogram(QWidget):
         )
         self._z_axis.standardise(painted)
         self._view.setXRange(low, low + width, padding=0.03)
-        self._view.setYRange(0, max(1, int(self._counts.max(initial=1))), padding=0.08)
+        self._log = bool(self._counts.max(initial=0) > max(CROWDED * self._counts.sum(), MANY))
+        self._view.setYRange(0, max(1.0, float(self.heights.max(initial=1))), padding=0.08)
+        self._show_counts()
         self.line.setBounds((low - 0.02 * width, low + 1.02 * width))
         self.score.suit(low, low + width)
         self.region.hide()
+
+    @property
+    def heights(self) -> np.ndarray:
+        """(bars,) float, height of each bar: its cells, or their logarithm if one has most."""
+        return np.log10(1 + self._counts) if self._log else self._counts.astype(float)
+
+    def _show_counts(self) -> None:
+        """Numbers of cells beside the bars, also where their heights are logarithms."""
+        axis = self.plot.getAxis("left")
+        ticks = [1, 10, 100, 1000, 10_000]
+        axis.setTicks([[(np.log10(1 + n), f"{n:,}") for n in ticks]] if self._log else None)
+        self.plot.setLabel("left", "cells (log scale)" if self._log else "cells")
 
     def show_colors(self, colormap: str, limits: tuple[float, float]) -> None:
         """Give the bars the colours of the cells."""
@@ -158,7 +178,7 @@ class ScoreHistogram(QWidget):
             self.plot.removeItem(self._bars)
         self._bars = pyqtgraph.BarGraphItem(
             x=centers,
-            height=self._counts,
+            height=self.heights,
             width=self._edges[1] - self._edges[0],
             brushes=[QBrush(QColor(*color)) for color in colors.astype(int).tolist()],
             pen=pyqtgraph.mkPen(128, 128, 128, 120),

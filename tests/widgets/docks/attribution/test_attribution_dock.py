@@ -146,7 +146,7 @@ def test_a_factor_that_could_not_be_tested_is_painted_and_marked_in_words(
     assert dock.scores.colors.isEnabled()
     assert "speed is not found in these cells" in dock.verdict.text
     assert "too few to test this against chance" in dock.verdict.text
-    assert EDGES["plain"] in dock.verdict.styleSheet()
+    assert EDGES["plain"] in dock.verdict.rows["speed"].head.styleSheet()
 
 
 def test_a_factor_at_chance_is_marked_in_words(painted, viewer):

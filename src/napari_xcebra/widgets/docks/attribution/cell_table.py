@@ -25,6 +25,7 @@ from qtpy.QtWidgets import (
     QHeaderView,
     QLineEdit,
     QMenu,
+    QSizePolicy,
     QStyledItemDelegate,
     QTableView,
     QWidget,
@@ -39,6 +40,8 @@ from napari_xcebra.widgets.plots.plot_style import BLUE, ORANGE
 
 SWATCH = "rank"
 """Column that shows the colour of the cell."""
+ARROW, MARGIN = 16, 12
+"""Pixels beside a title for the arrow of sorting, and around every entry."""
 MARKS = {"yes": "✓", "no": ""}
 BAR = Qt.ItemDataRole.UserRole
 """Role of the bar under an entry's text: its start, mark and end, between 0 and 1."""
@@ -185,7 +188,7 @@ class CellTable(QWidget):
         self.above_only.setToolTip("Show cells above the threshold only.")
         self.view = _View(self.model)
         filters = in_row((self.search, 1), self.accepted_only, self.above_only)
-        in_column(filters, (self.view, 1), of=self)
+        in_column(filters, (self.view, 1), of=self, spacing=3).setContentsMargins(0, 4, 0, 0)
         self._marked = np.zeros(0, np.int64)
         self._narrowed: tuple[float | None, bool] = (None, False)
         self.search.textChanged.connect(self._filter)
@@ -265,26 +268,31 @@ class _View(QTableView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.setShowGrid(False)
-        self.setMinimumHeight(190)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+        self.setMinimumHeight(150)
         self.horizontalHeader().setStyleSheet("QHeaderView::section { font-weight: normal; }")
         rows = self.verticalHeader()
         rows.hide()
         # one height for all: measuring 10,000 rows would take seconds
         rows.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        rows.setDefaultSectionSize(self.fontMetrics().height() + 6)
+        rows.setDefaultSectionSize(self.fontMetrics().height() + 4)
         self.setSortingEnabled(True)
         self.horizontalHeader().setSortIndicator(0, Qt.SortOrder.AscendingOrder)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._open_menu)
 
     def size_columns(self) -> None:
-        """Give each column what it needs, and the last what is left."""
-        header, letter = self.horizontalHeader(), self.fontMetrics().averageCharWidth()
-        header.setMinimumSectionSize(5 * letter)
+        """Make each column wide enough for its title and numbers, and the last for what is left."""
+        header, wide = self.horizontalHeader(), self.fontMetrics().horizontalAdvance
+        header.setMinimumSectionSize(5 * self.fontMetrics().averageCharWidth())
         header.setStretchLastSection(True)
         ranking = self._model.ranking
         for i, column in enumerate(ranking.columns.values() if ranking else ()):
-            header.resizeSection(i, column.width * letter)
+            title = str(self._model.headerData(i, Qt.Orientation.Horizontal))
+            swatch = self.verticalHeader().defaultSectionSize() if column.name == SWATCH else 0
+            words = [wide(line) + ARROW for line in title.splitlines()]
+            numbers = [wide(text) + swatch for text in column.longest()]
+            header.resizeSection(i, max([*words, *numbers], default=0) + MARGIN)
 
     def marked_cells(self) -> np.ndarray:
         """Positions of the cells whose rows are marked, from top to bottom."""

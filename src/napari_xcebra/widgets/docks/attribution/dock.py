@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QWidget
 
-from napari_xcebra.learn.quality.verdict import TONES
 from napari_xcebra.widgets.controls.boxes import WindowButton
 from napari_xcebra.widgets.controls.layouts import (
     VerticalScroll,
+    give_room,
     in_column,
     in_row,
     spare_from_wheel,
 )
 from napari_xcebra.widgets.controls.lifetime import Presence, end_with_dock, follow
-from napari_xcebra.widgets.controls.notice import VERDICT_HELP, NextStep, Notice
+from napari_xcebra.widgets.controls.notice import NextStep, Notice
+from napari_xcebra.widgets.controls.verdict_rows import VerdictRows
 from napari_xcebra.widgets.docks.attribution.menus import ExportButton, StatisticsButton
 from napari_xcebra.widgets.docks.attribution.methods_window import BLIND, MethodsWindow
 from napari_xcebra.widgets.docks.attribution.score_panel import ScorePanel
@@ -53,7 +54,8 @@ class AttributionDock(QWidget):
     def _make_parts(self) -> None:
         self.empty = NextStep()
         self.choice = ShownChoice()
-        self.verdict = Notice()
+        self.verdict = VerdictRows()
+        self.provisional = Notice()
         self.compute = ComputeRow()
         self.scores = ScorePanel(self.services)
         self.statistics_button = StatisticsButton(self.services)
@@ -67,8 +69,11 @@ class AttributionDock(QWidget):
 
     def _lay_out(self) -> None:
         inside = QWidget()
-        above = (self.empty, self.choice, self.verdict, self.compute)
-        in_column(*above, (self.scores, 1), 0, of=inside).setContentsMargins(6, 6, 6, 6)
+        above = (self.empty, self.choice, self.verdict, self.provisional)
+        # below the scores, where nothing moves when a computation begins
+        parts = (*above, (self.scores, 1), self.compute, 0)
+        in_column(*parts, of=inside, spacing=4).setContentsMargins(6, 4, 6, 4)
+        give_room(self.empty)
         self._area = VerticalScroll(inside, WIDTH)
         in_column((self._area, 1), self._foot(), of=self, spacing=0)
         spare_from_wheel(self)
@@ -148,14 +153,10 @@ class AttributionDock(QWidget):
         self.painter.beside = beside
         self.scores.show_comparison()
         if beside is not None:
-            # once the plot has its place
-            QTimer.singleShot(0, self._reveal_comparison)
+            self.scores.reveal_comparison()
 
     def _reveal_computation(self) -> None:
         self._area.ensureWidgetVisible(self.compute)
-
-    def _reveal_comparison(self) -> None:
-        self._area.ensureWidgetVisible(self.scores.side_by_side)
 
     # ------------------------------------------------------------ what is shown
 
@@ -217,12 +218,10 @@ class AttributionDock(QWidget):
     def _show_verdict(self) -> None:
         run, shown, live = self.state.shown_run, self.state.shown, self.state.painted_live
         goodness = run.fit.goodness.get(shown.factor) if run else None
-        if live is not None and not shown.blind:
-            self.verdict.say(live.sentence, "warning")
-        elif goodness is None:
-            self.verdict.clear()
-        elif goodness.verdict != self.verdict.text:
-            self.verdict.say(goodness.verdict, TONES[goodness.strength], help=VERDICT_HELP)
+        provisional = live is not None and not shown.blind
+        self.provisional.say(live.sentence if live and provisional else "", "warning")
+        known = goodness is not None and not provisional
+        self.verdict.show_verdicts([goodness] if goodness and known else [])
 
     def _show_computation(self) -> None:
         run, shown = self.state.shown_run, self.state.shown

@@ -19,7 +19,7 @@ from napari_xcebra.attribution.methods import EVERY, method_named, title_of_meth
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.runs import Run
 from napari_xcebra.text import about, two
-from napari_xcebra.widgets.controls.boxes import NumberBox, slim
+from napari_xcebra.widgets.controls.boxes import SMALL, NumberBox, primary_button, slim
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
 from napari_xcebra.widgets.controls.work_bar import WorkBar, takes
@@ -40,7 +40,7 @@ class ComputeRow(QWidget):
         super().__init__()
         self.sentence = PlainLabel()
         self.sentence.setWordWrap(True)
-        self.start = QPushButton("Compute")
+        self.start = primary_button("Compute")
         self.start.setToolTip("Compute these scores in the background.")
         self.stop = QPushButton("Cancel")
         self.stop.setToolTip("Stop; partial results are discarded.")
@@ -95,6 +95,8 @@ class QuestionRow(QWidget):
     def _lay_out(self, number: QWidget, button: QPushButton) -> None:
         """Put the parts in a row; subclasses may add more below it."""
         rest = (number, button, self.stop, self.only)
+        for quiet in (button, self.stop):
+            quiet.setStyleSheet(SMALL)
         line = in_row((self.sentence, 1), (self.progress, 4), *rest, spacing=4)
         self._column = in_column(line, of=self, spacing=2)
         # never all at once, which would widen the dock
