@@ -95,8 +95,10 @@ def test_transients_and_neighbours_of_the_cell_come_up_and_lead_to_theirs(dock_i
 
 
 def test_without_a_movie_one_line_says_so_and_buttons_stay_where_they_are(
-    viewer, state, scored, small_field, curate_dock, qtbot
+    make_napari_viewer, scored, small_field, curate_dock, qtbot
 ):
+    viewer = make_napari_viewer(show=True)
+    state = services_of(viewer).state
     scored(state, replace(small_field, movie=None))
     dock = curate_dock(viewer)
     qtbot.waitUntil(lambda: dock.card.neighbors[0].text() != "", timeout=10_000)
@@ -113,3 +115,4 @@ def test_without_a_movie_one_line_says_so_and_buttons_stay_where_they_are(
     state.select(range(12))
     QApplication.processEvents()
     assert accept.mapTo(dock, QPoint(0, 0)) == place
+    services_of(viewer).close()

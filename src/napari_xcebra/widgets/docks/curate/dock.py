@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from qtpy.QtWidgets import QWidget
 from superqt.utils import qdebounced
 
-from napari_xcebra.widgets.controls.layouts import Fold, VerticalScroll, in_column, spare_from_wheel
+from napari_xcebra.widgets.controls.layouts import (
+    TWO_LINES,
+    Fold,
+    VerticalScroll,
+    in_column,
+    keep_room,
+    spare_from_wheel,
+)
 from napari_xcebra.widgets.controls.lifetime import Presence, end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import NextStep, Notice
 from napari_xcebra.widgets.docks.curate.agreement_panel import AgreementPanel
@@ -61,6 +68,8 @@ class CurateDock(QWidget):
         self.decide = DecisionRow()
         self.words = TagsAndNote()
         self.notice = Notice()
+        keep_room(self.notice)  # the buttons must not move when something is said
+        self.notice.setMinimumHeight(TWO_LINES + 14)
         self.selection = SelectionRow(self.state, self.services.lasso, self.deciding)
         self.queue_box = QueueBox()
         self.agreement = AgreementPanel()
@@ -281,7 +290,8 @@ class CurateDock(QWidget):
     def _study(self) -> None:
         """Read clips and neighbours of the cell, then those of the one that comes next."""
         selection, queue = self.state.selection, self.queue.queue
-        if self.presence.now and len(selection) == 1 and queue is not None:
+        seen = self.presence.now and self.isVisible()
+        if seen and len(selection) == 1 and queue is not None:
             self.services.studies.ask(int(selection[0]), queue.next(int(selection[0])))
 
     def _show_study(self, cell: int | None = None) -> None:
