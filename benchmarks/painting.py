@@ -120,7 +120,7 @@ def followed(recording: Recording, labels: np.ndarray) -> dict[str, list[float]]
 
 def show(state: State, factor: str) -> None:
     """As the dock does."""
-    state.shown = replace(state.shown, run="run", factor=factor)
+    state.shown = replace(state.shown, run="run", factor=factor, method=METHOD)
 
 
 def rank(state: State) -> np.ndarray:
