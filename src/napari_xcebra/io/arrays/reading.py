@@ -11,28 +11,24 @@ RoiSet.zip beside the file is used if it has as many cells.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.arrays.layout import layout_of
-from napari_xcebra.io.arrays.named import extraction_of, fits
-from napari_xcebra.io.arrays.npy import NpzTraces, mapped_header, read_npy, read_or_map
-from napari_xcebra.io.arrays.roles import is_wide
+from napari_xcebra.io.arrays.named import fits
+from napari_xcebra.io.arrays.npy import mapped_header, read_npy
+from napari_xcebra.io.arrays.several import ZIP, from_several
 from napari_xcebra.io.arrays.tables import ids_from, read_trace_table, say_more_than_ids
 from napari_xcebra.io.arrays.zarr_arrays import is_zarr
-from napari_xcebra.io.arrays.zarr_arrays import read_arrays as read_zarr
 from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.footprint_files import Regions, regions_beside
 from napari_xcebra.io.hdf5.arrays import is_plain
-from napari_xcebra.io.hdf5.arrays import read_arrays as read_hdf5
-from napari_xcebra.io.hdf5.reading import has_signature
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import PARQUET, SUFFIXES
 from napari_xcebra.recording.traces import IN_MEMORY, NpyTraces
@@ -40,7 +36,7 @@ from napari_xcebra.recording.traces import IN_MEMORY, NpyTraces
 NAME = "an array or table of traces (.npy, .npz, .mat, .h5, .zarr, .csv, .tsv, .parquet)"
 GENERIC = True
 
-NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
+NPY = b"\x93NUMPY"
 
 
 def sniff(path: Path) -> bool:
@@ -55,39 +51,14 @@ def sniff(path: Path) -> bool:
 
 def load(path: Path, settings: OpenSettings) -> Extraction:
     """Traces and everything else in the file, and footprints from a file beside it."""
-    from napari_xcebra.io.matlab.numbers import is_mat
-
     beside = regions_beside(path)
-    if path.is_dir():
-        return _with_footprints(_from_stored(read_zarr(path), path, settings, beside), beside)
     start, suffix = first_bytes(path), path.suffix.lower()
     if start.startswith(NPY) or (suffix == ".npy" and not start.startswith(ZIP)):
         found = _from_npy(path, settings, beside)
-    elif start.startswith(ZIP) or suffix == ".npz":
-        found = _from_npz(path, settings, beside)
-    elif is_mat(path) or suffix == ".mat":
-        found = _from_mat(path, settings, beside)
-    elif has_signature(path):
-        found = _from_stored(read_hdf5(path), path, settings, beside)
     else:
-        found = _from_table(path, settings, beside)
+        several = from_several(path, settings, beside)
+        found = _from_table(path, settings, beside) if several is None else several
     return _with_footprints(found, beside)
-
-
-def names_of_arrays(path: Path) -> list[str]:
-    """Names of the arrays of a file that may be traces, for the setting `array`."""
-    from napari_xcebra.io.matlab.cells import joined
-    from napari_xcebra.io.matlab.numbers import is_mat, read_mat
-
-    arrays: Mapping[str, Any]
-    if path.is_dir():
-        arrays = read_zarr(path)
-    elif is_mat(path):
-        found = joined(read_mat(path))
-        arrays = {**found.arrays, **found.elements}
-    else:
-        arrays = read_hdf5(path) if has_signature(path) else read_or_map(path)
-    return [name for name, array in arrays.items() if is_wide(array)]
 
 
 def _from_npy(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
@@ -104,50 +75,6 @@ def _from_npy(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> 
     if isinstance(array, NpyTraces):
         return Extraction({"traces": NpyTraces(path, layout.cells_first)}, notes=(note,))
     return Extraction({"traces": array.T if layout.cells_first else array}, notes=(note,))
-
-
-def _from_npz(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
-    arrays = read_or_map(path)
-
-    def oriented(name: str, cells_first: bool) -> Any:
-        if isinstance(arrays[name], np.memmap):
-            return NpzTraces(path, name, cells_first)
-        return arrays[name].T if cells_first else arrays[name]
-
-    return extraction_of(arrays, path, settings, beside, oriented)
-
-
-def _from_mat(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
-    from napari_xcebra.io.matlab.cells import joined
-    from napari_xcebra.io.matlab.numbers import read_mat
-
-    found = joined(read_mat(path), settings.layout)
-    every = {**found.elements, **found.arrays}
-    # MATLAB has no vectors
-    arrays = {n: a.reshape(-1) if 1 in a.shape else a for n, a in found.arrays.items()}
-    return extraction_of(
-        arrays,
-        path,
-        settings,
-        beside,
-        lambda name, cells_first: every[name].T if cells_first else every[name],
-        elements=found.elements,
-        starts=found.starts,
-    )
-
-
-def _from_stored(
-    arrays: Mapping[str, Any], path: Path, settings: OpenSettings, beside: Sequence[Regions]
-) -> Extraction:
-    """From arrays of which large ones stay on disk (HDF5, zarr)."""
-
-    def oriented(name: str, cells_first: bool) -> Any:
-        array = arrays[name]
-        if isinstance(array, np.ndarray):
-            return array.T if cells_first else array
-        return array.turned() if cells_first else array
-
-    return extraction_of(arrays, path, settings, beside, oriented)
 
 
 def _from_table(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:

@@ -12,7 +12,7 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QCompleter, QDoubleSpinBox, QFormLayout, QLabel, QWidget
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.reading import names_of_arrays
+from napari_xcebra.io.arrays.several import names_of_arrays
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.video.decoding import is_video

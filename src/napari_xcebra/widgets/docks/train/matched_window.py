@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from qtpy.QtCore import Qt
@@ -24,24 +22,20 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_xcebra.attribution.matched import MatchedScores, matched_scores
-from napari_xcebra.attribution.methods import METHODS, title_of_method
-from napari_xcebra.errors import InputError
-from napari_xcebra.io.matching import read_matching
-from napari_xcebra.jobs.tasks import ReadTask
-from napari_xcebra.recording.matching import MISSING, Matching
+from napari_xcebra.attribution.matched import MatchedScores
+from napari_xcebra.attribution.methods import title_of_method
+from napari_xcebra.recording.matching import MISSING
 from napari_xcebra.recording.session_names import session_names
 from napari_xcebra.widgets.controls.layouts import in_row
 from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.path_fields import PathField
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
+from napari_xcebra.widgets.docks.train.matched_days import compare_days
 from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.reading import reader_of, result_of
 from napari_xcebra.workspace_file import Opened
 
 if TYPE_CHECKING:
-    from napari_xcebra.attribution import Attribution
     from napari_xcebra.widgets.work.services import Services
 
 HELP = (
@@ -141,13 +135,7 @@ class MatchedWindow(QDialog):
             return
         self.notice.clear()
         self.compare.setEnabled(False)
-        job = reader_of(self.state.viewer).submit(ReadTask(read_matching, (path,), (path,)))
-        in_background(
-            lambda: matched_scores(_attributions(chosen), _matching_of(result_of(job), chosen)),
-            self._show,
-            self._failed,
-            self,
-        )
+        compare_days(path, chosen, self.state.viewer, self._show, self._failed, self)
 
     def _failed(self, sentence: str, details: str) -> None:
         self.notice.say(sentence, "problem", details)
@@ -215,27 +203,3 @@ def _cell_text(cell: int, score: float) -> str:
     if cell == MISSING:
         return "–"
     return f"{score:.3f} (cell {cell})" if np.isfinite(score) else f"no score (cell {cell})"
-
-
-def _attributions(chosen: dict[str, Opened]) -> dict[str, Attribution]:
-    """Map of each session: of its newest run, by the first method that all have."""
-    runs: dict[str, Any] = {}
-    for name, opened in chosen.items():
-        scored = [run for run in opened.runs if run.attributions]
-        if not scored:
-            raise InputError(f"Session {name} has no map yet: train it, and compute its map first.")
-        runs[name] = scored[-1]
-    common = [m for m in METHODS if all(m in run.attributions for run in runs.values())]
-    if not common:
-        raise InputError("No method was computed for all of these sessions: compute one for each.")
-    return {name: run.attributions[common[0]] for name, run in runs.items()}
-
-
-def _matching_of(matching: Matching, chosen: dict[str, Opened]) -> Matching:
-    """The matching of these sessions, which the file may call by their names or their files'."""
-    keys = {}
-    for name, opened in chosen.items():
-        source = Path(opened.recording.source)
-        known = [n for n in (name, opened.name, source.name, source.stem) if n in matching.sessions]
-        keys[known[0] if known else name] = opened.recording
-    return replace(matching.of(keys), sessions=tuple(chosen))

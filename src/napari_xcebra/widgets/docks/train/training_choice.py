@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QCheckBox, QLabel, QLineEdit, QWidget
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs import DeviceTask
 from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.widgets.controls.boxes import WindowButton
 from napari_xcebra.widgets.controls.forms import SettingsForm
 from napari_xcebra.widgets.controls.layouts import Fold, in_column, in_row
-from napari_xcebra.widgets.controls.wording import in_dock
+from napari_xcebra.widgets.docks.train.device_label import DeviceLabel
 from napari_xcebra.widgets.docks.train.dimension_window import DimensionWindow
 from napari_xcebra.widgets.docks.train.factor_table import FactorTable
 from napari_xcebra.widgets.docks.train.matched_window import MatchedWindow
 from napari_xcebra.widgets.docks.train.sweep_window import SweepWindow
 from napari_xcebra.widgets.state.preferences import keep, kept_text, preferred_settings
-from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
 from napari_xcebra.widgets.work.many_runs import Latents
 from napari_xcebra.workspace_file import Opened
 
@@ -73,36 +70,6 @@ class TogetherBox(QWidget):
             self._boxes.append((box, opened))
         self.setVisible(bool(others))
         self.changed.emit()
-
-
-class DeviceLabel(QLabel):
-    """A line such as "Trains on CPU, 1 thread"."""
-
-    def __init__(self, processes: Processes) -> None:
-        super().__init__()
-        self.setWordWrap(True)
-        self.setToolTip("Where training runs; change Device or Threads under Advanced.")
-        self._asked: tuple[str, int] | None = None
-        self._jobs = jobs = JobQueue(processes, latest=True)
-        self.destroyed.connect(lambda *_: jobs.close())
-
-    def show_device(self, device: str, threads: int) -> None:
-        """Name the device that the settings stand for on this computer."""
-        if (device, threads) == self._asked:
-            return
-        self._asked = (device, threads)
-        self.setText("Looking for the device …")
-        task = DeviceTask(device, threads)
-        found, failed = partial(self._found, task), partial(self._failed, task)
-        self._jobs.ask(Work("the device", task, found, say=failed))
-
-    def _found(self, task: DeviceTask, name: str) -> None:
-        if self._asked == (task.device, task.threads):
-            self.setText(f"Trains on {name}")
-
-    def _failed(self, task: DeviceTask, sentence: str, *_: str) -> None:
-        if self._asked == (task.device, task.threads):
-            self.setText(in_dock(sentence))
 
 
 TITLE = "What to train"
