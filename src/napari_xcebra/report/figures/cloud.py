@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from napari_xcebra.report.figures.paper import COLUMN, paper_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,8 @@ def cloud_figure(
         Columns are where the axes point, right and up, if there are three.
     key : Key or None
     """
+    from matplotlib.figure import Figure
+
     width, height = shape
     with paper_style():
         figure = Figure(figsize=(COLUMN, COLUMN * height / width + 0.4))

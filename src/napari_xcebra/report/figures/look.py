@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.colors import Colormap, ListedColormap
 
 from napari_xcebra.report.figures.paper import COLUMN, PAGE
+
+if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,10 @@ class Colors:
 
     @property
     def colormap(self) -> Colormap:
-        """For matplotlib."""
+        """For matplotlib, which is imported when there is something to draw."""
+        from matplotlib import colormaps
+        from matplotlib.colors import ListedColormap
+
         return colormaps["viridis"] if self.table is None else ListedColormap(self.table)
 
 

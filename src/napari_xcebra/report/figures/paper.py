@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
-
-from matplotlib import rc_context
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLUMN, PAGE = 85 / 25.4, 180 / 25.4
 """Inches: widths of one column and of two, as most journals have them."""
@@ -45,6 +45,8 @@ STYLE: dict[Any, Any] = {
 
 def paper_style() -> AbstractContextManager[None]:
     """Draw and write figures for paper within this."""
+    from matplotlib import rc_context
+
     # a font that is not there is no reason to print a warning for each text
     return rc_context(STYLE | {"font.sans-serif": _fonts()})
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 from qtpy.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from qtpy.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
 from qtpy.QtWidgets import QWidget
 
-from napari_xcebra.report.figures.cloud import cloud_figure
 from napari_xcebra.widgets.plots.cloud import faded, nearest, painted, projected, rotation
 from napari_xcebra.widgets.plots.color_key import ColorKey
 from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import PlotStyle
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 REACH = 25.0
 """Pixels from a point within which a click finds it."""
@@ -97,6 +99,8 @@ class EmbeddingPlot(QWidget):
 
     def figure(self) -> Figure:
         """The points as they are turned now, with the colour key, for a paper."""
+        from napari_xcebra.report.figures.cloud import cloud_figure
+
         key = self.key.key if self.key else None
         names, turn = self._names, self._turn
         return cloud_figure(self.places, self._colors, self._area(), names, turn, key)

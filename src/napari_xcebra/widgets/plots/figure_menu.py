@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
 from napari.utils.notifications import show_error, show_info
 from qtpy.QtCore import QByteArray, QEvent, QMimeData, QObject, QPointF, Qt
 from qtpy.QtGui import QCursor, QImage
 from qtpy.QtWidgets import QApplication, QFileDialog, QGraphicsView, QMenu, QWidget
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.report.figures.paper import FORMATS, figure_bytes, save_figure
 from napari_xcebra.widgets.controls.boxes import menu_of
-from napari_xcebra.widgets.plots.on_paper import figure_of
 
-FILTERS = ";;".join(f"{each.upper()} (*.{each})" for each in FORMATS)
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 KINDS = {"svg": "image/svg+xml", "pdf": "application/pdf"}
 """Vector formats, as other programs ask the clipboard for them."""
 
@@ -42,7 +42,7 @@ class FigureMenu(QObject):
     ) -> None:
         super().__init__(widget)
         self._widget, self._name = widget, name
-        self._draw = draw or (lambda: figure_of(widget))
+        self._draw = draw or self._drawn_again
         self._pressed: QPointF | None = None
         self.menu: QMenu = menu_of(
             widget,
@@ -75,8 +75,17 @@ class FigureMenu(QObject):
                 self.menu.popup(QCursor.pos())
         return False
 
+    # matplotlib is imported when there is a figure to draw: it takes as long as opening a dock
+
+    def _drawn_again(self) -> Figure:
+        from napari_xcebra.widgets.plots.on_paper import figure_of
+
+        return figure_of(self._widget)
+
     def copy(self) -> None:
         """Put the figure on the clipboard, as an image and as vectors."""
+        from napari_xcebra.report.figures.paper import figure_bytes
+
         figure, contents = self._draw(), QMimeData()
         for format, kind in KINDS.items():
             contents.setData(kind, QByteArray(figure_bytes(figure, format)))
@@ -85,9 +94,12 @@ class FigureMenu(QObject):
 
     def save(self, path: str | Path | None = None) -> None:
         """Write the figure; asks where if no path is given."""
+        from napari_xcebra.report.figures.paper import FORMATS, save_figure
+
         if path is None:
             start = str(FigureMenu.folder / f"{self._name}.{FORMATS[0]}")
-            named, kind = QFileDialog.getSaveFileName(self._widget, "Save figure", start, FILTERS)
+            kinds = ";;".join(f"{each.upper()} (*.{each})" for each in FORMATS)
+            named, kind = QFileDialog.getSaveFileName(self._widget, "Save figure", start, kinds)
             if not named:
                 return
             path = Path(named if Path(named).suffix else f"{named}.{kind.split(' ')[0].lower()}")

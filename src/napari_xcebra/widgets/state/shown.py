@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from napari_xcebra.attribution.methods import DEFAULT, METHODS, title_of_method
 from napari_xcebra.attribution.score_map import ScoreMap, attribution_for, attribution_of
 from napari_xcebra.runs import now
+from napari_xcebra.settings import known_only
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
@@ -123,6 +124,30 @@ class Shown:
     def __post_init__(self) -> None:
         # a workspace file has lists
         object.__setattr__(self, "statistics", tuple(self.statistics))
+
+
+class View(NamedTuple):
+    """What is seen of a recording while another one is in front, or in a workspace file.
+
+    What is painted, the selected cells, and the frame of the time slider.
+    """
+
+    shown: Shown
+    selection: np.ndarray = np.zeros(0, np.int64)
+    frame: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a file."""
+        selected = {"selection": [int(cell) for cell in self.selection], "frame": int(self.frame)}
+        return {**asdict(self.shown), **selected}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], n_cells: int) -> View:
+        """View from a file; earlier versions kept only what is painted."""
+        selected = [int(cell) for cell in values.get("selection", ())]
+        inside = [cell for cell in selected if 0 <= cell < n_cells]
+        frame = max(int(values.get("frame", 0)), 0)
+        return cls(Shown(**known_only(Shown, values)), np.array(inside, np.int64), frame)
 
 
 def painted_map(state: State) -> ScoreMap | None:

@@ -25,9 +25,8 @@ from napari_xcebra.widgets.state.front import Drawing, Front
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, role_of, token_of
 from napari_xcebra.widgets.state.preferences import preferred_colormap
 from napari_xcebra.widgets.state.saved_runs import SavedRuns
-from napari_xcebra.widgets.state.shown import Shown, painted_map
+from napari_xcebra.widgets.state.shown import Shown, View, painted_map
 from napari_xcebra.widgets.state.time_slider import TimeSlider
-from napari_xcebra.widgets.state.view import View
 from napari_xcebra.workspace_file import Opened, WorkspaceFile, save_workspace
 
 if TYPE_CHECKING:

@@ -11,8 +11,6 @@ from qtpy.QtCore import QSize, Qt
 from qtpy.QtWidgets import (
     QComboBox,
     QDockWidget,
-    QMessageBox,
-    QProgressBar,
     QPushButton,
     QScrollArea,
     QWidget,
@@ -20,26 +18,22 @@ from qtpy.QtWidgets import (
 from superqt.utils import signals_blocked
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.text import counted, listed
 from napari_xcebra.widgets.controls.boxes import primary_button
 from napari_xcebra.widgets.controls.layouts import (
     Fold,
     in_column,
     in_row,
-    keep_room,
     spare_from_wheel,
 )
 from napari_xcebra.widgets.controls.lifetime import end_with_dock, follow
-from napari_xcebra.widgets.controls.notice import NextStep, Notice
 from napari_xcebra.widgets.controls.path_fields import dropped_paths
 from napari_xcebra.widgets.controls.plain_text import plain
 from napari_xcebra.widgets.docks.recording.canvas_drops import CanvasDrops
 from napari_xcebra.widgets.docks.recording.drop_target import DropTarget, sample_button
-from napari_xcebra.widgets.docks.recording.found_panel import FoundPanel
-from napari_xcebra.widgets.docks.recording.layers_button import LayersButton
+from napari_xcebra.widgets.docks.recording.footer import Footer
+from napari_xcebra.widgets.docks.recording.found_panel import FoundPanel, LayersButton
 from napari_xcebra.widgets.docks.recording.open_form import OpenForm
 from napari_xcebra.widgets.docks.recording.opener import SAMPLES, Opener
-from napari_xcebra.widgets.docks.recording.replace_or_add import ReplaceOrAdd
 from napari_xcebra.widgets.work.services import services_of
 
 if TYPE_CHECKING:
@@ -66,17 +60,12 @@ class RecordingDock(QWidget):
         self.layers_button = LayersButton(self.state)
         self.form = OpenForm(napari_viewer)
         self.open_button = primary_button("Open")
-        self.cancel_button = QPushButton("Cancel")
-        self.cancel_button.setToolTip("Stop reading the files.")
         self.empty = DropTarget(self.open_sample)
         self.sample_button = sample_button(self.open_sample)
-        self.busy = QProgressBar()
-        self.busy.setRange(0, 0)
-        self.busy.setToolTip("Reading the files; you can keep working.")
-        self.notice = Notice()
-        self.question = ReplaceOrAdd()
+        self.footer = footer = Footer()
+        self.notice, self.question, self.next = footer.notice, footer.question, footer.next
+        self.busy, self.cancel_button = footer.busy, footer.cancel_button
         self.found = FoundPanel()
-        self.next = NextStep()
         self._lay_out()
         self._connect()
         self._show_recording()
@@ -168,11 +157,7 @@ class RecordingDock(QWidget):
         if recording.video is not None:
             self.services.open_dock("Video")
         if self._added:
-            self.notice.say(
-                f"Added {listed(self._added)} to this recording. To undo this, remove it in “Open "
-                "or add files”, and press Open again.",
-                "good",
-            )
+            self.footer.say_added(self._added)
             self._added = ()
 
     def _failed(self, sentence: str, details: str) -> None:
@@ -210,18 +195,8 @@ class RecordingDock(QWidget):
     def close_recording(self) -> None:
         """Close the current recording, after asking if runs would be lost."""
         opened = self.state.current
-        if opened is None:
-            return
-        if opened.runs:
-            runs = counted(len(opened.runs), "trained run")
-            answer = QMessageBox.question(
-                self,
-                "Close recording",
-                plain(f"{opened.name} has {runs}. Unsaved results will be lost. Close it anyway?"),
-            )
-            if answer != QMessageBox.StandardButton.Yes:
-                return
-        self.state.forget(opened)
+        if opened is not None and self.footer.may_close(opened):
+            self.state.forget(opened)
 
     # ------------------------------------------------------------ showing
 
@@ -265,8 +240,7 @@ class RecordingDock(QWidget):
         self.open_button.setText("Open again" if self._opens_current() else "Open")
         for button in (self.sample_button, self.empty.browse, self.empty.sample):
             button.setEnabled(not self.is_busy)
-        self.busy.setVisible(self.is_busy)
-        self.cancel_button.setVisible(self.is_busy)
+        self.footer.show_busy(self.is_busy)
 
     def _opens_current(self) -> bool:
         current = self.state.current
@@ -321,14 +295,7 @@ class RecordingDock(QWidget):
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(inside)
-        # below, where what is said moves nothing
-        for part in (self.busy, self.cancel_button):
-            keep_room(part)
-        waiting = in_row((self.busy, 1), self.cancel_button)
-        footer = QWidget()
-        said = in_column(self.question, self.notice, waiting, of=footer)
-        said.setContentsMargins(9, 4, 9, 0)
-        in_column((area, 1), footer, self.next, of=self, spacing=0)
+        in_column((area, 1), self.footer, of=self, spacing=0)
         self.setMinimumWidth(340)
 
     def sizeHint(self) -> QSize:

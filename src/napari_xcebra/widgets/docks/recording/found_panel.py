@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from html import escape
+from typing import Any
 
 import numpy as np
 from qtpy.QtCore import QPointF, QSize, Qt, Signal
@@ -15,6 +16,7 @@ from qtpy.QtWidgets import (
     QFormLayout,
     QHeaderView,
     QLabel,
+    QPushButton,
     QTableWidget,
     QTableWidgetItem,
     QWidget,
@@ -24,9 +26,11 @@ from napari_xcebra.recording import KINDS, Recording
 from napari_xcebra.recording.summary import Look, VariableLook, facts, look_into
 from napari_xcebra.text import percent
 from napari_xcebra.widgets.controls.layouts import Fold, in_column, reach_after, spare_from_wheel
+from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.controls.wording import in_dock
 from napari_xcebra.widgets.plots.trials_picture import TrialsPicture
+from napari_xcebra.widgets.state.state import State
 from napari_xcebra.widgets.work.background import in_background
 
 # Okabe and Ito; visible on napari's dark and light background alike
@@ -251,3 +255,26 @@ class FoundPanel(QWidget):
         notes = (*recording.warnings, *recording.notes)
         self.notes.setText("<br>".join(f"• {escape(in_dock(note))}" for note in notes))
         self._how.setVisible(bool(notes))
+
+
+class LayersButton(QPushButton):
+    """Adds back layers that the user has removed; hidden while none are missing."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__("Show layers again")
+        self.setToolTip("Add back the image and cell layers that were removed.")
+        self._state = state
+        self.clicked.connect(self._add)
+        follow(self, state.viewer.layers.events.inserted, self.mark)
+        follow(self, state.viewer.layers.events.removed, self.mark)
+        self.hide()
+
+    def mark(self, event: Any = None) -> None:
+        """Show the button if layers are missing."""
+        opened = self._state.current
+        self.setVisible(bool(opened and self._state.lacks_layers(opened)))
+
+    def _add(self) -> None:
+        if self._state.current is not None:
+            self._state.add_layers(self._state.current)
+            self.mark()

@@ -9,6 +9,7 @@ import numpy as np
 
 from napari_xcebra.widgets.controls.layouts import Fold
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
+from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.training_plots import LearningPlot
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ class CourseFold(Fold):
         self._training = False
         self._reports = 0
         self.hide()
+
+    def follow_theme(self, theme: str) -> None:
+        """Draw in the colours of a theme of napari."""
+        self.plot.follow_theme(style_of(theme))
 
     def follow(self, course: Sequence[Advanced]) -> None:
         """Draw the curves of a training up to its last report."""

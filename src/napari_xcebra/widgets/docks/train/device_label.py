@@ -17,7 +17,7 @@ class DeviceLabel(QLabel):
     def __init__(self, processes: Processes) -> None:
         super().__init__()
         self.setWordWrap(True)
-        self.setToolTip("Where training runs; change Device or Threads under Advanced.")
+        self.setToolTip("Where training runs; change Device or Threads under Details.")
         self._asked: tuple[str, int] | None = None
         self._jobs = jobs = JobQueue(processes, latest=True)
         self.destroyed.connect(lambda *_: jobs.close())

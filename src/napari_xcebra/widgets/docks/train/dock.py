@@ -21,7 +21,6 @@ from napari_xcebra.widgets.controls.work_bar import WorkBar, time_left
 from napari_xcebra.widgets.docks.train.course_fold import CourseFold
 from napari_xcebra.widgets.docks.train.run_list import RunList
 from napari_xcebra.widgets.docks.train.training_choice import TrainingChoice
-from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.work.services import services_of
 
 if TYPE_CHECKING:
@@ -212,7 +211,7 @@ class TrainDock(QWidget):
         self._judged = judged
 
     def _show_theme(self) -> None:
-        self.course.plot.follow_theme(style_of(self.state.viewer.theme))
+        self.course.follow_theme(self.state.viewer.theme)
 
     def _say(self, sentence: str, tone: Tone, details: str) -> None:
         self.notice.say(sentence, tone, details)

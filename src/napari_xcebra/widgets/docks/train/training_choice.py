@@ -18,7 +18,6 @@ from napari_xcebra.widgets.controls.layouts import Fold, in_column, in_row
 from napari_xcebra.widgets.docks.train.device_label import DeviceLabel
 from napari_xcebra.widgets.docks.train.dimension_window import DimensionWindow
 from napari_xcebra.widgets.docks.train.factor_table import FactorTable
-from napari_xcebra.widgets.docks.train.matched_window import MatchedWindow
 from napari_xcebra.widgets.docks.train.sweep_window import SweepWindow
 from napari_xcebra.widgets.state.preferences import keep, kept_text, preferred_settings
 from napari_xcebra.widgets.work.many_runs import Latents
@@ -112,7 +111,7 @@ class TrainingChoice(Fold):
             "The same cells, day by day…",
             "Compare the scores of cells that CellReg or ROICaT matched across the recordings of "
             "this window.",
-            lambda parent: MatchedWindow(services, parent),
+            self._days_window,
         )
         self.device = DeviceLabel(services.processes)
         self._lay_out()
@@ -185,6 +184,12 @@ class TrainingChoice(Fold):
         window = DimensionWindow(self._services, self.asked_for, parent)
         window.chosen.connect(self._use_latents)
         return window
+
+    def _days_window(self, parent: QWidget) -> QWidget:
+        # it takes pandas, which the dock can do without
+        from napari_xcebra.widgets.docks.train.matched_window import MatchedWindow
+
+        return MatchedWindow(self._services, parent)
 
     def _use_latents(self, latents: Latents) -> None:
         if latents.of_time:
