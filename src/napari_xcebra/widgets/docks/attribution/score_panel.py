@@ -6,19 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from qtpy.QtCore import Qt, QTimer
-from qtpy.QtWidgets import QSizePolicy, QTabWidget, QWidget
+from qtpy.QtWidgets import QTabWidget, QWidget
 
-from napari_xcebra.attribution.methods import method_named, title_of_method
 from napari_xcebra.attribution.ranking import Ranking, statistic_columns
 from napari_xcebra.attribution.score_map import ScoreMap
-from napari_xcebra.widgets.controls.layouts import VerticalScroll, in_column
+from napari_xcebra.widgets.controls.layouts import in_column
 from napari_xcebra.widgets.controls.lifetime import follow
-from napari_xcebra.widgets.controls.notice import VERDICT_HELP
-from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
 from napari_xcebra.widgets.docks.attribution.cell_table import CellTable
-from napari_xcebra.widgets.docks.attribution.paint_rows import ColorRow, OverTimeRow
-from napari_xcebra.widgets.docks.attribution.side_by_side import SideBySide
+from napari_xcebra.widgets.docks.attribution.details_tab import DetailsTab
 from napari_xcebra.widgets.docks.attribution.work_rows import SignificanceRow, StabilityRow
 from napari_xcebra.widgets.layers.camera import bring_into_view
 from napari_xcebra.widgets.layers.painting import colors_of
@@ -41,44 +36,28 @@ class ScorePanel(QWidget):
         self._curations = services.curations
         self._statistics = services.statistics
         self._map: ScoreMap | None = None
-        self.colors = ColorRow()
         self.histogram = ScoreHistogram()
         self.significance = SignificanceRow(services)
         self.stability = StabilityRow(services)
         self.table = CellTable()
-        self.over_time = OverTimeRow()
-        self.side_by_side = SideBySide()
+        self.details = details = DetailsTab()
+        self.colors, self.over_time = details.colors, details.over_time
+        self.side_by_side = details.side_by_side
         self.tabs = QTabWidget()
         self.tabs.setDocumentMode(True)
         self.tabs.addTab(self.table, "Table")
         self.tabs.addTab(self.histogram, "Histogram")
-        self.tabs.addTab(self._make_details(), "Details")
+        self.tabs.addTab(self.details, "Details")
         questions = in_column(self.significance, self.stability, spacing=2)
         in_column((self.tabs, 1), questions, of=self, spacing=4)
         self._connect_parts()
         self._follow_state()
         self._show_theme()
 
-    def _make_details(self) -> QWidget:
-        """What few need: numbers of the verdict, colours, playback, a second map."""
-        self.about = PlainLabel()
-        self.about.setWordWrap(True)
-        self.about.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        inside = QWidget()
-        parts = (self.over_time, self.colors, self.side_by_side, self.about)
-        in_column(*parts, 1, of=inside, spacing=8).setContentsMargins(0, 6, 0, 0)
-        self.details = VerticalScroll(inside)
-        self.details.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
-        return self.details
-
     def reveal_comparison(self) -> None:
         """Bring the second map to the front."""
         self.tabs.setCurrentWidget(self.details)
-        # once the plot has its place
-        QTimer.singleShot(0, self._scroll_to_comparison)
-
-    def _scroll_to_comparison(self) -> None:
-        self.details.ensureWidgetVisible(self.side_by_side)
+        self.details.reveal_comparison()
 
     def _connect_parts(self) -> None:
         self.colors.colormap_changed.connect(lambda name: self._change(colormap=name))
@@ -122,7 +101,7 @@ class ScorePanel(QWidget):
         self._show_scores(painted)
         for part in (self.significance, self.stability):
             part.setVisible(not painted.provisional)  # which need a trained run
-        self._show_about(painted)
+        self.details.show_about(painted, self._state.shown_run)
         self._show_colors()
         self.over_time.show_state(
             following=shown.over_time,
@@ -134,16 +113,6 @@ class ScorePanel(QWidget):
         self.show_comparison()
         self._show_selection()
         self._show_status()
-
-    def _show_about(self, painted: ScoreMap) -> None:
-        """Say how the scores were made, and all that was measured of the factor."""
-        run, method = self._state.shown_run, painted.attribution.method
-        goodness = run.fit.goodness.get(painted.factor) if run is not None else None
-        words = [f"{title_of_method(method).capitalize()}: {method_named(method).note}"]
-        if goodness is not None and not painted.provisional:
-            words.append(f"{painted.factor}: {goodness.measured}.")
-        self.about.setText("\n\n".join(words))
-        self.about.setToolTip(plain(VERDICT_HELP))
 
     def _offer_events(self, painted: ScoreMap) -> None:
         why_not = "Train the run to its end first." if painted.provisional else ""
