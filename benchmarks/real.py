@@ -107,8 +107,9 @@ def of_fly(recording: Recording, found: Attribution) -> str:
     rank = spearmanr(found.score("heading"), resultant, nan_policy="omit").statistic
     count, alone = counted_in(found.significance, "heading")
     return (
-        f"{count} ROIs found beside the unobserved state, which is the bump itself, and {alone} "
-        f"without it; score ~ cosine tuning: rank {rank:.2f}"
+        f"{count} ROIs found beside the unobserved state, and {alone} without it (the state is "
+        "probably the bump itself, which was not tested separately); score ~ cosine tuning: rank "
+        f"{rank:.2f}"
     )
 
 
