@@ -37,4 +37,5 @@ class SavedRuns:
             return ""
         which = ", ".join(names) if len(names) <= NAMED else f"{len(names)} runs"
         are = "is" if len(names) == 1 else "are"
-        return f"{which} {are} not saved (Save in the Train dock, or File ▸ Save workspace)."
+        where = "Save in the Train dock, or File ▸ IO Utilities ▸ Save workspace"
+        return f"{which} {are} not saved ({where})."

@@ -93,7 +93,7 @@ class Retraining(OfState):
         rho = f"{rank_correlation(new.scores, old.scores):.2f}".replace("-", "−")
         self.said.emit(
             f"“{name}” is shown on the left, {before.name} on the right: rank correlation {rho} "
-            f"for {factor}. The Attribution dock shows the plot.", "good", "",
+            f"for {factor}. The plot is in the Attribution dock, under Details.", "good", "",
         )  # fmt: skip
 
     def _pass_on(self, sentence: str, tone: str, details: str) -> None:
