@@ -74,7 +74,7 @@ def format_of(path: Path, subject: Subject) -> Any:
     looked_for = "; ".join(module.NAME for module in formats_of(subject))
     left_out = "".join(f" {sentence}" for sentence in problems())
     raise InputError(
-        f"{path} is not a {subject} in a known format. Looked for: {looked_for}.{left_out}"
+        f"{path} is not a {subject} in a known format.{left_out} Looked for: {looked_for}."
     )
 
 

@@ -66,7 +66,8 @@ def test_a_right_click_opens_the_menu_and_a_drag_does_not(tuning, qtbot):
     assert not menu.isVisible()
     QTest.mouseClick(view, Qt.MouseButton.RightButton, pos=QPoint(150, 100))
     qtbot.waitUntil(menu.isVisible)
-    assert [action.text() for action in menu.actions()] == ["Copy as figure", "Save figure …"]
+    offered = [action.text() for action in menu.actions()]
+    assert offered == ["Copy as figure", "Save figure …", "Copy values"]
     menu.actions()[0].trigger()
     menu.close()
     copied = QApplication.clipboard().mimeData()

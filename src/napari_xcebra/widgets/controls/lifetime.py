@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -9,6 +11,10 @@ from weakref import WeakMethod
 
 from qtpy.QtCore import QEvent, QObject, Signal
 from qtpy.QtWidgets import QDockWidget, QWidget
+
+# At its exit PyQt walks over all objects and deletes those that are left, and crashes where one
+# takes others with it, as plots of a closed window do. What is garbage by then is collected first.
+atexit.register(gc.collect)
 
 
 def follow(owner: QWidget, signal: Any, method: Callable[..., object]) -> None:

@@ -103,7 +103,7 @@ class Picking:
     def _outline(self, *_: Any) -> None:
         """Outline the selected cells of the current recording in the colours of their traces."""
         state, opened = self._state, self._state.current
-        if opened is None:
+        if opened is None or opened not in state.opened:  # its layers are being removed
             return
         found = (layer for layer in state.layers_of(opened) if role_of(layer) == "selection")
         layer = next(found, None)

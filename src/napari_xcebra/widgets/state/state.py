@@ -97,6 +97,11 @@ class State:
         assert viewer is not None, "the viewer of this state was closed"
         return viewer
 
+    @property
+    def has_viewer(self) -> bool:
+        """Whether the viewer still exists."""
+        return self._viewer() is not None
+
     # ------------------------------------------------------------ recordings
 
     @property

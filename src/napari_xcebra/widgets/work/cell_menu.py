@@ -13,6 +13,7 @@ from qtpy.QtWidgets import QApplication, QFileDialog, QMenu
 
 from napari_xcebra.curation import STATUSES, Status
 from napari_xcebra.files import whole
+from napari_xcebra.spreadsheets import write_csv
 from napari_xcebra.widgets.controls.boxes import menu_of
 from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.layers.picking import STILL, Picking
@@ -137,5 +138,5 @@ def write_traces(recording: Recording, cells: np.ndarray, path: Path) -> Path:
     table.insert(0, "time_s", np.asarray(recording.times))
     table.insert(0, "frame", np.arange(recording.n_frames))
     with whole(path) as file:
-        table.to_csv(file, index=False)
+        write_csv(table, file)
     return path

@@ -78,8 +78,9 @@ class Services:
         """End the background processes and let others have the journals."""
         self.state.closed = True
         self.processes.close()
-        close_reader(self.state.viewer)
         self.curations.close()
+        if self.state.has_viewer:  # a window that was deleted may have outlived it
+            close_reader(self.state.viewer)
 
     def at_stake(self) -> list[str]:
         """What would be lost with the window, a sentence each."""

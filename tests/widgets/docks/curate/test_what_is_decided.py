@@ -67,7 +67,8 @@ def test_the_card_and_the_buttons_name_the_cells_that_are_outlined(dock_in_front
     # a click on a cell: this one and no other
     see_all(state)
     at_center = labels[tuple(np.round(state.current.centers).astype(int).T)]
-    other = int(upper[at_center[upper] == upper + 1][-1])  # where no other cell lies over it
+    on_top = (at_center == np.arange(len(at_center)) + 1) & np.asarray(state.recording.accepted)
+    other = int(upper[on_top[upper]][-1])  # where no other cell lies over it
     click_image(viewer, state.current.centers[other])
     assert state.selection.tolist() == [other]
     QTest.keyClick(canvas, Qt.Key.Key_A)

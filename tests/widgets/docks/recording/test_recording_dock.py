@@ -99,7 +99,7 @@ def test_at_first_it_says_what_to_do_and_why_open_is_off(dock):
 def test_opening_shows_layers_facts_variables_and_the_next_step(dock, qtbot, saved):
     open_path(dock, qtbot, saved)
     roles = {role_of(layer) for layer in dock.state.viewer.layers}
-    assert roles == {"image", "activity", "cells"}
+    assert roles == {"image", "activity", "cells", "outlines"}
     assert dock.state.current.opening.path == saved
     assert dock.found.facts.facts["Cells"].startswith("30 accepted of 33")
     assert dock.found.facts.facts["Duration"] == "1 min"
@@ -262,7 +262,7 @@ def test_recordings_are_switched_and_only_one_is_in_view(dock, qtbot, saved, arr
     dock.opened_box.activated.emit(0)
     assert dock.state.current is first
     in_view = [layer.name for layer in dock.state.layers_of(first) if layer.visible]
-    assert in_view == ["mean image", "cells"]
+    assert in_view == ["mean image", "other ROIs", "cells"]
     assert not any(layer in layers for layer in dock.state.layers_of(second))
     assert dock.form.path.path == saved
 
@@ -295,8 +295,10 @@ def test_layers_that_were_removed_can_be_shown_again(dock, state, small_field):
     assert not dock.layers_button.isHidden()
     dock.layers_button.click()
     assert dock.layers_button.isHidden()
-    names = [layer.name for layer in state.layers_of(opened)]
-    assert sorted(names) == ["activity", "cells", "maximum projection", "mean image", "movie"]
+    names = {layer.name for layer in state.layers_of(opened)}
+    assert names == {
+        "activity", "cells", "maximum projection", "mean image", "movie", "other ROIs"
+    }  # fmt: skip
 
 
 def test_a_sample_opens_without_any_file(dock, qtbot, small_field, monkeypatch):
