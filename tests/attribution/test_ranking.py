@@ -53,7 +53,7 @@ def test_cells_that_were_tested_have_a_column_of_q_and_are_filtered_by_it(rankin
         Ranking.of(scored_recording(), ScoreMap(tested, factor), 0.0)
         for factor in ("place", "time")
     )
-    assert place.text("q", 2) == "0.100" and place.text("q", UNUSED) == ""
+    assert place.text("q", 2) == "0.1" and place.text("q", UNUSED) == ""
     assert list(place.rows("q", descending=False, shown=few)) == [0, 1, 2, 3, 4]
     assert "q" not in time.titles  # it could not be tested
 

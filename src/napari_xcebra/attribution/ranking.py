@@ -112,7 +112,7 @@ _ABOUT: dict[str, tuple[str, str, int]] = {
     "q": (
         "Lower is surer: among the cells with this q or a lower one, this share is expected by "
         "chance. For the factor as a whole.",
-        ".3f",
+        ".2g",
         7,
     ),
     "ranks": (
