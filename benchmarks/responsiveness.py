@@ -123,7 +123,7 @@ def main() -> None:
     over = lag.measure(lambda: pressed and not train.busy, 600)
     note("pressing Train, training, painting as it learns, scoring, painting", over)
     # for as long as the movies play
-    train.form.value = replace(train.form.value, steps=100_000)
+    train.form.value = replace(train.form.value, steps=100_000, stop_when_settled=False)
     train.train()
     started, me = time.perf_counter(), psutil.Process()
 
@@ -147,6 +147,13 @@ def main() -> None:
     lag.measure(lambda: False, 2.0)
     train.train()
     lag.measure(lambda: train.progress.value() > 20, 60)
+    began = time.perf_counter()
+    train.cancel()
+    train.cancel()
+    lag.measure(lambda: not train.busy, 30)
+    discarding = time.perf_counter() - began
+    train.train()
+    lag.measure(lambda: train.progress.value() > 20, 60)
     for child in me.children(recursive=True):
         os.kill(child.pid, signal.SIGKILL)
     lag.measure(lambda: not train.busy, 30)
@@ -162,8 +169,9 @@ def main() -> None:
     print(f"{given.cells} cells, {given.frames:,} frames, {given.steps} steps; software GL.\n")
     print("\n".join(lines))
     print(f"\nPlaying the long movie for 15 s took {grown:.0f} MB.")
-    met = "met" if cancelling < 1 else "**not met**"
-    print(f"Cancelling took {cancelling:.2f} s (target < 1 s): {met}.")
+    print(f"Cancel took {cancelling:.2f} s, in which what was learned is measured and kept.")
+    met = "met" if discarding < 1 else "**not met**"
+    print(f"Discarding, at the second press, took {discarding:.2f} s (target < 1 s): {met}.")
     print(f"After the child was killed, the dock said: “{said}”")
     print(f"Training again afterwards: {'works' if usable else '**does not work**'}.")
     print(f"Processes left after the window was closed: {left}.\n")

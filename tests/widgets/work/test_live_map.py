@@ -15,6 +15,7 @@ from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.layers.score_layers import TRAINING
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import Asked, painted_map, shown_map
+from napari_xcebra.widgets.work import training
 from napari_xcebra.widgets.work.services import services_of
 from napari_xcebra.workspace_file import load_workspace
 
@@ -174,7 +175,9 @@ def test_the_trained_map_takes_over_layer_factor_and_threshold(state, asked, doc
     assert not painted_map(state).provisional
 
 
-def test_a_real_run_is_painted_as_it_learns(viewer, state, qtbot):
+def test_a_real_run_is_painted_as_it_learns(viewer, state, qtbot, monkeypatch):
+    # a busy machine may need longer for the first pause than for the first map of this run
+    monkeypatch.setattr(training, "BREATH", 0)
     state.show(field(cells=30, frames=2000, seed=0).recording)
     dock = TrainDock(viewer)
     viewer.window.add_dock_widget(dock, name="Train")
