@@ -50,7 +50,6 @@ def test_a_sweep_runs_and_its_members_open_as_runs_and_are_compared(window, qtbo
     titles = [window.table.horizontalHeaderItem(i).text() for i in range(3)]
     assert titles == ["seed", "status", "position"]
     assert [window.table.item(row, 0).text() for row in range(2)] == ["3", "4"]
-    window.table.clearSelection()  # Qt selects a row where the table gets the focus
     assert not window.open_button.isEnabled()
     window.table.selectRow(1)
     qtbot.mouseClick(window.open_button, Qt.MouseButton.LeftButton)

@@ -62,8 +62,10 @@ class SweepTable(QTableWidget):
     @property
     def selected(self) -> str:
         """Id of the selected run, if it is finished; else empty."""
-        row = self.currentRow()
-        return self._ids[row] if 0 <= row < len(self._ids) and self._finished[row] else ""
+        # not the current row: the keyboard's, which Qt sets without selecting it
+        rows = {index.row() for index in self.selectedIndexes()}
+        found = (self._ids[row] for row in rows if row < len(self._ids) and self._finished[row])
+        return next(found, "")
 
     @property
     def any_finished(self) -> bool:
