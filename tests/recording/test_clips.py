@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,19 @@ def test_clips_show_the_cell_light_up_and_their_average_shows_where(recording):
     outside[here] = False
     assert clips.average[here].min() > 5 > abs(clips.average[outside]).max()
     assert clips.seconds == pytest.approx(0.1)
+
+
+def test_a_slow_rise_is_compared_with_what_was_before_it(recording):
+    """A cell that fires for five seconds is as bright one second before its peak as at it."""
+    trace = np.zeros(FRAMES)
+    trace[150:200] = 1 + 0.01 * np.arange(50)
+    pixels = np.full((2 * FRAMES, *FIELD), 50, np.float32)
+    pixels[:, *CELL] += np.repeat(10 * trace, 2)[:, None, None].astype(np.float32)
+    movie = replace(recording.movie, planes=(InMemory(pixels),))
+    recording = replace(recording, movie=movie)
+    clips = read_clips(recording, CellShapes(recording.footprints, 2), 0, trace)
+    assert clips.average[2:7, 21:27].min() > 9
+    assert len(clips.clips[0]) <= 32 and clips.clips[0][0, 2:7, 21:27].max() < 52
 
 
 def test_cells_without_pixels_or_transients_have_no_clips_and_reading_stops(recording):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import uniform_filter1d
 
 from napari_xcebra.errors import Stopped
 from napari_xcebra.recording.cell_shapes import CellShapes
@@ -14,7 +15,11 @@ from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.transients import largest_transients
 
 BEFORE, AFTER = 1.0, 2.0
-"""Seconds of a clip before and after the peak."""
+"""Seconds of a clip before and after the peak, or more where the rise is slow."""
+SLOWEST = 8.0
+"""Seconds that a rise may take: a cell may fire for as long as an animal crosses a place."""
+BEGUN = 0.2
+"""Share of its height at which a transient has begun."""
 PEAK = 0.25
 """Seconds on either side of the peak that are averaged."""
 MOST_FRAMES = 30
@@ -75,24 +80,37 @@ def read_clips(
         return None
     rows, columns = _around(shapes, cell, movie.field)
     plane = shapes.plane(cell) if movie.stacked else 0
-    step = max(1, int(np.ceil((BEFORE + AFTER) * recording.rate / MOST_FRAMES)))
+    onsets = [onset_of(recording, trace, int(peak)) for peak in peaks]
+    before = max(BEFORE, (peaks - onsets).max() / recording.rate + 2 * PEAK)
+    step = max(1, int(np.ceil((before + AFTER) * recording.rate / MOST_FRAMES)))
     clips, rises = [], []
-    for peak in peaks:
+    for peak, onset in zip(peaks, onsets, strict=True):
         if stopped():
             raise Stopped
-        frames = clip_frames(recording, int(peak), step)
+        frames = clip_frames(recording, int(peak), before, step)
         clip = movie.crop(_in_movie(movie, frames), plane, rows, columns)
         clips.append(clip)
-        rises.append(_rise(clip, (frames - peak) / recording.rate))
+        rises.append(_rise(clip, frames <= onset, np.abs(frames - peak) / recording.rate))
     average = np.stack(rises).mean(axis=0)
     seconds = step / recording.rate
     return Clips(peaks, tuple(clips), seconds, average, (rows.start, columns.start))
 
 
-def clip_frames(recording: Recording, peak: int, step: int) -> np.ndarray:
-    """Frames of the recording from before to after a peak, within its segment."""
-    before, after = (round(seconds * recording.rate / step) for seconds in (BEFORE, AFTER))
-    frames = peak + step * np.arange(-before, after + 1)
+def onset_of(recording: Recording, trace: np.ndarray, peak: int) -> int:
+    """The last frame before a peak at which the trace was still low."""
+    start = max(0, peak - round(SLOWEST * recording.rate))
+    before = trace[start : peak + 1]
+    width = max(1, round(PEAK * recording.rate))
+    smooth = uniform_filter1d(np.asarray(before, float), width, mode="nearest")
+    smooth[recording.segment[start : peak + 1] != recording.segment[peak]] = np.nan
+    low, high = np.nanmin(smooth), smooth[-1]
+    return start + int(np.flatnonzero(smooth <= low + BEGUN * max(high - low, 0))[-1])
+
+
+def clip_frames(recording: Recording, peak: int, before: float, step: int) -> np.ndarray:
+    """Frames of the recording from seconds before a peak to after it, within its segment."""
+    first, last = (round(seconds * recording.rate / step) for seconds in (before, AFTER))
+    frames = peak + step * np.arange(-first, last + 1)
     frames = frames[(frames >= 0) & (frames < recording.n_frames)]
     segment = recording.segment
     return frames[segment[frames] == segment[peak]]
@@ -112,9 +130,8 @@ def _in_movie(movie: Movie, frames: np.ndarray) -> list[int]:
     return [movie.of_frame(int(frame)) for frame in frames]
 
 
-def _rise(clip: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Mean image at the peak, less that before it."""
-    peak = np.abs(seconds) <= max(PEAK, np.abs(seconds).min())
-    before = seconds < -2 * PEAK
+def _rise(clip: np.ndarray, before: np.ndarray, away: np.ndarray) -> np.ndarray:
+    """Mean image at the peak, less that before the onset; `away` is in seconds from the peak."""
+    peak = away <= max(PEAK, away.min())
     rest = clip[before].mean(axis=0) if before.any() else clip.min(axis=0)
     return clip[peak].mean(axis=0) - rest
