@@ -167,6 +167,7 @@ class Window:
         first = state.current
         dock.form.opening = Opening(self.other)
         self.do(dock.open)
+        self.do(dock.question.add.click)
         self.live(lambda: state.current is not first)
         self.rest(0.3)
         for opened in [*state.opened, *state.opened]:

@@ -111,20 +111,20 @@ def test_without_trials_and_events_the_tab_says_what_to_give(
     assert dock.tabs.currentWidget() is dock.tuning
     dock.tabs.setCurrentWidget(panel)
     assert panel.message == NOTHING
-    assert not panel.event.isVisible() and not panel.all.isVisible()
+    assert not panel.event_box.isVisible() and not panel.all.isVisible()
 
 
 def test_a_recording_of_a_task_opens_the_events_and_names_groups_by_their_words(
     dock, panel, one_cell
 ):
     assert dock.tabs.currentWidget() is panel
-    assert [panel.event.itemText(i) for i in range(panel.event.count())] == [
+    assert [panel.event_box.itemText(i) for i in range(panel.event_box.count())] == [
         "trial start",
         "trial end",
         "cue",
     ]
     # the suggested factors begin with the cue
-    assert panel.event.currentText() == "cue"
+    assert panel.event_box.currentText() == "cue"
     assert panel.plot.key == ["cell 100", "mean of 40"]
     assert panel.plot.mean.getAxis("left").labelText == "ΔF/F"
 

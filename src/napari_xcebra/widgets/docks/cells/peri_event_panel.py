@@ -85,10 +85,11 @@ class PeriEventPanel(Panel):
         self.map.cell_chosen.connect(self.cell_chosen)
 
     def _make_controls(self) -> None:
-        self.event = small_box("The event that time is counted from.")
+        # not `event`, by which PySide would find it in place of the handler of events
+        self.event_box = small_box("The event that time is counted from.")
         self.by = small_box("Split the trials or events by this variable.")
         self.sort = small_box("How the cells are sorted.")
-        for part, stretch in ((QLabel("around"), 0), (self.event, 3), (QLabel("by"), 0),
+        for part, stretch in ((QLabel("around"), 0), (self.event_box, 3), (QLabel("by"), 0),
                               (self.by, 3), (self.sort, 3)):  # fmt: skip
             self.controls.addWidget(part, stretch)
         self.one = small_button("This cell", "Show the selected cell, moment by moment.")
@@ -116,7 +117,7 @@ class PeriEventPanel(Panel):
                QLabel("s, bin"), self.bin, of=self._bottom, spacing=3)  # fmt: skip
         self.layout().addWidget(self._bottom)
         spare_from_wheel(self)
-        for choice in (self.event, self.by):
+        for choice in (self.event_box, self.by):
             choice.activated.connect(lambda _: self._choose_view())
         self.sort.activated.connect(lambda _: self._measure())
         self.which.buttonClicked.connect(lambda _: self._switch())
@@ -160,12 +161,16 @@ class PeriEventPanel(Panel):
 
     def _fill(self, looked: LookedAt) -> None:
         recording = looked.recording
-        event, by = self.event.currentData(), self.by.currentData()
+        event, by = self.event_box.currentData(), self.by.currentData()
         if not self._own_view:
             event, by = usual_view(recording, looked.variables) or (event, by)
         events = moments_in(recording)
         splits = splits_in(recording)
-        fill(self.event, [(name, name) for name in events], event if event in events else events[0])
+        fill(
+            self.event_box,
+            [(name, name) for name in events],
+            event if event in events else events[0],
+        )
         fill(self.by, [(NOT_SPLIT, None), *((name, name) for name in splits)],
              by if by in splits else None)  # fmt: skip
         orders = [("sort by peak", PEAK)]
@@ -188,7 +193,7 @@ class PeriEventPanel(Panel):
 
     def choose(self, event: str, by: str | None = None, *, all_cells: bool = False) -> None:
         """Align to an event and split by a variable, as if chosen in the boxes."""
-        self.event.setCurrentIndex(self.event.findData(event))
+        self.event_box.setCurrentIndex(self.event_box.findData(event))
         self.by.setCurrentIndex(self.by.findData(by) if by else 0)
         (self.all if all_cells else self.one).setChecked(True)
         self.sort.setVisible(all_cells)
@@ -200,13 +205,13 @@ class PeriEventPanel(Panel):
         return self.before.value(), self.after.value()
 
     def _show_window(self, recording: Recording) -> None:
-        event = self.event.currentData() or START
+        event = self.event_box.currentData() or START
         before, after = self._windows.get(event) or window_of(recording, event)
         self.before.show_number(before)
         self.after.show_number(after)
 
     def _type_window(self) -> None:
-        self._windows[self.event.currentData()] = self.window
+        self._windows[self.event_box.currentData()] = self.window
         self._measure()
 
     def _take_range(self, low: float, high: float) -> None:
@@ -223,7 +228,7 @@ class PeriEventPanel(Panel):
         if looked is None or self._what_to_do(looked):
             self.say(self._what_to_do(looked) if looked else "")
             return
-        recording, event, by = looked.recording, self.event.currentData(), self.by.currentData()
+        recording, event, by = looked.recording, self.event_box.currentData(), self.by.currentData()
         window, bin = self.window, self.bin.value() or None
 
         def failed(sentence: str, _: str) -> None:
