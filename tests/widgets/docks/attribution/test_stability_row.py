@@ -102,7 +102,8 @@ def test_other_seeds_are_trained_in_the_background(dock, state, recording, run, 
 
 
 def test_repeating_that_is_stopped_can_be_asked_for_again(dock, state, recording, run, qtbot):
-    endless = replace(run.fit, settings=replace(run.fit.settings, steps=1_000_000))
+    settings = replace(run.fit.settings, steps=1_000_000, stop_when_settled=False)
+    endless = replace(run.fit, settings=settings)
     state.show(recording)
     state.add_run(replace(run, fit=endless))
     dock.scores.stability.repeat.click()
