@@ -5,13 +5,14 @@ Round after round in a real window, phase by phase:
 - open: another recording is read from disk, switched to and from, and closed again;
 - train: a training is begun and cancelled, another one trained to the end, the old run deleted;
 - look: every factor by both methods, single cells, scores played over time;
-- decide: cells decided on, and taken back;
+- watch: the movie played, beside the heat map of all cells;
+- decide: cells decided on close up, with their clips, and taken back;
 - docks: all docks closed and opened again.
 
 Each leaves the window as it found it, so that what it adds to memory is what it leaks. Everything
 is done from within the event loop, as a click does it: Qt deletes nothing that is given up outside
 it. After some rounds the window is closed and another one opened. After each phase: memory of the
-window and of the child process, and how late the event loop was; after each round also objects,
+window and of its child processes, and how late the event loop was; after each round also objects,
 threads, open files and processes.
 
     xvfb-run -a -s "-screen 0 1600x1000x24" python benchmarks/soak.py [--minutes 30]
@@ -62,7 +63,7 @@ class Phase:
     own: float
     """MB by which the window's process grew."""
     child: float
-    """MB by which its child grew."""
+    """MB by which its child processes grew."""
     late: float
     """Seconds by which the event loop was late, 99th percentile."""
     latest: float
@@ -80,7 +81,7 @@ class Round:
     own: float
     """MB of the window's process."""
     child: float
-    """MB of its child."""
+    """MB of its child processes."""
     threads: int
     files: int
     processes: int
@@ -147,16 +148,16 @@ class Window:
 
     def go_round(self) -> tuple[Phase, ...]:
         """Do everything once, and measure what each phase left."""
-        doing = [self.open, self.train, self.look, self.decide, self.docks]
+        doing = [self.open, self.train, self.look, self.watch, self.decide, self.docks]
         return tuple(self._measured(phase) for phase in doing)
 
     def _measured(self, phase: Callable[[], None]) -> Phase:
-        before = memory(self.state)
+        before = memory()
         self.lags, self.turn = [], 0.0
         phase()
         self.rest(0.2)
         lags, turn = np.concatenate(self.lags), self.turn
-        after = memory(self.state)
+        after = memory()
         grown = [now - then for now, then in zip(after, before, strict=True)]
         late, latest = np.percentile(lags, [99, 100])
         return Phase(phase.__name__, *grown, float(late), float(latest), turn)
@@ -207,18 +208,37 @@ class Window:
             self.do(lambda cells=cells: state.select(cells))
             self.rest(0.1)
         self.show(method="inverted-neuron-gradient", over_time=True)
-        for frame in range(0, 300, 10):
-            self.do(lambda frame=frame: setattr(state, "frame", frame))
-            self.rest(0.03)
+        self.play()
         self.show(over_time=False)
+
+    def watch(self) -> None:
+        """Play the movie, with the traces and with the heat map of all cells."""
+        self.raise_dock("Attribution")
+        cells = self.dock("Cells")
+        for panel in (cells.raster, cells.traces):
+            self.do(lambda panel=panel: cells.over_time.setCurrentWidget(panel))
+            self.play()
+
+    def play(self) -> None:
+        """Play a stretch of whatever is shown over time."""
+        for frame in range(0, 300, 10):
+            self.do(lambda frame=frame: setattr(self.state, "frame", frame))
+            self.rest(0.03)
 
     def decide(self) -> None:
         """Decide on some cells, and take it back."""
+        self.raise_dock("Curate")
         curate = self.dock("Curate")
         keys = ["accept", "reject", "accept", "undecided"]
         for key in [*keys, *["undo"] * len(keys)]:
             self.do(lambda key=key: curate.act(key))
-            self.rest(0.05)
+            self.rest(0.5)
+
+    def raise_dock(self, name: str) -> None:
+        """Bring a dock to the front, as a click on its tab does."""
+        dock = docked_widget(self.viewer, name)
+        assert dock is not None
+        self.do(dock.raise_)
 
     def docks(self) -> None:
         """Close every dock and open the workspace again."""
@@ -286,14 +306,13 @@ def drive(given: argparse.Namespace, folder: Path) -> None:
 # ---------------------------------------------------------------------- measuring
 
 
-def memory(state: State) -> tuple[float, float]:
-    """MB that this process and its child hold, after all that is free was given back."""
+def memory() -> tuple[float, float]:
+    """MB that this process and its children hold, after all that is free was given back."""
     gc.collect()
     if sys.platform == "linux":
         # else the allocator keeps what is free, here and there, and it looks like growth
         ctypes.CDLL(None).malloc_trim(0)
-    pid = services_of(state.viewer).processes.worker.pid
-    return own_memory(os.getpid()), own_memory(pid) if pid else 0.0
+    return own_memory(os.getpid()), sum(own_memory(child.pid) for child in children())
 
 
 def own_memory(pid: int) -> float:
@@ -308,7 +327,7 @@ def own_memory(pid: int) -> float:
 def measure(window: Window, number: int, turn: int) -> Round:
     """Go round once, and look what is there."""
     phases = window.go_round()
-    own, child = memory(window.state)
+    own, child = memory()
     me = psutil.Process()
     return Round(
         window=number,
@@ -366,7 +385,7 @@ def say(now: Round) -> None:
 
 LEVELS = {
     "own": "memory of the window, MB",
-    "child": "memory of its child, MB",
+    "child": "memory of its child processes, MB",
     "threads": "threads",
     "files": "open files",
     "processes": "child processes",

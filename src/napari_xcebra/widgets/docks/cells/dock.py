@@ -10,7 +10,7 @@ from superqt.utils import qdebounced
 
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.moments import moments_in
-from napari_xcebra.widgets.controls.lifetime import follow
+from napari_xcebra.widgets.controls.lifetime import end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.docks.cells.behavior_choice import BehaviorChoice
 from napari_xcebra.widgets.docks.cells.embedding_panel import EmbeddingPanel
@@ -63,6 +63,7 @@ class CellsDock(QWidget):
         self._share_time(self.traces.plot, self.raster.plot)
         self._share_time(self.raster.plot, self.traces.plot)
         self._connect()
+        end_with_dock(self)
         self._later()
 
     def _lay_out(self) -> None:
