@@ -174,22 +174,29 @@ def test_the_trained_map_takes_over_layer_factor_and_threshold(state, asked, doc
     assert not painted_map(state).provisional
 
 
-def test_a_real_run_is_painted_as_it_learns(viewer, state, qtbot):
+def test_a_real_run_is_painted_as_it_learns(viewer, state, qtbot, monkeypatch):
     state.show(field(cells=30, frames=2000, seed=0).recording)
     dock = TrainDock(viewer)
     viewer.window.add_dock_widget(dock, name="Train")
     settings = {"steps": 60, "batch_size": 128, "penalty_batch": 32}
     dock.form.value = replace(dock.form.value, **settings)
-    inserted = []
-    viewer.layers.events.inserted.connect(
-        lambda event: inserted.append((role_of(event.value), state.live))
-    )
+    training, told = services_of(viewer).training, []
+    hear = training._trained
+    # what the child tells waits, however quick it is
+    monkeypatch.setattr(training, "_trained", lambda event, asked: told.append((event, asked)))
     dock.train()
-    qtbot.waitUntil(lambda: state.painted_live is not None, timeout=60_000)
-    assert [role for role, _ in inserted] == ["scores"]
-    layer = services_of(state.viewer).painter.layer
-    assert layer.visible
-    qtbot.waitUntil(lambda: "Provisional" in dock.notice.text, timeout=60_000)
+    # the layer is there before the first map, as napari takes a turn of the window to insert it
+    qtbot.waitUntil(lambda: len(score_layers(state)) == 1, timeout=60_000)
+    (layer,) = score_layers(state)
+    assert not layer.visible
+    qtbot.waitUntil(lambda: any(isinstance(e, Finished) for e, _ in told), timeout=60_000)
+    *course, (finished, asked) = told
+    for event, _ in course:
+        hear(event, asked=asked)
+    qtbot.waitUntil(lambda: state.painted_live is not None)
+    assert score_layers(state) == [layer] and layer.visible
+    qtbot.waitUntil(lambda: "Provisional" in dock.notice.text)
+    hear(finished, asked=asked)
     qtbot.waitUntil(lambda: not dock.busy, timeout=60_000)
     assert "nats" in dock.verdict.text
     assert score_layers(state) == [layer]
