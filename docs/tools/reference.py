@@ -94,7 +94,7 @@ def commands() -> str:
     parts = []
     for name, parser in subparsers.choices.items():
         rows = [
-            [_typed(action), action.help or ""]
+            [_typed(action), (action.help or "") % vars(action)]
             for action in parser._actions
             if action.dest != "help" and not knobs & set(action.option_strings)
         ]

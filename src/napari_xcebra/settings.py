@@ -65,10 +65,10 @@ def title_of(knob: Field[Any]) -> str:
     return knob.metadata["title"] or words[:1].upper() + words[1:]
 
 
-def flag(knob: str) -> str:
+def flag_of(knob: str) -> str:
     """What the command line calls a knob.
 
-    >>> flag("lambda_"), flag("batch_size")
+    >>> flag_of("lambda_"), flag_of("batch_size")
     ('--lambda', '--batch-size')
     """
     return "--" + knob.rstrip("_").replace("_", "-")

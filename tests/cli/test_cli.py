@@ -22,7 +22,7 @@ import pytest
 from napari_xcebra import learn
 from napari_xcebra.attribution import METHODS, Attribution, methods
 from napari_xcebra.attribution.shift_test.result import SHIFTS
-from napari_xcebra.cli import flags, main, reporting
+from napari_xcebra.cli import main, reporting
 from napari_xcebra.cli.given import counts_from
 from napari_xcebra.cli.parser import make_parser
 from napari_xcebra.cli.printing import goodness_words
@@ -32,6 +32,7 @@ from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn import Fit, FitSettings, Goodness
 from napari_xcebra.locks import locked
 from napari_xcebra.report.material import material_in
+from napari_xcebra.settings import flag_of
 from napari_xcebra.simulate import field
 
 TINY = ["--steps", "20", "--batch-size", "64", "--time-latents", "1", "--time-offset", "5"]
@@ -363,7 +364,7 @@ def test_help_lists_every_knob_with_its_default(command, capsys):
     for knob in fields(FitSettings):
         default = {True: "yes", False: "no"}.get(knob.default, knob.default)
         default = default if knob.type == "bool" else knob.default
-        found = re.search(rf" {flags.flag(knob.name)}\b", text)
+        found = re.search(rf" {flag_of(knob.name)}\b", text)
         assert found is not None
         start = found.start()
         assert f"(default {default}" in text[start : start + 500]

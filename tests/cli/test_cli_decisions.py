@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from napari_xcebra.cli import main
-from napari_xcebra.cli.flags import OUTPUT_KINDS as KINDS
+from napari_xcebra.cli.commands import OUTPUT_KINDS as KINDS
 from napari_xcebra.curation import open_curation
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions import OUTPUT_KINDS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from napari_xcebra.attribution.methods import first_to_look_at
 from napari_xcebra.attribution.tables import check_factor
-from napari_xcebra.cli.export_flags import FIGURE, NWB
+from napari_xcebra.cli.commands import FIGURE, NWB
 from napari_xcebra.cli.given import output_folder, recording_from
 from napari_xcebra.cli.printing import say
 from napari_xcebra.curation import journals_of, open_curation
@@ -56,9 +56,9 @@ def figure(arguments: argparse.Namespace) -> None:
                 f"{', '.join(run.attributions)}."
             )
         painted = run.attributions[arguments.map]
-    for factor in arguments.factor or ():
+    for factor in arguments.factor:
         check_factor(factor, painted.factors)
-    written = write_picture(recording, painted, path, arguments.threshold, arguments.factor)
+    written = write_picture(recording, painted, path, arguments.threshold, arguments.factor or None)
     say(arguments, *run.missing)
     if recording.pixel_size is None and recording.footprints is not None:
         say(arguments, "There is no scale bar: the recording does not say the size of a pixel.")

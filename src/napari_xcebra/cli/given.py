@@ -42,7 +42,7 @@ def opening_of(arguments: argparse.Namespace) -> Opening:
         movie=Path(arguments.movie) if arguments.movie else None,
         kinds=kinds_from(arguments.kind),
         settings=OpenSettings(**_given(OpenSettings, arguments, "open_")),
-        **{role: tuple(Path(path) for path in getattr(arguments, role) or ()) for role in ROLES},
+        **{role: tuple(Path(path) for path in getattr(arguments, role)) for role in ROLES},
     )
 
 
@@ -166,7 +166,7 @@ def _opened(arguments: argparse.Namespace) -> dict[str, Recording]:
     from napari_xcebra.files import name_of
     from napari_xcebra.runs import free_name
 
-    files = arguments.behavior or []
+    files = arguments.behavior
     if files and len(files) != len(arguments.paths):
         raise InputError(
             f"{len(arguments.paths)} recordings and {len(files)} --behavior are given: give one "

@@ -1,8 +1,4 @@
-"""Parses the command line, runs a command, and says in one sentence why it cannot be done.
-
-A command's module is imported when the command runs, so help and errors in the arguments come at
-once, and a command loads only what it needs.
-"""
+"""Parses the command line, runs a command, and says in one sentence why it cannot be done."""
 
 from __future__ import annotations
 
@@ -12,12 +8,11 @@ import io
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
-from napari_xcebra.cli import export_flags, flags
+from napari_xcebra.cli.commands import COMMANDS
 from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.errors import InputError, TrainingDiverged, is_refusal, refusal
 from napari_xcebra.locks import locked
@@ -76,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 @contextlib.contextmanager
 def _to_itself(arguments: argparse.Namespace) -> Iterator[None]:
     """Lock the folder to write to: two programs must not mix their results in it."""
-    if not getattr(arguments, "alone", False) or not arguments.out:
+    if not getattr(arguments, "locks_folder", False) or not arguments.out:
         yield
         return
     from napari_xcebra.cli.given import output_folder
@@ -118,89 +113,21 @@ class Parser(argparse.ArgumentParser):
         self.exit(WRONG, f"{self.prog}: {message.rstrip('.')}. See {self.prog} --help.\n")
 
 
-class Command(NamedTuple):
-    """A command, and the function that runs it, by its module in `cli` and its name."""
-
-    name: str
-    function: str
-    add_flags: Callable[[argparse.ArgumentParser], object]
-    usage: str
-    help: str
-
-
-TRAINING = "PATH [--behavior FILE] --factor NAME=VARIABLES … --out DIR [settings]"
-SCORING = "FIT PATH [--behavior FILE] --out DIR [settings]"
-COMMANDS = (
-    Command("demo", "training.demo", flags.add_demo_flags, "[--out DIR] [settings]",
-            "simulate an imaged field, train, and paint the cells"),
-    Command("info", "reporting.info", flags.add_recording_flags, "PATH [--behavior FILE]",
-            "show what a recording holds, or what a run found"),
-    Command("fit", "training.fit", flags.add_training_flags, TRAINING,
-            "train on a recording and measure the fit"),
-    Command("run", "training.run", partial(flags.add_training_flags, scores=True), TRAINING,
-            "fit, then attribute"),
-    Command("dimension", "repeated.dimension", flags.add_dimension_flags, TRAINING,
-            "suggest a number of latents from the consistency between seeds"),
-    Command("sweep", "sweeping.sweep", flags.add_sweep_flags,
-            "CONFIG --out DIR [--processes N | --cluster ADDRESS | --slurm FILE] "
-            "[--shard I/N | --collect] [--dry-run]",
-            "run many seeds, latents, settings, label shifts or recordings"),
-    Command("cohort", "cohorts.cohort", flags.add_cohort_flags,
-            "RUNS … [--table FILE] [--pattern TEXT] --out DIR",
-            "compare conditions over many animals and days, with the animal as the unit"),
-    Command("attribute", "scoring.attribute", partial(flags.add_scoring_flags, method=True),
-            SCORING, "score the cells with a fit"),
-    Command("compare", "scoring.compare", flags.add_scoring_flags, SCORING,
-            "compare all methods and single-cell statistics side by side"),
-    Command("sessions", "sessions.sessions", flags.add_sessions_flags,
-            "PATH PATH … | CONFIG --factor NAME=VARIABLES … [--matched FILE] --out DIR",
-            "train several sessions or animals into one embedding"),
-    Command("adapt", "training.adapt", flags.add_adapt_flags,
-            "FIT PATH [--behavior FILE] [--how HOW] --out DIR",
-            "carry a fit to another day of its cells, or to other cells"),
-    Command("quality", "repeated.quality", flags.add_quality_flags,
-            "FIT PATH [--behavior FILE] [--out DIR]",
-            "decode the variables from the embedding, on held-out data"),
-    Command("report", "reporting.report", flags.add_report_flags,
-            "RUN [PATH] [--behavior FILE] [--out FILE] [--open]",
-            "write one page about a run: verdicts, maps, tables, controls, how to reproduce it"),
-    Command("export-nwb", "exporting.export_nwb", export_flags.add_nwb_flags,
-            "RUN [PATH] [--behavior FILE] [--out FILE] [--new-file]",
-            "write a run with its recording as NWB: traces, ROIs, scores, embedding, settings"),
-    Command("figure", "exporting.figure", export_flags.add_figure_flags,
-            "RUN [PATH] [--factor NAME] [--out FILE.pdf]",
-            "draw the painted field for a paper, as PDF, SVG or PNG"),
-    Command("verify", "reporting.verify", flags.add_verify_flags, "PATH",
-            "check that saved runs, fits, sweeps, workspaces and decisions are whole"),
-    Command("diagnostics", "reporting.diagnostics", lambda parser: None, "",
-            "print versions, device and the last error, for a bug report"),
-    Command("curation", "decisions.curation", flags.add_curation_flags, "PATH",
-            "show the decisions on the cells of a recording"),
-    Command("agreement", "decisions.agreement", flags.add_agreement_flags, "FILE_A FILE_B",
-            "compare the decisions of two curators: Cohen's κ and the table"),
-    Command("export-decisions", "decisions.export_decisions", flags.add_export_flags,
-            "PATH --to KIND [--journal FILE] [--out DEST] [--dry-run]",
-            "write decisions on cells back to the recording's files, or for other programs"),
-    Command("restore", "decisions.restore", flags.add_restore_flags,
-            "PATH [--previous] [--dry-run]",
-            "restore the files as they were before decisions were written"),
-)  # fmt: skip
-
-
 def make_parser() -> argparse.ArgumentParser:
     """Parser of all commands."""
     parser = Parser(
         PROGRAM, description="Which imaged cells carry a variable? Train xCEBRA and find out."
     )
     add = parser.add_subparsers(title="commands", required=True, metavar="COMMAND").add_parser
-    for name, function, add_flags, usage, help in COMMANDS:
+    for command in COMMANDS:
         made = add(
-            name,
-            help=help,
-            description=f"{help[0].upper()}{help[1:]}.",
-            usage=f"{PROGRAM} {name} {usage}",
+            command.name,
+            help=command.help,
+            description=f"{command.help[0].upper()}{command.help[1:]}.",
+            usage=f"{PROGRAM} {command.name} {command.usage}",
             allow_abbrev=False,
         )
-        made.set_defaults(command=function)
-        add_flags(made)
+        made.set_defaults(command=command.function)
+        for add_flag in command.flags:
+            add_flag(made)
     return parser

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_xcebra.cli.flags import FLAGS, REPORT
+from napari_xcebra.cli.commands import REPORT
+from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.cli.given import fit_folder, output_folder, recording_from
 from napari_xcebra.cli.printing import factor_table, table
 from napari_xcebra.learn import Fit

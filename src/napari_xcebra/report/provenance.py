@@ -39,7 +39,7 @@ from napari_xcebra.report.document import (
 )
 from napari_xcebra.report.material import Material
 from napari_xcebra.runs import now
-from napari_xcebra.settings import flag
+from napari_xcebra.settings import flag_of
 from napari_xcebra.support.privacy import without_folders
 
 CITATIONS = (
@@ -132,7 +132,7 @@ def settings_section(run: Material) -> Section:
         tone = "good" if knob.name in changed else "plain"
         default = "" if knob.name not in changed else _said(knob.default)
         help = knob.metadata["help"].replace("`", "")
-        rows.append((Entry(flag(knob.name)), Entry(_said(value), tone=tone),  # type: ignore[arg-type]
+        rows.append((Entry(flag_of(knob.name)), Entry(_said(value), tone=tone),  # type: ignore[arg-type]
                      Entry(default), Entry(help)))  # fmt: skip
     columns = (
         Column("setting", numeric=False),
@@ -206,9 +206,11 @@ def _flags(settings: FitSettings | OpenSettings) -> list[str]:
         if value == knob.default:
             continue
         if isinstance(value, bool):
-            words.append(flag(knob.name) if value else flag(knob.name).replace("--", "--no-", 1))
+            words.append(
+                flag_of(knob.name) if value else flag_of(knob.name).replace("--", "--no-", 1)
+            )
         else:
-            words += [flag(knob.name), str(value)]
+            words += [flag_of(knob.name), str(value)]
     return words
 
 

@@ -1,4 +1,4 @@
-"""Tasks after training: scores, tests, statistics, scores over time."""
+"""Tasks on cells: scores, tests, statistics, scores over time, and their order."""
 
 from __future__ import annotations
 

@@ -1,0 +1,245 @@
+"""Lists the commands and their flags.
+
+A command's module is imported when the command runs, so help and errors in the arguments come at
+once, and a command loads only what it needs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from napari_xcebra.attribution.methods import METHODS
+from napari_xcebra.attribution.shift_test.result import LEVEL
+from napari_xcebra.cli.flags import Part, flag, group, one_of, preset, repeated, switch
+from napari_xcebra.cli.shared_flags import (
+    ATTRIBUTION,
+    DRY_RUN,
+    FACTOR,
+    FIT,
+    OPTIONAL_RECORDING,
+    OUTPUT,
+    PROCESSES,
+    QUIET,
+    RECORDING,
+    RECORDINGS,
+    RESUME,
+    RUN,
+    SCORED_AS_USUAL,
+    TRAINING,
+    file,
+    folder,
+    matched,
+)
+
+HOWS = ("auto", "statistics", "input-layer")
+# `io.decisions.OUTPUT_KINDS` would bring h5py and pandas with it; a test holds the two together.
+OUTPUT_KINDS = ("suite2p", "caiman", "nwb", "csv", "imagej")
+REPORT, NWB, FIGURE = "report.html", "results.nwb", "painted.pdf"
+"""Files that `report`, `export-nwb` and `figure` write by default."""
+
+
+class Command(NamedTuple):
+    """A command, and the function that runs it, by its module in `cli` and its name."""
+
+    name: str
+    function: str
+    usage: str
+    help: str
+    flags: tuple[Part, ...]
+
+
+# fmt: off
+TRAIN = "PATH [--behavior FILE] --factor NAME=VARIABLES … --out DIR [settings]"
+SCORE = "FIT PATH [--behavior FILE] --out DIR [settings]"
+COMMANDS = (
+    Command("demo", "training.demo", "[--out DIR] [settings]",
+        "simulate an imaged field, train, and paint the cells", (
+        flag("--cells", None, "cells to simulate (default 200)", type=int),
+        flag("--frames", "FRAMES", "frames to simulate (default 20000)",
+            type=int, dest="simulated_frames"),
+        SCORED_AS_USUAL,
+        preset(locks_folder=True),
+        folder(default="napari-xcebra-demo"),
+        *TRAINING,
+    )),
+    Command("info", "reporting.info", "PATH [--behavior FILE]",
+        "show what a recording holds, or what a run found", RECORDING),
+    Command("fit", "training.fit", TRAIN, "train on a recording and measure the fit",
+        (*RECORDING, FACTOR, *OUTPUT, RESUME, *TRAINING)),
+    Command("run", "training.run", TRAIN, "fit, then attribute", (
+        *RECORDING, FACTOR, *OUTPUT, RESUME, ATTRIBUTION,
+        flag("--seeds", "N",
+            "train with N seeds and report which scores are stable (default %(default)s)",
+            type=int, default=1),
+        PROCESSES,
+        *TRAINING,
+    )),
+    Command("dimension", "repeated.dimension", TRAIN,
+        "suggest a number of latents from the consistency between seeds", (
+        *RECORDING, FACTOR, *OUTPUT,
+        group("numbers of latents",
+            flag("--try-time-latents", "LIST",
+                "numbers of time latents to try (default %(default)s)", default="1-4"),
+            flag("--try-latents", "LIST",
+                "with a single factor: numbers of latents to try for it, such as 1,2,3 (default: "
+                "as many as its variables have)", default=""),
+            flag("--seeds", "N", "fits at each number of latents (default %(default)s)",
+                type=int, default=3),
+            PROCESSES,
+        ),
+        *TRAINING,
+    )),
+    Command("sweep", "sweeping.sweep",
+        "CONFIG --out DIR [--processes N | --cluster ADDRESS | --slurm FILE] "
+        "[--shard I/N | --collect] [--dry-run]",
+        "run many seeds, latents, settings, label shifts or recordings", (
+        flag("config", "CONFIG", "TOML file that lists what to run (see the README)", nargs="?"),
+        folder(required=True),  # it has a lock of its own
+        group("in several jobs, such as a SLURM array", one_of(
+            flag("--shard", "I/N",
+                "run only part I of N, while other jobs run the other parts into the same folder; "
+                "parts are numbered from 1"),
+            switch("--collect",
+                "run nothing: write the summary of what all jobs have finished, and say which "
+                "runs are missing"),
+        )),
+        group("where to run", one_of(
+            PROCESSES,
+            flag("--cluster", "ADDRESS",
+                "Dask scheduler to run on, such as tcp://10.0.0.5:8786"),
+            flag("--slurm", "FILE",
+                "start Dask workers as SLURM jobs: a dask-jobqueue configuration in YAML"),
+        )),
+        switch("--dry-run", "only list the runs and the time they will take"),
+    )),
+    Command("cohort", "cohorts.cohort", "RUNS … [--table FILE] [--pattern TEXT] --out DIR",
+        "compare conditions over many animals and days, with the animal as the unit", (
+        flag("runs", "RUNS", "folders that run, sessions or sweep wrote, or folders above them",
+            nargs="+"),
+        group("which animal, day and condition",
+            flag("--table", "FILE",
+                "CSV with the columns run, animal, day and condition; with --pattern, animal and "
+                "condition are enough"),
+            flag("--pattern", "TEXT",
+                "finds them in the path of a run, or in the name of its recording in a sweep: "
+                "'{animal}/{condition}/day{day}'; * is anything"),
+        ),
+        group("comparison",
+            flag("--q", "FLOAT", "q up to which a cell counts as found (default %(default)s)",
+                type=float, default=LEVEL),
+            flag("--method", "METHOD", "map whose scores are compared (default %(default)s)",
+                choices=METHODS, default=METHODS[0]),
+        ),
+        *OUTPUT,
+    )),
+    Command("attribute", "scoring.attribute", SCORE, "score the cells with a fit",
+        (FIT, *RECORDING, ATTRIBUTION, *OUTPUT)),
+    Command("compare", "scoring.compare", SCORE,
+        "compare all methods and single-cell statistics side by side",
+        (FIT, *RECORDING, *OUTPUT)),
+    Command("sessions", "sessions.sessions",
+        "PATH PATH … | CONFIG --factor NAME=VARIABLES … [--matched FILE] --out DIR",
+        "train several sessions or animals into one embedding", (
+        *RECORDINGS, FACTOR, matched("their scores are compared"),
+        *OUTPUT, RESUME, ATTRIBUTION, *TRAINING,
+    )),
+    Command("adapt", "training.adapt", "FIT PATH [--behavior FILE] [--how HOW] --out DIR",
+        "carry a fit to another day of its cells, or to other cells", (
+        FIT, *RECORDING,
+        flag("--how", None,
+            "statistics: the same cells on another day, nothing is trained; input-layer: other "
+            "cells, the first layer is trained on them; auto (default): statistics if at least "
+            "half of the cells are present, else input-layer", choices=HOWS, default=HOWS[0]),
+        matched("of the fit's session and this one"),
+        flag("--steps", "N", "steps to train an input layer for (default 200)", type=int),
+        ATTRIBUTION, *OUTPUT,
+    )),
+    Command("quality", "repeated.quality", "FIT PATH [--behavior FILE] [--out DIR]",
+        "decode the variables from the embedding, on held-out data", (
+        FIT, *RECORDING,
+        repeated("--also", "FIT",
+            "another fit of the same recording, to measure how well the embeddings agree; may be "
+            "repeated"),
+        preset(locks_folder=True),
+        folder(),
+    )),
+    Command("report", "reporting.report", "RUN [PATH] [--behavior FILE] [--out FILE] [--open]",
+        "write one page about a run: verdicts, maps, tables, controls, how to reproduce it", (
+        flag("run", "RUN", "folder that run, fit or sweep wrote, or where a run was saved"),
+        *OPTIONAL_RECORDING,
+        file(f"page to write (default RUN/{REPORT})", switch("--open", "open it in the browser")),
+    )),
+    Command("export-nwb", "exporting.export_nwb",
+        "RUN [PATH] [--behavior FILE] [--out FILE] [--new-file]",
+        "write a run with its recording as NWB: traces, ROIs, scores, embedding, settings", (
+        RUN, *OPTIONAL_RECORDING,
+        group("NWB file",
+            switch("--new-file",
+                "make a new file also of a recording that is NWB, in place of a copy with the "
+                "results added"),
+            flag("--journal", "FILE",
+                "decisions on the cells (default: those of the recording, if there are any)"),
+            flag("--started", "TIME",
+                "when the session began, as in 2026-05-06T14:30; archives ask for it"),
+            flag("--subject", "ID", "name of the animal"),
+            flag("--species", "NAME", "as in Mus musculus"),
+            flag("--sex", "SEX", "F, M, U (unknown) or O (other)"),
+            flag("--age", "AGE", "as in P90D (90 days) or P12W"),
+            flag("--location", "AREA", "where in the brain was imaged, as in VISp"),
+        ),
+        file(f"file to write (default RUN/{NWB})"),
+    )),
+    Command("figure", "exporting.figure", "RUN [PATH] [--factor NAME] [--out FILE.pdf]",
+        "draw the painted field for a paper, as PDF, SVG or PNG", (
+        RUN, *OPTIONAL_RECORDING,
+        group("figure",
+            repeated("--factor", "NAME", "factor to paint; repeat for several (default: all)"),
+            flag("--map", "METHOD", "map to paint (default: the one to look at first)"),
+            flag("--threshold", "Z", "z above which cells are outlined (default %(default)g)",
+                type=float, default=0.0),
+        ),
+        file(f"PDF, SVG or PNG to write (default RUN/{FIGURE})"),
+    )),
+    Command("verify", "reporting.verify", "PATH",
+        "check that saved runs, fits, sweeps, workspaces and decisions are whole",
+        (flag("path", "PATH", "what was saved, or a folder to look through"),)),
+    Command("diagnostics", "reporting.diagnostics", "",
+        "print versions, device and the last error, for a bug report", ()),
+    Command("curation", "decisions.curation", "PATH",
+        "show the decisions on the cells of a recording",
+        (flag("path", "PATH", "the recording, or the .jsonl file with the decisions"),)),
+    Command("agreement", "decisions.agreement", "FILE_A FILE_B",
+        "compare the decisions of two curators: Cohen's κ and the table", (
+        flag("first", "FILE_A", ".jsonl file of the first curator's decisions"),
+        flag("second", "FILE_B", ".jsonl file of the second curator's decisions"),
+    )),
+    Command("export-decisions", "decisions.export_decisions",
+        "PATH --to KIND [--journal FILE] [--out DEST] [--dry-run]",
+        "write decisions on cells back to the recording's files, or for other programs", (
+        group("decisions",
+            flag("--to", "KIND", ", ".join(OUTPUT_KINDS), choices=OUTPUT_KINDS, required=True),
+            flag("--journal", "FILE",
+                "file with the decisions (default: the usual journal of the recording, or the one "
+                "written last)"),
+            flag("--table", "FILE",
+                "read the decisions from a table written earlier instead; also works for ROIs "
+                "that suite2p detected anew"),
+            flag("--scores", "FILE", "attribution.csv, for columns of scores (csv, nwb)"),
+            flag("--out", "DEST",
+                "file or folder to write to (default: where the recording came from; beside it "
+                "for csv, imagej and nwb)"),
+            switch("--in-place", "nwb: replace the file instead of writing a copy"),
+            switch("--alone",
+                "suite2p: write only to the opened folder, not to planes and combined together"),
+            DRY_RUN, QUIET,
+        ),
+        *RECORDING,
+    )),
+    Command("restore", "decisions.restore", "PATH [--previous] [--dry-run]",
+        "restore the files as they were before decisions were written", (
+        flag("path", "PATH", "file that was written, or suite2p's folder"),
+        switch("--previous", "restore the previously written version instead of the original"),
+        DRY_RUN, QUIET,
+    )),
+)
+# fmt: on
