@@ -261,7 +261,6 @@ class RecordingDock(QWidget):
     def _connect(self) -> None:
         self.open_button.clicked.connect(self.open)
         self.empty.chosen.connect(self.open_path)
-        self.empty.dropped.connect(self.take_and_open)
         self.cancel_button.clicked.connect(self.cancel)
         self.close_button.clicked.connect(self.close_recording)
         self.opened_box.activated.connect(self._turn_to)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QFileDialog, QFrame, QLabel, QMenu, QPushButton, QSizePolicy
 
 from napari_xcebra.widgets.controls.boxes import primary_button
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
-from napari_xcebra.widgets.controls.path_fields import dropped_paths
 from napari_xcebra.widgets.docks.recording.loading import SAMPLES
 from napari_xcebra.widgets.state.preferences import recent_paths
 
@@ -20,7 +18,7 @@ RECENT = 8
 
 
 class DropTarget(QFrame):
-    """What there is to do while no recording is open.
+    """What there is to do while no recording is open; the dock takes what is dropped on it.
 
     Parameters
     ----------
@@ -30,8 +28,6 @@ class DropTarget(QFrame):
 
     chosen = Signal(str)
     """A path that was browsed for."""
-    dropped = Signal(list)
-    """Paths that were dropped."""
 
     def __init__(self, open_sample: Callable[[str], None]) -> None:
         super().__init__()
@@ -54,7 +50,6 @@ class DropTarget(QFrame):
         column.setContentsMargins(12, 24, 12, 24)
         self.setMinimumHeight(220)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
-        self.setAcceptDrops(True)
         self._list_choices()
 
     def _list_choices(self) -> None:
@@ -75,15 +70,6 @@ class DropTarget(QFrame):
     def _tell(self, path: str) -> None:
         if path:
             self.chosen.emit(path)
-
-    def dragEnterEvent(self, event: Any) -> None:
-        """Welcome files."""
-        if dropped_paths(event):
-            event.acceptProposedAction()
-
-    def dropEvent(self, event: Any) -> None:
-        """Hand them on."""
-        self.dropped.emit(dropped_paths(event))
 
 
 def sample_button(open_sample: Callable[[str], None]) -> QPushButton:
