@@ -112,7 +112,6 @@ def test_an_empty_dock_says_what_to_do(dock, state, small_field, settled):
     settled()
     assert dock.traces.title.text() == "Click a cell in the image to see its trace."
     assert dock.tuning.message == "Click a cell in the image to see its tuning."
-    assert dock.embedding.message == "Train a run in the Train dock to see its embedding."
     assert not dock.traces.score_box.isVisible()
     assert not dock.embedding.isVisible()  # its room goes to the traces
 

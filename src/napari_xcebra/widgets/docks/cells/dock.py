@@ -17,6 +17,7 @@ from napari_xcebra.widgets.docks.cells.embedding_panel import EmbeddingPanel
 from napari_xcebra.widgets.docks.cells.panel import (
     MOST_CELLS,
     LookedAt,
+    Panel,
     factors_of,
     selected_cells,
 )
@@ -56,9 +57,8 @@ class CellsDock(QWidget):
         self._stale = True
         self._soon = qdebounced(self._refresh, timeout=0, parent=self)
         self._lay_out()
-        for panel in (self.traces, self.raster, self.events, self.embedding):
+        for panel in self._panels:
             panel.frame_chosen.connect(self._go_to)
-        for panel in (self.raster, self.events):
             panel.cell_chosen.connect(lambda cell, more: self.state.select([cell], toggle=more))
         self._share_time(self.traces.plot, self.raster.plot)
         self._share_time(self.raster.plot, self.traces.plot)
@@ -112,9 +112,7 @@ class CellsDock(QWidget):
         self.destroyed.connect(lambda *_: [close() for close in closing])
 
     @property
-    def _panels(
-        self,
-    ) -> tuple[TracePanel, RasterPanel, TuningPanel, PeriEventPanel, EmbeddingPanel]:
+    def _panels(self) -> tuple[Panel, ...]:
         return self.traces, self.raster, self.tuning, self.events, self.embedding
 
     def _later(self, *_: Any) -> None:
@@ -139,6 +137,9 @@ class CellsDock(QWidget):
         self.behavior.look_at(looked)
         # without a run there is nothing to embed, and the traces get the room
         self.embedding.setVisible(bool(self.state.runs))
+        if looked is not None:  # also to the hidden one of the two, which follows in time
+            for plot in (self.traces.plot, self.raster.plot):
+                plot.show_recording(looked.recording)
         for panel in self._panels:
             panel.show_cells(looked)
         self._show_frame(self.state.frame)
@@ -185,10 +186,8 @@ class CellsDock(QWidget):
     def _show_frame(self, frame: int) -> None:
         # what is drawn may still be of another recording, until the refresh that is on its way
         if self.isVisible() and not self._stale:
-            self.traces.show_frame(frame)
-            self.raster.show_frame(frame)
-            self.events.show_frame(frame)
-            self.embedding.show_frame(frame)
+            for panel in self._panels:
+                panel.show_frame(frame)
 
     def _go_to(self, frame: int) -> None:
         self.state.frame = frame

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QWidget
 
 from napari_xcebra.attribution.single_cell.tuning import Column, columns_of
@@ -51,8 +50,6 @@ class Embedded:
 class EmbeddingPanel(Panel):
     """The panel at the right of the Cells dock."""
 
-    frame_chosen = Signal(int)
-
     def __init__(self, processes: Processes) -> None:
         self.plot = EmbeddingPlot()
         super().__init__(self.plot)
@@ -74,7 +71,7 @@ class EmbeddingPanel(Panel):
         in_row((self.color, 4), (self.key, 5), of=self._bottom)
         self.layout().addWidget(self._bottom)
         self.color.activated.connect(lambda _: self._draw_colors())
-        self._looked: LookedAt | None = None
+        self._axes_of: tuple[Fit | None, str] = (None, "")
         self._embedded: Embedded | None = None
         self._problem: tuple[object, str] | None = None
         self._own_axes = False
@@ -83,19 +80,19 @@ class EmbeddingPanel(Panel):
         self._jobs.changed.connect(self._tell)
         self.plot.point_chosen.connect(self._choose)
 
-    def show_cells(self, looked: LookedAt | None) -> None:
-        """Show what is looked at."""
-        before, self._looked = self._looked, looked
+    def _refresh(self) -> None:
+        looked = self._looked
         some = looked is not None and looked.run is not None
         self.offer_controls(some)
         self._bottom.setVisible(some)
         if looked is None or looked.run is None:
-            self._embedded = None
+            self._embedded, self._axes_of = None, (None, "")
             self._tell()
             return
-        run_changed = before is None or before.run is None or before.run.fit is not looked.run.fit
-        factor_changed = before is None or before.factor != looked.factor
-        self._fill_axes(looked, anew=run_changed or (factor_changed and not self._own_axes))
+        (fit, factor), self._axes_of = self._axes_of, (looked.run.fit, looked.factor)
+        factor_changed = factor != looked.factor
+        anew = fit is not looked.run.fit or (factor_changed and not self._own_axes)
+        self._fill_axes(looked, anew)
         self._fill_colors(looked)
         self.plot.follow_style(looked.style)
         if self._fresh():
@@ -112,6 +109,7 @@ class EmbeddingPanel(Panel):
 
     def close_feed(self) -> None:
         """Stop computing."""
+        super().close_feed()
         self._jobs.close()
 
     # ------------------------------------------------------------ embedding

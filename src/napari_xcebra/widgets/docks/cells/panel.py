@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
-from qtpy.QtCore import Qt
+from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from napari_xcebra.learn.data.suggestions import suggested_factors
@@ -17,6 +18,9 @@ from napari_xcebra.widgets.controls.wording import in_dock
 from napari_xcebra.widgets.plots.plot_style import PlotStyle
 from napari_xcebra.widgets.state.shown import Shown
 from napari_xcebra.widgets.state.state import State
+from napari_xcebra.widgets.work.background import in_background
+
+Found = TypeVar("Found")
 
 ROW_HEIGHT = 26
 MOST_CELLS = 10
@@ -93,10 +97,26 @@ def selected_cells(state: State, recording: Recording) -> list[int]:
 
 
 class Panel(QWidget):
-    """Row of controls, and below it the view or what to do to see one."""
+    """Row of controls, and below it the view or what to do to see one.
+
+    It draws and computes only while it is seen.
+
+    Signals
+    -------
+    frame_chosen(int)
+        The user wants to see this frame.
+    cell_chosen(int, bool)
+        The user wants to select this cell; the flag says whether beside the others.
+    """
+
+    frame_chosen = Signal(int)
+    cell_chosen = Signal(int, bool)
 
     def __init__(self, view: QWidget) -> None:
         super().__init__()
+        self._looked: LookedAt | None = None
+        self._stale = False
+        self._asked: object = None
         self._row = QWidget()
         self._row.setFixedHeight(ROW_HEIGHT)  # the same in all panels, so that plots line up
         self.controls = QHBoxLayout(self._row)
@@ -114,6 +134,57 @@ class Panel(QWidget):
         layout.setSpacing(2)
         layout.addWidget(self._row)
         layout.addWidget(self._stack, 1)
+
+    # ------------------------------------------------------------ what is looked at
+
+    def show_cells(self, looked: LookedAt | None) -> None:
+        """Show what is looked at; later, if the panel is behind another."""
+        self._looked = looked
+        self._stale = not self.isVisible()
+        if not self._stale:
+            self._refresh()
+
+    def showEvent(self, event: Any) -> None:
+        """Catch up with what changed while the panel was hidden."""
+        super().showEvent(event)
+        if self._stale:
+            self._stale = False
+            self._refresh()
+
+    def show_frame(self, frame: int) -> None:
+        """Show the frame of the time slider, in panels that know of time."""
+
+    def close_feed(self) -> None:
+        """Stop computing."""
+        self._looked = self._asked = None
+
+    def _refresh(self) -> None:
+        """Draw what is looked at."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ computing
+
+    def _ask(self) -> Callable[[], bool]:
+        """Ask for something new; returns whether it is still wanted, to be asked at any time."""
+        asked = self._asked = object()
+        return lambda: self._asked is asked
+
+    def _compute(
+        self, work: Callable[[Callable[[], bool]], Found], done: Callable[[Found], object]
+    ) -> None:
+        """Work in the background, unless something else is asked for before it ends.
+
+        `work` is given a function that says whether to stop.
+        """
+        wanted = self._ask()
+        in_background(
+            lambda: work(lambda: not wanted()),
+            lambda found: done(found) if wanted() else None,
+            lambda sentence, _: self.say(sentence) if wanted() else None,
+            owner=self,
+        )
+
+    # ------------------------------------------------------------ controls and view
 
     def offer_controls(self, offer: bool) -> None:
         """Show the row of controls, or leave its place empty while there is nothing to choose."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
-from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QButtonGroup, QLabel, QStackedWidget, QWidget
 from superqt.utils import qdebounced
 
@@ -25,8 +25,8 @@ from napari_xcebra.widgets.controls.layouts import in_row, spare_from_wheel
 from napari_xcebra.widgets.docks.cells.panel import LookedAt, Panel
 from napari_xcebra.widgets.plots.peri_event_plot import PeriEventPlot
 from napari_xcebra.widgets.plots.response_map import MOST_PANELS, ResponseMap
-from napari_xcebra.widgets.work.background import in_background
 
+View: TypeAlias = tuple[str, str | None, tuple[float, float], float | None]
 NOT_SPLIT = "–"
 PEAK, SCORE = "peak", "score"
 LONGEST = 600.0
@@ -50,18 +50,7 @@ SPLIT_HELP = " Cells are sorted by every other moment and drawn from the rest: n
 
 
 class PeriEventPanel(Panel):
-    """The panel of the Cells dock behind the tab Events.
-
-    Signals
-    -------
-    frame_chosen(int)
-        The user wants to see this frame.
-    cell_chosen(int, bool)
-        The user wants to select this cell; the flag says whether beside the others.
-    """
-
-    frame_chosen = Signal(int)
-    cell_chosen = Signal(int, bool)
+    """The panel of the Cells dock behind the tab Events."""
 
     def __init__(self) -> None:
         self.plot, self.map = PeriEventPlot(), ResponseMap()
@@ -71,13 +60,10 @@ class PeriEventPanel(Panel):
         super().__init__(self.views)
         self.plot.setToolTip(ONE_HELP)
         self.map.setToolTip(ALL_HELP)
-        self._looked: LookedAt | None = None
         self._recording: Recording | None = None
-        self._stale = False
-        self._asked: object = None
         self._own_view = False
         self._windows: dict[str, tuple[float, float]] = {}
-        self._found: tuple[Recording, tuple[Any, ...], Responses] | None = None
+        self._found: tuple[Recording, View, Responses] | None = None
         self._make_controls()
         self._drag_later = qdebounced(self._take_range, timeout=PATIENCE_MS, parent=self)
         self.plot.frame_chosen.connect(self.frame_chosen)
@@ -124,27 +110,14 @@ class PeriEventPanel(Panel):
 
     # ------------------------------------------------------------ what is looked at
 
-    def show_cells(self, looked: LookedAt | None) -> None:
-        """Show what is looked at; later, if the panel is behind another."""
-        self._looked = looked
-        self._stale = not self.isVisible()
-        if not self._stale:
-            self._refresh()
-
-    def showEvent(self, event: Any) -> None:
-        """Catch up with what changed while the panel was hidden."""
-        super().showEvent(event)
-        if self._stale:
-            self._stale = False
-            self._refresh()
-
     def show_frame(self, frame: int) -> None:
         """Mark the frame of the time slider."""
         self.plot.mark_frame(frame)
 
     def close_feed(self) -> None:
-        """Draw nothing any more."""
-        self._looked = self._asked = self._found = None
+        """Stop computing."""
+        super().close_feed()
+        self._found = None
 
     def _refresh(self) -> None:
         looked = self._looked
@@ -223,48 +196,44 @@ class PeriEventPanel(Panel):
     # ------------------------------------------------------------ averaging and drawing
 
     def _measure(self) -> None:
-        looked = self._looked
-        asked = self._asked = object()
+        looked, self._asked = self._looked, None
         if looked is None or self._what_to_do(looked):
             self.say(self._what_to_do(looked) if looked else "")
-            return
-        recording, event, by = looked.recording, self.event_box.currentData(), self.by.currentData()
-        window, bin = self.window, self.bin.value() or None
+        elif self.one.isChecked():
+            self._measure_one(looked)
+        else:
+            self._measure_all(looked)
 
-        def failed(sentence: str, _: str) -> None:
-            if self._asked is asked:
-                self.say(sentence)
+    @property
+    def _view(self) -> View:
+        """What is averaged: event, variable to split by, window and bin in seconds."""
+        event, by = self.event_box.currentData(), self.by.currentData()
+        return event, by, self.window, self.bin.value() or None
 
-        if self.one.isChecked():
-            cell = int(np.asarray(recording.cell_ids)[looked.cells[0]])
+    def _measure_one(self, looked: LookedAt) -> None:
+        recording, (event, by, window, bin) = looked.recording, self._view
+        cell = int(np.asarray(recording.cell_ids)[looked.cells[0]])
+        self._compute(
+            lambda _: peri_event(recording, event, by=by, window=window, bin=bin, cells=[cell]),
+            lambda found: self._draw_one(found, looked),
+        )
 
-            def around() -> PeriEvent:
-                return peri_event(recording, event, by=by, window=window, bin=bin, cells=[cell])
-
-            in_background(
-                around,
-                lambda found: self._draw_one(found, looked) if self._asked is asked else None,
-                failed,
-                owner=self,
-            )
-            return
-        about = (event, by, window, bin)
-        before = self._found
-        if before is not None and before[0] is recording and before[1] == about:
+    def _measure_all(self, looked: LookedAt) -> None:
+        recording, view, before = looked.recording, self._view, self._found
+        if before is not None and before[0] is recording and before[1] == view:
             self._draw_all(before[2], looked)
             return
+        event, by, window, bin = view
         self.say("Averaging all cells …")
 
-        def all_around() -> Responses:
-            moments = Moments.of(recording, event, by)
-            return responses(recording, moments, window, bin, lambda: self._asked is not asked)
+        def work(stop: Callable[[], bool]) -> Responses:
+            return responses(recording, Moments.of(recording, event, by), window, bin, stop)
 
         def done(found: Responses) -> None:
-            if self._asked is asked:
-                self._found = recording, about, found
-                self._draw_all(found, looked)
+            self._found = recording, view, found
+            self._draw_all(found, looked)
 
-        in_background(all_around, done, failed, owner=self)
+        self._compute(work, done)
 
     def _what_to_do(self, looked: LookedAt) -> str:
         if not moments_in(looked.recording):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from qtpy.QtCore import Signal
 
 from napari_xcebra.attribution.single_cell.peaks import preferred_values
 from napari_xcebra.attribution.single_cell.tuning import columns_of
@@ -21,7 +19,6 @@ from napari_xcebra.widgets.docks.cells.time_row import TimeRow
 from napari_xcebra.widgets.plots.color_key import ColorKey
 from napari_xcebra.widgets.plots.plot_style import sequential_map
 from napari_xcebra.widgets.plots.raster_plot import RasterPlot, z_limits
-from napari_xcebra.widgets.work.background import in_background
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
 
 MOST_VALUES = 8_000_000
@@ -36,18 +33,7 @@ SORT_HELP = "How the cells are sorted, from top to bottom."
 
 
 class RasterPanel(Panel):
-    """The panel of the Cells dock behind the tab All cells; it reads traces once it is seen.
-
-    Signals
-    -------
-    frame_chosen(int)
-        The user wants to see this frame.
-    cell_chosen(int, bool)
-        The user wants to select this cell; the flag says whether beside the others.
-    """
-
-    frame_chosen = Signal(int)
-    cell_chosen = Signal(int, bool)
+    """The panel of the Cells dock behind the tab All cells."""
 
     def __init__(self, processes: Processes, behavior: BehaviorChoice) -> None:
         self.plot = RasterPlot()
@@ -64,33 +50,14 @@ class RasterPanel(Panel):
         self.controls.addWidget(behavior.button())
         self.controls.addWidget(self.key, 2)
         self.controls.addWidget(self.time)
-        self._looked: LookedAt | None = None
-        self._stale = False
         self._own_order = False
         self._of: tuple[Recording, Raster, tuple[float, float]] | None = None
         self._orders: dict[str, np.ndarray] = {}
-        self._asked: object = None
         self._jobs = JobQueue(processes, latest=True)
         self.sort.activated.connect(lambda _: self._choose_order())
         behavior.changed.connect(self._show_lanes)
         self.plot.frame_chosen.connect(self.frame_chosen)
         self.plot.cell_chosen.connect(self.cell_chosen)
-
-    def show_cells(self, looked: LookedAt | None) -> None:
-        """Show what is looked at; later, if the panel is behind another."""
-        self._looked = looked
-        if looked is not None:
-            self.plot.show_recording(looked.recording)
-        self._stale = not self.isVisible()
-        if not self._stale:
-            self._refresh()
-
-    def showEvent(self, event: Any) -> None:
-        """Catch up with what changed while the panel was hidden."""
-        super().showEvent(event)
-        if self._stale:
-            self._stale = False
-            self._refresh()
 
     def show_frame(self, frame: int) -> None:
         """Put the cursor on a frame."""
@@ -99,7 +66,8 @@ class RasterPanel(Panel):
 
     def close_feed(self) -> None:
         """Stop computing."""
-        self._looked = self._asked = self._of = None
+        super().close_feed()
+        self._of = None
         self._jobs.close()
 
     def _refresh(self) -> None:
@@ -145,21 +113,6 @@ class RasterPanel(Panel):
             self._show_order()
 
         self._compute(work, done)
-
-    def _compute(self, work: Callable[..., Any], done: Callable[[Any], None]) -> None:
-        """Work in the background, unless something else is asked for before it ends."""
-        asked = self._asked = object()
-
-        def failed(sentence: str, _: str) -> None:
-            if self._asked is asked:
-                self.say(sentence)
-
-        in_background(
-            lambda: work(lambda: self._asked is not asked),
-            lambda found: done(found) if self._asked is asked else None,
-            failed,
-            owner=self,
-        )
 
     # ------------------------------------------------------------ sorting
 
@@ -212,14 +165,16 @@ class RasterPanel(Panel):
             self._show_order()
 
         if by == RASTERMAP:
-            asked = self._asked = object()
-
-            def found(order: np.ndarray) -> None:
-                if self._asked is asked:
-                    done(order)
-
+            wanted = self._ask()
             task = RastermapTask(raster.means(MOST_VALUES))
-            self._jobs.ask(Work("rastermap", task, found, say=lambda said, *_: self.say(said)))
+            self._jobs.ask(
+                Work(
+                    "rastermap",
+                    task,
+                    lambda order: done(order) if wanted() else None,
+                    say=lambda said, *_: self.say(said),
+                )
+            )
         elif by == CORRELATION:
             self._compute(lambda _: by_correlation(raster.means(MOST_VALUES)), done)
         else:

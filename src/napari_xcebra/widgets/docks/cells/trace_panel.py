@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyqtgraph
-from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QCheckBox
 from superqt.utils import qdebounced
 
@@ -33,8 +32,6 @@ CLICK = "Click a cell in the image to see its trace."
 class TracePanel(Panel):
     """The widest panel of the Cells dock."""
 
-    frame_chosen = Signal(int)
-
     def __init__(self, feed: ScoreFeed, behavior: BehaviorChoice) -> None:
         self.plot = TracePlot()
         super().__init__(self.plot)
@@ -51,7 +48,6 @@ class TracePanel(Panel):
         self.controls.addWidget(self.behavior_button)
         self.controls.addWidget(self.score_box)
         self.controls.addWidget(self.time, 1)
-        self._looked: LookedAt | None = None
         self._lanes: list[Lane] = []
         self._feed = feed
         follow(self, feed.changed, self._show_scores)
@@ -66,9 +62,8 @@ class TracePanel(Panel):
         """What is drawn, from top to bottom."""
         return self._lanes
 
-    def show_cells(self, looked: LookedAt | None) -> None:
-        """Show what is looked at."""
-        self._looked = looked
+    def _refresh(self) -> None:
+        looked = self._looked
         self.offer_controls(looked is not None)
         self.title.setText(_title(looked) if looked else "")
         self.title.setVisible(bool(self.title.text()))
@@ -77,7 +72,6 @@ class TracePanel(Panel):
             self.say("Open a recording in the Recording dock to see its cells.")
             return
         self.plot.follow_style(looked.style)
-        self.plot.show_recording(looked.recording)
         self._lay_lanes()
         if self.score_box.isChecked():
             self._ask_later()
@@ -90,6 +84,7 @@ class TracePanel(Panel):
 
     def close_feed(self) -> None:
         """Stop computing."""
+        super().close_feed()
         self._feed.want(TRACES, None)
 
     # ------------------------------------------------------------ lanes

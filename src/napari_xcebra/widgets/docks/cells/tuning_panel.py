@@ -12,7 +12,6 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.boxes import small_box, small_button
 from napari_xcebra.widgets.docks.cells.panel import LookedAt, Panel
 from napari_xcebra.widgets.plots.tuning_plot import TuningPlot
-from napari_xcebra.widgets.work.background import in_background
 
 SHOWN = ""
 """Entry that follows the factor that is painted."""
@@ -36,22 +35,14 @@ class TuningPanel(Panel):
         self.controls.addWidget(QLabel("Tuning to"))
         self.controls.addWidget(self.to, 1)
         self.controls.addWidget(self.bins_button)
-        self._looked: LookedAt | None = None
-        self._asked: object = None
         self.tuning: Tuning | None = None
         self.to.activated.connect(lambda _: self._measure())
 
-    def show_cells(self, looked: LookedAt | None) -> None:
-        """Show what is looked at."""
-        self._looked = looked
+    def _refresh(self) -> None:
+        looked = self._looked
         self.offer_controls(looked is not None and bool(looked.recording.behavior))
         self._fill_choices()
         self._measure()
-
-    def close_feed(self) -> None:
-        """Stop drawing."""
-        self._looked = None
-        self._asked = None
 
     # ------------------------------------------------------------ choices
 
@@ -110,8 +101,7 @@ class TuningPanel(Panel):
     # ------------------------------------------------------------ measuring and drawing
 
     def _measure(self) -> None:
-        looked = self._looked
-        self._asked = None
+        looked, self._asked = self._looked, None
         if looked is None:
             self.say("")
             return
@@ -125,20 +115,10 @@ class TuningPanel(Panel):
         activity = [looked.activity[cell] for cell in cells]
         recording, variables = looked.recording, self.variables
         spacing, resolution = self.spacing, self.resolution
-        asked = self._asked = object()
-
-        def work() -> Tuning:
-            return _measured(recording, variables, activity, spacing, resolution)
-
-        def done(tuning: Tuning) -> None:
-            if self._asked is asked:
-                self._draw(tuning, looked, cells)
-
-        def failed(sentence: str, _: str) -> None:
-            if self._asked is asked:
-                self.say(sentence)
-
-        in_background(work, done, failed)
+        self._compute(
+            lambda _: _measured(recording, variables, activity, spacing, resolution),
+            lambda tuning: self._draw(tuning, looked, cells),
+        )
 
     def _what_to_do(self, looked: LookedAt) -> str:
         if not looked.recording.behavior:
