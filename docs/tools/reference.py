@@ -12,7 +12,7 @@ import house
 import napari_xcebra
 from napari_xcebra.cli.parser import make_parser
 from napari_xcebra.io.discovery import formats_of
-from napari_xcebra.io.movie.opening import FORMATS as MOVIES
+from napari_xcebra.io.movie.opening import formats as movie_formats
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.settings import choices_of, number_of, title_of, words_of
@@ -143,7 +143,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "open_settings": lambda: settings_of(OpenSettings),
     "formats": lambda: formats(formats_of("recording")),
     "behavior_formats": lambda: formats(formats_of("behaviour file")),
-    "movie_formats": lambda: formats(MOVIES),
+    "movie_formats": lambda: formats(movie_formats()),
     "commands": commands,
     "public_names": public_names,
     "house": lambda: f"<div>{house.drawn().strip()}</div>",

@@ -28,6 +28,7 @@ from napari_xcebra.cli.parser import make_parser
 from napari_xcebra.cli.printing import goodness_words
 from napari_xcebra.errors import InputError, TrainingDiverged
 from napari_xcebra.io import open_recording, save_recording
+from napari_xcebra.io.movie.opening import FORMATS as MOVIE_FORMATS
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn import Fit, FitSettings, Goodness
 from napari_xcebra.locks import locked
@@ -389,7 +390,8 @@ def test_a_run_loads_only_what_it_needs(recording_file, tmp_path):
     )
     loaded = done.stdout.split()
     assert "napari_xcebra.attribution.aggregation" in loaded
-    assert len(loaded) <= 160
+    assert len(loaded) <= 145
+    assert not {f"napari_xcebra.io.movie.{name}" for name in MOVIE_FORMATS} & set(loaded)
     parts = {".".join(name.split(".")[:2]) for name in loaded}
     assert not parts & {
         f"napari_xcebra.{part}" for part in ("jobs", "sweeps", "curation", "widgets")

@@ -17,7 +17,6 @@ from napari_xcebra.cli.printing import agreement_table, factor_table, say, say_w
 from napari_xcebra.cli.progress import comparison_bar, count_bar, stoppable
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
-from napari_xcebra.report.figures.field import painted_field
 from napari_xcebra.results import note_results
 
 if TYPE_CHECKING:
@@ -86,6 +85,8 @@ def write_scores(
 
     The first map is the one that the window shows first, unless another is asked for.
     """
+    from napari_xcebra.report.figures.field import painted_field
+
     result = _tested(arguments, _scored(arguments, trained, recording), trained, recording)
     others = []
     for method in FIRST:

@@ -26,7 +26,6 @@ from napari_xcebra.cli.progress import Interrupted, interrupt_as_request, traini
 from napari_xcebra.cli.scoring import write_attribution
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
-from napari_xcebra.report.figures.learning import learning_curves
 from napari_xcebra.results import note_results
 
 if TYPE_CHECKING:
@@ -152,6 +151,8 @@ def interrupted(
 
 def write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
     """Save a fit and its learning curves."""
+    from napari_xcebra.report.figures.learning import learning_curves
+
     out = output_folder(arguments)
     saved = trained.save(out / FIT)  # first, as its checkpoint is gone
     learning_curves(trained, out / "learning.png")

@@ -9,16 +9,20 @@ from typing import Any
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.failures import sentence_on_failure
-from napari_xcebra.io.movie import caiman, minian, suite2p
 from napari_xcebra.io.movie.fitting import fitted
 from napari_xcebra.io.movie.like import Like
-from napari_xcebra.io.movie.opening import format_of_movie, open_movie, with_contrast
+from napari_xcebra.io.movie.opening import (
+    FORMATS,
+    format_of_movie,
+    formats,
+    open_movie,
+    with_contrast,
+)
 from napari_xcebra.io.suite2p.folders import folders_at
 from napari_xcebra.recording import Recording
 
 MOST_BESIDE = 40
 """Files beside a recording that are looked at."""
-SUFFIXES = (".tif", ".tiff", ".mmap", ".bin", ".h5", ".hdf5", ".npy", ".zarr")
 
 
 def with_movie(recording: Recording, path: Path, given: Path | None) -> Recording:
@@ -37,8 +41,7 @@ def with_movie(recording: Recording, path: Path, given: Path | None) -> Recordin
         movie, notes = fitted(open_movie(given, like), recording)
         return _with(recording, movie, notes)
     why = ""
-    for place, form in _candidates(path):
-        sure = form in (suite2p, minian)
+    for place, form, sure in _candidates(path):
         try:
             with sentence_on_failure(place):
                 movie, notes = fitted(with_contrast(form.load(place, like)), recording)
@@ -63,23 +66,31 @@ def _with(recording: Recording, movie: Any, notes: tuple[str, ...]) -> Recording
     )
 
 
-def _candidates(path: Path) -> Iterator[tuple[Path, Any]]:
-    """Where a movie may be, and the format that it would have there."""
+def _candidates(path: Path) -> Iterator[tuple[Path, Any, bool]]:
+    """Where a movie may be, its format, and whether it is sure to be of this recording.
+
+    A format is imported where there is a file of its kind: most recordings have no movie beside
+    them.
+    """
     if folders_at(path):
-        yield path if path.is_dir() else path.parent, suite2p
-    if minian.sniff(path):
-        yield path, minian
+        yield path if path.is_dir() else path.parent, *formats(["suite2p"]), True
+    if path.is_dir() and (minian := format_of_movie(path, ["minian"])) is not None:
+        yield path, minian, True
     folder = path if path.is_dir() else path.parent
     try:
         beside = sorted(folder.iterdir())
     except OSError:
         return
-    files = [file for file in beside if file.suffix.lower() in SUFFIXES and file != path]
+    files = [file for file in beside if _formats_by_name(file) and file != path]
     for file in sorted(files[:MOST_BESIDE], key=_by_frame_first):
-        if (form := format_of_movie(file)) is not None:
-            yield file, form
+        if (form := format_of_movie(file, _formats_by_name(file))) is not None:
+            yield file, form, False
+
+
+def _formats_by_name(file: Path) -> list[str]:
+    return [name for name, suffixes in FORMATS.items() if file.suffix.lower() in suffixes]
 
 
 def _by_frame_first(file: Path) -> tuple[bool, str]:
     """Of what CaImAn keeps, files in which a frame lies together come first."""
-    return caiman.sniff(file) and "_order_C_" in file.name, file.name
+    return file.suffix == ".mmap" and "_order_C_" in file.name, file.name

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,19 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.failures import sentence_on_failure
-from napari_xcebra.io.movie import caiman, hdf5, minian, npy, suite2p, tiff, zarr
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.recording import Movie, Recording
 
-FORMATS = (suite2p, caiman, minian, tiff, zarr, npy, hdf5)
+FORMATS = {
+    "suite2p": (".bin",),
+    "caiman": (".mmap",),
+    "minian": (),
+    "tiff": (".tif", ".tiff"),
+    "zarr": (".zarr",),
+    "npy": (".npy",),
+    "hdf5": (".h5", ".hdf5"),
+}
+"""Modules of formats, in the order in which they are asked, and how their files usually end."""
 LOOKED_AT, SAMPLED = 3, 20_000
 """Frames, and pixels of each, whose values are looked at for the contrast."""
 MOST_PACKED = 50
@@ -37,9 +47,14 @@ def may_be_of(path: Path, recording: Recording) -> bool:
     return path.stat().st_size * MOST_PACKED >= like.n_frames * math.prod(like.field or (8, 8))
 
 
-def format_of_movie(path: Path) -> Any:
-    """The module that knows a movie; None if none does."""
-    return next((form for form in FORMATS if form.sniff(path)), None)
+def format_of_movie(path: Path, names: Iterable[str] = FORMATS) -> Any:
+    """The module of these that knows a movie; None if none does."""
+    return next((form for form in formats(names) if form.sniff(path)), None)
+
+
+def formats(names: Iterable[str] = FORMATS) -> Iterator[Any]:
+    """Modules of formats, each imported when it is asked for."""
+    return (import_module(f"{__package__}.{name}") for name in names)
 
 
 def open_movie(path: Path, like: Like) -> Movie:
@@ -56,7 +71,7 @@ def open_movie(path: Path, like: Like) -> Movie:
         raise InputError(f"There is no movie {path}.")
     form = format_of_movie(path)
     if form is None:
-        known = "; ".join(form.NAME for form in FORMATS)
+        known = "; ".join(form.NAME for form in formats())
         raise InputError(f"{path} is not a movie in a known format. Looked for: {known}.")
     with sentence_on_failure(path):
         return with_contrast(form.load(path, like))
