@@ -110,7 +110,7 @@ def _are_spaced(lines: list[str]) -> bool:
         bool(rows)
         and len(rows[0]) > 1
         and len({len(row) for row in rows}) == 1
-        and (all(_is_number(cell) for row in rows for cell in row))
+        and (all(is_number(cell) for row in rows for cell in row))
     )
 
 
@@ -185,7 +185,8 @@ def _numbers_rows(name: str, dtype: Any) -> bool:
     return name.startswith("Unnamed: ") or name == "frame"
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a cell of a table reads as a number."""
     try:
         float(text)
     except ValueError:

@@ -15,7 +15,7 @@ from napari_xcebra.io.arrays.layout import Layout, layout_of
 from napari_xcebra.io.clocks.timestamps import ascends, scale_of
 from napari_xcebra.io.extraction import Series
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import read_table
+from napari_xcebra.io.tables import is_number, read_table
 
 _CELL = re.compile(r"(cells?|rois?|neurons?|units?|components?|mean|c|n)[ _-]*\d+", re.IGNORECASE)
 _COUNTED = 10
@@ -77,7 +77,7 @@ def read_trace_table(
         raise InputError(f"{path} has no column of traces: one per cell is needed.")
     names = list(table.columns)
     traces = _as_float32(table)
-    sure = times is not None or bool(others) or not all(_is_number(name) for name in names)
+    sure = times is not None or bool(others) or not all(is_number(name) for name in names)
     if sure and settings.layout != "cells-frames":
         return TraceTable(traces, names, times, behavior, notes=notes)
     layout = layout_of(traces, settings, name=path.stem, fits=fits)
@@ -140,7 +140,7 @@ def _clock(path: Path, table: pd.DataFrame) -> tuple[tuple[str, float] | None, l
         return (name, scale), []
     first = table.columns[0]
     counts = table[first].to_numpy(np.float64)
-    if table.shape[1] < 2 or not _is_number(first) or not _even(counts):
+    if table.shape[1] < 2 or not is_number(first) or not _even(counts):
         return None, []
     if np.array_equal(np.diff(counts), np.ones(len(counts) - 1)):
         table.pop(first)
@@ -165,11 +165,3 @@ def _even(values: np.ndarray) -> bool:
         return False
     steps = np.diff(values)
     return bool(np.abs(steps - np.median(steps)).max() <= 0.05 * np.median(steps))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +19,13 @@ from napari_xcebra.files import first_bytes
 from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.io.tiff import can_unpack, is_tiff, open_tiff, page_pixel_size
-from napari_xcebra.recording.movies.frames import Frames, JoinedFrames, Numbers, PlainFrames
+from napari_xcebra.recording.movies.frames import (
+    Frames,
+    JoinedFrames,
+    KeptFrames,
+    Numbers,
+    PlainFrames,
+)
 from napari_xcebra.recording.movies.movie import Movie
 from napari_xcebra.recording.stored_file import changed_since
 
@@ -150,7 +155,7 @@ def _packed(path: Path, file: Any) -> PackedFrames:
 
 
 @dataclass(frozen=True, eq=False)
-class PackedFrames(Frames):
+class PackedFrames(KeptFrames):
     """Compressed pages of a TIFF file, unpacked one at a time.
 
     Parameters
@@ -165,28 +170,19 @@ class PackedFrames(Frames):
     dtype: np.dtype
 
     @cached_property
-    def _kept(self) -> dict[str, Any]:
-        return {"lock": threading.Lock(), "open": None, "number": -1, "frame": None}
+    def _stored(self) -> _Open:
+        return _Open(self.path)
 
-    def read(self, number: int, rows: slice, columns: slice) -> np.ndarray:
-        """Unpack the page, which is kept until the next one, and cut the part."""
-        kept = self._kept
-        with kept["lock"]:
-            if kept["number"] != number:
-                kept["frame"], kept["number"] = self._page(kept, number), number
-            return kept["frame"][rows, columns].astype(self.dtype, copy=True)
-
-    def _page(self, kept: dict[str, Any], number: int) -> np.ndarray:
+    def together(self, number: int) -> tuple[int, np.ndarray]:
+        """The page alone."""
         try:
-            if kept["open"] is None:
-                kept["open"] = _Open(self.path)
-            page = kept["open"].file.pages[number].asarray()
+            page = self._stored.file.pages[number].asarray()
         # a damaged file fails in many ways
         except Exception as error:
             raise changed_since(self.path) from error
         if page.shape != self.shape[1:]:
             raise changed_since(self.path)
-        return page
+        return number, page[None]
 
 
 class _Open:

@@ -5,10 +5,8 @@ An OME-Zarr image may have axes of time, channels and planes: the first channel 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from napari_xcebra.io.minian.zarr_store import StoredArray, json_in
 from napari_xcebra.io.minian.zarr_v3 import is_any_array, stored_in
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.io.pixel_size import judged, micrometres
-from napari_xcebra.recording.movies.frames import AHEAD, Frames
+from napari_xcebra.recording.movies.frames import AHEAD, KeptFrames
 from napari_xcebra.recording.movies.movie import Movie
 
 NAME = "zarr, OME-Zarr"
@@ -140,7 +138,7 @@ def pixel_size_of(about: Mapping[str, Any], axes: tuple[str, ...]) -> float | No
 
 
 @dataclass(frozen=True, eq=False)
-class ZarrFrames(Frames):
+class ZarrFrames(KeptFrames):
     """Frames of a plane of a zarr array; those of a chunk are unpacked together, and kept.
 
     Parameters
@@ -165,20 +163,8 @@ class ZarrFrames(Frames):
         """In the byte order of this machine."""
         return self.stored.dtype.newbyteorder("=")
 
-    @cached_property
-    def _kept(self) -> dict[str, Any]:
-        return {"first": 0, "block": np.empty((0, 0, 0), self.dtype), "lock": threading.Lock()}
-
-    def read(self, number: int, rows: slice, columns: slice) -> np.ndarray:
-        """From the frames that are unpacked, or unpack others."""
-        kept = self._kept
-        with kept["lock"]:
-            if not kept["first"] <= number < kept["first"] + len(kept["block"]):
-                kept["first"], kept["block"] = self._chunk(number)
-            return kept["block"][number - kept["first"], rows, columns].copy()
-
-    def _chunk(self, number: int) -> tuple[int, np.ndarray]:
-        """First frame, and frames of the chunk with this one, as many as may be kept."""
+    def together(self, number: int) -> tuple[int, np.ndarray]:
+        """Frames of the chunk with this one, as many as may be kept."""
         frames, height, width = self.shape
         step = self.stored.chunks[self.axes.index("t")]
         most = max(1, AHEAD // (height * width * self.dtype.itemsize))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,38 @@ class Frames:
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
+@dataclass(eq=False)
+class _Kept:
+    """The frames that were read last, and the lock of whoever reads others."""
+
+    first: int = 0
+    block: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0)))
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class KeptFrames(Frames):
+    """Frames that come several at a time, whole; subclasses say which come together.
+
+    Those that were read last are kept.
+    """
+
+    def together(self, number: int) -> tuple[int, np.ndarray]:
+        """(frames, height, width) that come with a frame, and the number of the first."""
+        raise NotImplementedError
+
+    @cached_property
+    def _kept(self) -> _Kept:
+        return _Kept()
+
+    def read(self, number: int, rows: slice, columns: slice) -> np.ndarray:
+        """From the frames that are kept, or else from those that come with this one."""
+        kept = self._kept
+        with kept.lock:
+            if not kept.first <= number < kept.first + len(kept.block):
+                kept.first, kept.block = self.together(number)
+            return kept.block[number - kept.first, rows, columns].astype(self.dtype)
+
+
 @dataclass(frozen=True, eq=False)
 class PlainFrames(Frames):
     """Frames that lie in a file as plain numbers, row after row.
@@ -106,7 +138,7 @@ class PlainFrames(Frames):
 
 
 @dataclass(frozen=True, eq=False)
-class PixelFrames(Frames):
+class PixelFrames(KeptFrames):
     """Frames of a file in which all values of a pixel lie together, column after column.
 
     So CaImAn keeps movies to work on (order C), and numpy those in Fortran order.
@@ -132,20 +164,11 @@ class PixelFrames(Frames):
         frames, height, width = self.shape
         return StoredMatrix(self.path, self.start, self.stored, (height * width, frames))
 
-    @cached_property
-    def _kept(self) -> dict[str, Any]:
-        return {"first": 0, "block": np.empty((0, 0, 0), np.float32), "lock": threading.Lock()}
-
-    def read(self, number: int, rows: slice, columns: slice) -> np.ndarray:
-        """Read some frames ahead: that costs as much as one."""
+    def together(self, number: int) -> tuple[int, np.ndarray]:
+        """Some frames ahead: they cost as much as one."""
         frames, height, width = self.shape
-        kept = self._kept
-        with kept["lock"]:
-            if not kept["first"] <= number < kept["first"] + len(kept["block"]):
-                ahead = range(number, min(number + max(1, AHEAD // (4 * height * width)), frames))
-                whole = slice(0, height), slice(0, width)
-                kept["block"], kept["first"] = self.block(ahead, *whole), number
-            return kept["block"][number - kept["first"], rows, columns].copy()
+        ahead = range(number, min(number + max(1, AHEAD // (4 * height * width)), frames))
+        return number, self.block(ahead, slice(0, height), slice(0, width))
 
     def block(self, numbers: Numbers, rows: slice, columns: slice) -> np.ndarray:
         """Read from the first frame to the last, pixel by pixel."""
