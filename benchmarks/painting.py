@@ -28,7 +28,7 @@ from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Footprints, Recording
 from napari_xcebra.runs import Run
-from napari_xcebra.widgets.layers.layers import CellMovie
+from napari_xcebra.widgets.layers.cell_movie import CellMovie
 from napari_xcebra.widgets.state.score_cache import ScoresOverTime, stretch_length
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.state.state import State

@@ -14,6 +14,7 @@ from napari_xcebra.recording.drawn_cells import drawn_labels
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.text import unmarked
+from napari_xcebra.widgets.layers.cell_movie import CellMovie
 from napari_xcebra.widgets.layers.movie_layer import movie_layer
 from napari_xcebra.widgets.layers.outlines import others_layer
 from napari_xcebra.widgets.state.own_layers import (
@@ -32,73 +33,6 @@ if TYPE_CHECKING:
     from napari.layers import Layer
 
     from napari_xcebra.workspace_file import Opened
-
-
-MOST_FRAMES = 64
-"""Frames that are drawn at once where a stretch is asked for, evenly spaced over it."""
-
-
-class CellMovie:
-    """Stands for a (frames, height, width) image in which every cell has one value per frame.
-
-    napari asks it for a frame at a time, so that a slider over 100,000 frames costs nothing.
-
-    Parameters
-    ----------
-    values : (frames, cells) array or LazyTraces
-        Can be replaced later: set `values`, then refresh the layer.
-    labels : (height, width) or (planes, height, width) int
-        Cell i has label i + 1.
-    """
-
-    dtype = np.dtype(np.float32)
-
-    def __init__(self, values: Any, labels: np.ndarray) -> None:
-        self.values = values
-        # np.take wants the platform's own integers; converting once saves a copy a frame
-        self._labels = labels.astype(np.intp)
-        self._lookup = np.full(int(values.shape[1]) + 1, np.nan, np.float32)
-        # napari may still hold the frame before while it asks for the next
-        self._buffers = [np.empty(labels.shape, np.float32) for _ in range(2)]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Frames, then the field of view."""
-        return (int(self.values.shape[0]), *self._labels.shape)
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return 1 + self._labels.ndim
-
-    @property
-    def size(self) -> int:
-        """Number of pixels in all frames."""
-        return int(np.prod(self.shape))
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def frame(self, number: int) -> np.ndarray:
-        """Field of view at a frame, background NaN; valid until the frame after the next."""
-        self._lookup[1:] = self.values[number]
-        self._buffers.reverse()
-        return np.take(self._lookup, self._labels, out=self._buffers[0], mode="clip")
-
-    def __getitem__(self, key: Any) -> np.ndarray:
-        key = key if isinstance(key, tuple) else (key,)
-        if Ellipsis in key:
-            place = key.index(Ellipsis)
-            filled = (slice(None),) * (self.ndim - len(key) + 1)
-            key = (*key[:place], *filled, *key[place + 1 :])
-        first, rest = key[0], tuple(key[1:])
-        frames = np.arange(self.shape[0])[first]
-        if np.ndim(frames) == 0:
-            return self.frame(int(frames))[rest]
-        if len(frames) > MOST_FRAMES:
-            frames = frames[np.linspace(0, len(frames) - 1, MOST_FRAMES).astype(int)]
-        return np.stack([self.frame(int(frame))[rest].copy() for frame in frames])
-
 
 FROM_BELOW: tuple[Role, ...] = ("image", "movie", "activity", "outlines", "cells")
 """Order of the layers that every recording has; all others lie above."""

@@ -10,10 +10,9 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Movie, Recording
+from napari_xcebra.widgets.layers.cell_movie import frames_of
 from napari_xcebra.widgets.state.own_layers import LayerTuple, metadata
 
-MOST_FRAMES = 64
-"""Frames that are read where a stretch is asked for, evenly spaced over it."""
 PATIENCE = 0.015
 """Seconds to wait for a frame before the one before it is shown a little longer."""
 
@@ -67,19 +66,11 @@ class MovieOnSlider:
         return self._n_frames
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        key = key if isinstance(key, tuple) else (key,)
-        if Ellipsis in key:
-            place = key.index(Ellipsis)
-            filled = (slice(None),) * (self.ndim - len(key) + 1)
-            key = (*key[:place], *filled, *key[place + 1 :])
-        first, rest = key[0], tuple(key[1:])
-        frames = np.arange(self._n_frames)[first]
-        if np.ndim(frames) == 0:
-            return self._part(int(frames), rest)
-        if len(frames) > MOST_FRAMES:
-            frames = frames[np.linspace(0, len(frames) - 1, MOST_FRAMES).astype(int)]
+        frames, rest = frames_of(key, self.shape)
+        if isinstance(frames, int):
+            return self._part(frames, rest)
         wait = len(frames) > 1
-        return np.stack([self._part(int(frame), rest, wait=wait) for frame in frames])
+        return np.stack([self._part(frame, rest, wait=wait) for frame in frames])
 
     def _part(self, frame: int, rest: tuple[Any, ...], *, wait: bool = False) -> np.ndarray:
         number = self.movie.of_frame(frame)

@@ -11,7 +11,7 @@ from napari.layers import Image
 from napari_xcebra.jobs import AroundTask
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.moments import window_of
-from napari_xcebra.widgets.layers.layers import CellMovie
+from napari_xcebra.widgets.layers.cell_movie import CellMovie
 from napari_xcebra.widgets.layers.score_layers import place_below
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import KEY, metadata, role_of

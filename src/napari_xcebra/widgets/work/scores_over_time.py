@@ -13,7 +13,7 @@ from napari_xcebra.attribution.methods import method_named, title_of_method
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.jobs import OverTimeTask
 from napari_xcebra.text import unmarked
-from napari_xcebra.widgets.layers.layers import CellMovie
+from napari_xcebra.widgets.layers.cell_movie import CellMovie
 from napari_xcebra.widgets.layers.score_layers import place_below
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import KEY, metadata, role_of
