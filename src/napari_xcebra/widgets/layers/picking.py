@@ -5,7 +5,7 @@ The pointer also names the cell under it in the status bar, with the score that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,17 @@ PICKING_MODES = ("pan_zoom", "pick")
 """In all others the mouse draws, and a click is a stroke."""
 
 
+def is_click(event: Any) -> Generator[None, None, bool]:
+    """Whether the mouse stays where it was pressed until it is released; yields at every move."""
+    start = np.asarray(event.pos, float)
+    yield
+    while event.type == "mouse_move":
+        if np.linalg.norm(np.asarray(event.pos, float) - start) > STILL:
+            return False
+        yield
+    return True
+
+
 class Picking:
     """Selects cells with the mouse, and shows which are selected."""
 
@@ -50,19 +61,12 @@ class Picking:
     # ------------------------------------------------------------ clicks
 
     def _on_press(self, viewer: Any, event: Any) -> Iterator[None]:
-        if event.button != 1 or not self._mouse_is_free(viewer):
-            return
-        start = np.asarray(event.pos, float)
-        yield
-        while event.type == "mouse_move":
-            if np.linalg.norm(np.asarray(event.pos, float) - start) > STILL:
-                return
-            yield
-        self.click(
-            event.position,
-            add="Shift" in event.modifiers or "Control" in event.modifiers,
-            view_direction=event.view_direction,
-        )
+        if event.button == 1 and self._mouse_is_free(viewer) and (yield from is_click(event)):
+            self.click(
+                event.position,
+                add="Shift" in event.modifiers or "Control" in event.modifiers,
+                view_direction=event.view_direction,
+            )
 
     def click(self, position: Any, *, add: bool = False, view_direction: Any = None) -> None:
         """Select the cell at a place in the world; with `add`, keep the others.

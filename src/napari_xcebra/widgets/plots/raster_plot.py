@@ -23,15 +23,10 @@ CURSOR = "#ff3b30"
 
 
 class RasterPlot(TracePlot):
-    """A row of the image for each cell, from top to bottom in a given order.
-
-    Signals
-    -------
-    cell_chosen(int, bool)
-        The user clicked on this cell; the flag says whether to add it to the selection.
-    """
+    """A row of the image for each cell, from top to bottom in a given order."""
 
     cell_chosen = Signal(int, bool)
+    """The user clicked on this cell; the flag says whether to add it to the selection."""
 
     def __init__(self) -> None:
         self._image = pyqtgraph.ImageItem(axisOrder="row-major")

@@ -33,15 +33,10 @@ TITLE = 16
 
 
 class ResponseMap(pyqtgraph.GraphicsLayoutWidget):
-    """One image a group, with the same cells in the same rows and the same colours.
-
-    Signals
-    -------
-    cell_chosen(int, bool)
-        The user clicked on this cell; the flag says whether to add it to the selection.
-    """
+    """One image a group, with the same cells in the same rows and the same colours."""
 
     cell_chosen = Signal(int, bool)
+    """The user clicked on this cell; the flag says whether to add it to the selection."""
 
     def __init__(self) -> None:
         super().__init__()

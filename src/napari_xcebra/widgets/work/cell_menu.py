@@ -16,7 +16,7 @@ from napari_xcebra.files import whole
 from napari_xcebra.spreadsheets import write_csv
 from napari_xcebra.widgets.controls.boxes import menu_of
 from napari_xcebra.widgets.controls.napari_window import canvas_of
-from napari_xcebra.widgets.layers.picking import STILL, Picking
+from napari_xcebra.widgets.layers.picking import Picking, is_click
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.work.background import in_background
@@ -43,14 +43,8 @@ class CellMenu(OfState):
         self.state.viewer.mouse_drag_callbacks.append(self._on_press)
 
     def _on_press(self, viewer: Any, event: Any) -> Iterator[None]:
-        if event.button != RIGHT:
+        if event.button != RIGHT or not (yield from is_click(event)):
             return
-        start = np.asarray(event.pos, float)
-        yield
-        while event.type == "mouse_move":
-            if np.linalg.norm(np.asarray(event.pos, float) - start) > STILL:
-                return
-            yield
         found = self._picking.cell_at(event.position, event.view_direction)
         if found is None:
             return
