@@ -1,8 +1,8 @@
-"""Writes a page about a run, or the run as NWB, in the background."""
+"""Writes a page about a run, or the run as NWB, in the background; asks where to write."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,85 +32,79 @@ Say = Callable[[str, str, str], object]
 """Takes a sentence, its tone, and details."""
 
 
-def ask_for_report(
-    services: Services,
-    opened: Opened,
-    run: Run,
-    say: Say,
-    path: str | Path | None = None,
-    parent: QWidget | None = None,
-) -> None:
-    """Write the page of a run, once other work is done, and open it.
+class RunWriter:
+    """Writes runs to files for a widget, once other work is done.
 
-    The user is asked for a path if none is given. `say` is told where the page was written, or what
-    went wrong, unless `parent` is gone by then.
+    The user is asked for a path where none is given.
+
+    Parameters
+    ----------
+    services : Services
+    say : callable
+        Told where a file was written, or what went wrong, unless `parent` is gone by then.
+    parent : QWidget
     """
-    if (target := _target(opened, run, "report", ".html", path, parent)) is None:
-        return
-    found = services.statistics.of(opened, run)
-    task = ReportTask(run, opened.recording, target, opened.opening, found)
-    _ask(services, "the report", task, say, parent, show_page)
 
+    def __init__(self, services: Services, say: Say, parent: QWidget) -> None:
+        self._services, self._say, self._parent = services, say, parent
 
-def ask_for_nwb(
-    services: Services,
-    opened: Opened,
-    run: Run,
-    say: Say,
-    path: str | Path | None = None,
-    parent: QWidget | None = None,
-) -> None:
-    """Write a run with its recording as NWB, once other work is done.
+    def report(self, opened: Opened, run: Run, path: str | Path | None = None) -> None:
+        """Write the page of a run, and open it."""
+        if (target := self._target(opened, run, "report", ".html", path)) is not None:
+            found = self._services.statistics.of(opened, run)
+            task = ReportTask(run, opened.recording, target, opened.opening, found)
+            self._write("the report", task, show_page)
 
-    The user is asked for a path if none is given. Decisions are written if there are any.
-    """
-    if (target := _target(opened, run, "results", ".nwb", path, parent)) is None:
-        return
-    curation = services.curations.of(opened)
-    table = curation.table() if curation.status.any() or curation.all_tags else None
-    threshold = services.state.shown.threshold
-    task = NwbTask(run, opened.recording, target, table, threshold)
-    _ask(services, "the NWB file", task, say, parent)
+    def nwb(self, opened: Opened, run: Run, path: str | Path | None = None) -> None:
+        """Write a run with its recording as NWB, and decisions if there are any."""
+        if (target := self._target(opened, run, "results", ".nwb", path)) is not None:
+            curation = self._services.curations.of(opened)
+            table = curation.table() if curation.status.any() or curation.all_tags else None
+            threshold = self._services.state.shown.threshold
+            self._write("the NWB file", NwbTask(run, opened.recording, target, table, threshold))
 
-
-def _target(
-    opened: Opened,
-    run: Run,
-    word: str,
-    suffix: str,
-    path: str | Path | None,
-    parent: QWidget | None,
-) -> Path | None:
-    """Where to write, as given or as the user says; None if they cancel."""
-    if path is None:
+    def _target(
+        self, opened: Opened, run: Run, word: str, suffix: str, path: str | Path | None
+    ) -> Path | None:
         start = exports.default_path(opened.recording, run.name, word, suffix=suffix)
-        path, _ = QFileDialog.getSaveFileName(parent, word.capitalize(), str(start), f"*{suffix}")
+        return chosen_target(self._parent, word.capitalize(), start, (suffix,), path)
+
+    def _write(
+        self, title: str, task: Task, show: Callable[[Path], object] = lambda _: None
+    ) -> None:
+        exists, say = while_exists(self._parent), self._say
+
+        def tell(sentence: str, tone: str, details: str) -> None:
+            if exists():
+                say(sentence, tone, details)
+
+        def written(file: Path) -> None:
+            tell(f"Wrote {file}.", "good", "")
+            show(file)
+
+        self._services.jobs.ask(Work(title, task, written, say=tell))
+
+
+def chosen_target(
+    parent: QWidget,
+    title: str,
+    start: Path,
+    suffixes: Sequence[str],
+    path: str | Path | None = None,
+) -> Path | None:
+    """Where to write, as given or as the user says; None if they cancel.
+
+    A path without an ending gets that of the kind that was chosen.
+    """
+    suffix = suffixes[0]
+    if path is None:
+        kinds = ";;".join(f"*{each}" for each in suffixes)
+        path, kind = QFileDialog.getSaveFileName(parent, title, str(start), kinds)
+        suffix = kind.removeprefix("*") or suffix
     if not path:
         return None
     target = Path(path)
     return target if target.suffix else target.with_suffix(suffix)
-
-
-def _ask(
-    services: Services,
-    title: str,
-    task: Task,
-    say: Say,
-    parent: QWidget | None,
-    show: Callable[[Path], object] = lambda _: None,
-) -> None:
-    """Have a file written, then say where it is and show it, unless `parent` is gone by then."""
-    exists = while_exists(parent)
-
-    def tell(sentence: str, tone: str, details: str) -> None:
-        if exists():
-            say(sentence, tone, details)
-
-    def written(file: Path) -> None:
-        tell(f"Wrote {file}.", "good", "")
-        show(file)
-
-    services.jobs.ask(Work(title, task, written, say=tell))
 
 
 def show_page(page: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from napari.utils.colormaps import ensure_colormap
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QFileDialog, QMenu, QPushButton
+from qtpy.QtWidgets import QMenu, QPushButton
 
 from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.attribution.ranking import help_on
@@ -24,7 +24,7 @@ from napari_xcebra.widgets.controls.boxes import menu_of
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.work.background import in_background
 from napari_xcebra.widgets.work.reporting import HELP as REPORT
-from napari_xcebra.widgets.work.reporting import NWB_HELP, ask_for_nwb, ask_for_report
+from napari_xcebra.widgets.work.reporting import NWB_HELP, RunWriter, chosen_target
 from napari_xcebra.widgets.work.services import Services
 
 KINDS = tuple(f".{each}" for each in FORMATS)
@@ -41,6 +41,7 @@ class ExportButton(QPushButton):
     def __init__(self, services: Services) -> None:
         super().__init__("Export")
         self._services, self._state = services, services.state
+        self._writer = RunWriter(services, self.said.emit, self)
         self.setToolTip("Write the scores, or a picture of them, to a file.")
         entries = (
             ("Report (HTML) …", REPORT, self.export_report),
@@ -71,13 +72,13 @@ class ExportButton(QPushButton):
         """Write a page about the painted run, and open it in the browser."""
         opened, run = self._state.current, self._state.shown_run
         if opened is not None and run is not None:
-            ask_for_report(self._services, opened, run, self.said.emit, path, self)
+            self._writer.report(opened, run, path)
 
     def export_nwb(self, path: str | Path | None = None) -> None:
         """Write the recording with the painted run as NWB."""
         opened, run = self._state.current, self._state.shown_run
         if opened is not None and run is not None:
-            ask_for_nwb(self._services, opened, run, self.said.emit, path, self)
+            self._writer.nwb(opened, run, path)
 
     def export_table(self, path: str | Path | None = None) -> None:
         """Write a table of all factors."""
@@ -149,20 +150,13 @@ class ExportButton(QPushButton):
         self, path: str | Path | None, write: Write, suffix: str | tuple[str, ...], *words: str
     ) -> None:
         suffixes = (suffix,) if isinstance(suffix, str) else suffix
-        suffix = suffixes[0]
         recording, run = self._state.recording, self._state.shown.run
         if recording is None:
             return
-        if path is None:
-            start = exports.default_path(recording, run, *words, suffix=suffix)
-            kinds = ";;".join(f"*{each}" for each in suffixes)
-            path, kind = QFileDialog.getSaveFileName(self, "Export", str(start), kinds)
-            suffix = kind.removeprefix("*") or suffix
-        if not path:
+        start = exports.default_path(recording, run, *words, suffix=suffixes[0])
+        target = chosen_target(self, "Export", start, suffixes, path)
+        if target is None:
             return
-        target = Path(path)
-        if not target.suffix:
-            target = target.with_suffix(suffix)
         in_background(
             lambda: write(target),
             lambda written: self.said.emit(f"Wrote {written}.", "good", ""),

@@ -29,7 +29,7 @@ from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.plain_text import plain
 from napari_xcebra.widgets.state.shown import best_factor, best_method
 from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.reporting import HELP, ask_for_report
+from napari_xcebra.widgets.work.reporting import HELP, RunWriter
 from napari_xcebra.widgets.work.services import Services
 
 NAME, TIME, VERDICT = range(3)
@@ -60,7 +60,8 @@ class RunList(QWidget):
 
     def __init__(self, services: Services) -> None:
         super().__init__()
-        self._services, self._state = services, services.state
+        self._state = services.state
+        self._writer = RunWriter(services, self.said.emit, self)
         self._table = QTableWidget(0, 3)
         self._table.setHorizontalHeaderLabels(["Run", "Time", "Verdict"])
         self._table.setToolTip("Click a run to paint it; double-click its name to rename it.")
@@ -168,7 +169,7 @@ class RunList(QWidget):
         """Write a page about the selected run, and open it in the browser."""
         run, opened = self.selected, self._state.current
         if run is not None and opened is not None:
-            ask_for_report(self._services, opened, run, self.said.emit, path, self)
+            self._writer.report(opened, run, path)
 
     def load(self, folder: str | Path | None = None) -> None:
         """Add a run from a folder that the user names."""
