@@ -74,3 +74,24 @@ def test_what_is_needed_is_within_what_was_tested():
     named = {re.split(r"[<>=\[ ]", need)[0].lower() for need in PROJECT["dependencies"]}
 
     assert named <= pinned
+
+
+def test_every_extra_of_all_is_installed_where_tests_run():
+    """The wheel check and both jobs; `all` itself would bring a Qt of napari's choice."""
+    (wanted,) = re.findall(
+        r"napari-xcebra\[(.*?)\]", " ".join(PROJECT["optional-dependencies"]["all"])
+    )
+    for file, times in (("Makefile", 1), (".github/workflows/test.yml", 2)):
+        found = re.findall(r'(?:whl\)|"\.)\[([a-z,]+)\]"', (ROOT / file).read_text("utf-8"))
+        assert len(found) == times
+        assert all(set(wanted.split(",")) <= set(extras.split(",")) for extras in found)
+
+
+def test_every_extra_has_tested_versions():
+    pinned = set(
+        re.findall(r"(?m)^([a-z0-9_.-]+)==", (ROOT / "constraints.txt").read_text("utf-8"))
+    )
+    extras = PROJECT["optional-dependencies"]
+    tested = [text for name in ("nwb", "parquet", "video", "zarr", "rastermap", "cluster")
+              for text in extras[name]]  # fmt: skip
+    assert {requirement(text)[0] for text in tested} <= pinned

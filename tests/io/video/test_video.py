@@ -28,7 +28,7 @@ def saved(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".mp4", ".avi", ".mkv"])
 def test_frames_are_found_in_any_order(tmp_path, suffix):
-    decoder = Decoder(write_video(tmp_path / f"mouse{suffix}"), RATE)
+    decoder = Decoder(write_video(tmp_path / f"mouse{suffix}"), np.arange(FRAMES) / RATE)
     for number in (0, 1, 2, 90, 91, 5, 119, 119, 60, 30, 31, 100):
         picture = decoder.frame(number)
         assert picture.shape == (48, 64, 3)
@@ -38,13 +38,26 @@ def test_frames_are_found_in_any_order(tmp_path, suffix):
 
 def test_a_video_has_the_clock_of_its_rate_and_offset(saved, short):
     video = xc.open_recording(saved, video=str(short)).video
-    assert (video.n_frames, video.field, video.rate) == (FRAMES, (48, 64), RATE)
+    assert (video.n_frames, video.field) == (FRAMES, (48, 64))
     assert [video.at(t) for t in (0.0, 0.049, 0.05, 3.0, 5.95)] == [0, 0, 1, 60, 119]
     assert video.at(-0.1) is None and video.at(7.0) is None
     recording = xc.open_recording(saved, video=str(short), video_rate=40, video_offset=2.0)
     assert [recording.video.at(t) for t in (1.9, 2.0, 3.0)] == [None, 0, 40]
     assert dict(facts(recording))["Video"] == "mouse.mp4, 64 × 48, 120 frames, 2.0 to 5.0 s"
     assert len(pickle.dumps(recording.video)) < 3000
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".avi", ".mkv", ".mov"])
+def test_a_video_of_varying_rate_shows_each_frame_when_it_was_taken(saved, tmp_path, suffix):
+    milliseconds = np.cumsum(np.repeat([0, 50, 130, 20, 400], [1, 40, 20, 55, 4]))
+    path = write_video(tmp_path / f"mouse{suffix}", times=milliseconds)
+    video = xc.open_recording(saved, video=str(path), video_offset=0.5).video
+    np.testing.assert_allclose(video.times, milliseconds / 1000 + 0.5, atol=1e-9)
+    decoder = Decoder(path, video.stamps)
+    for taken in (0, 40, 41, 100, 7, 119, 60):
+        number = video.at(milliseconds[taken] / 1000 + 0.505)
+        assert number == taken == number_in(decoder.frame(number)[24, :, 0])
+    decoder.close()
 
 
 def test_times_from_a_file_are_those_of_the_frames(saved, short, tmp_path):

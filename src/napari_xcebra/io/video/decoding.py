@@ -64,17 +64,16 @@ class Decoder:
     Parameters
     ----------
     path : Path
-    rate : float
-        Frames per second.
+    stamps : (frames,) float64
+        Seconds at which the file shows its frames, ascending.
     """
 
-    def __init__(self, path: Path, rate: float) -> None:
-        self._path, self._rate = path, rate
+    def __init__(self, path: Path, stamps: np.ndarray) -> None:
+        self._path, self._stamps = path, stamps
+        self._between = (stamps[1:] + stamps[:-1]) / 2
         self._container = open_container(path)
         self._stream = self._container.streams.video[0]
         self._stream.thread_type = "AUTO"
-        start = self._stream.start_time
-        self._start = 0.0 if start is None else float(start * self._stream.time_base)
         self._coming: Iterator[Any] = iter(())
         self._at: int | None = None
         self._picture: np.ndarray | None = None
@@ -99,8 +98,8 @@ class Decoder:
 
     def _decoded(self, number: int) -> np.ndarray:
         if self._at is None or not self._at < number <= self._at + NEAR:
-            seconds = self._start + number / self._rate
-            self._container.seek(int(seconds / self._stream.time_base), stream=self._stream)
+            place = round(float(self._stamps[number]) / float(self._stream.time_base))
+            self._container.seek(place, stream=self._stream)
             self._coming = self._container.decode(self._stream)
         last = None
         for frame in self._coming:
@@ -116,7 +115,7 @@ class Decoder:
     def _number_of(self, frame: Any) -> int:
         if frame.time is None:
             return (self._at or 0) + 1
-        return round((frame.time - self._start) * self._rate)
+        return int(np.searchsorted(self._between, frame.time))
 
     def _shown(self, frame: Any) -> np.ndarray:
         share = min(1.0, WIDEST / frame.width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,39 +32,46 @@ def open_video(settings: OpenSettings, recording: Recording) -> Video:
     container = open_container(path)
     try:
         stream = container.streams.video[0]
-        rate, count = _rate_and_count(container, stream, path)
+        stamps = stamps_of(container, stream)
         field = int(stream.height), int(stream.width)
+    # a damaged file fails in many ways
+    except Exception as error:
+        raise InputError(f"{path} cannot be read as a video ({error}).") from error
     finally:
         container.close()
-    times = _times(path, count, settings.video_rate or rate, settings)
+    if not len(stamps):
+        raise InputError(f"{path} has no frames.")
+    times = _times(path, stamps, settings)
     imaged = np.asarray(recording.times)
     if times[-1] < imaged[0] or times[0] > imaged[-1]:
         raise InputError(
             f"{path} runs from {times[0]:.1f} to {times[-1]:.1f} s, but the imaging from "
             f"{imaged[0]:.1f} to {imaged[-1]:.1f} s: set `video_offset`, in seconds."
         )
-    return Video(path, times, field, rate)
+    return Video(path, times, field, stamps)
 
 
-def _rate_and_count(container: Any, stream: Any, path: Path) -> tuple[float, int]:
-    """Frames per second, and number of frames, which not every file says."""
-    rate = float(stream.average_rate or stream.guessed_rate or 0)
-    if not rate > 0:
-        raise InputError(f"{path} does not say how many frames it has per second.")
-    count = int(stream.frames)
-    if not count and stream.duration:
-        count = round(float(stream.duration * stream.time_base) * rate)
-    if not count and container.duration:
-        count = round(container.duration / 1e6 * rate)
-    if not 0 < count < MOST_FRAMES:
-        raise InputError(f"{path} has no frames, or does not say how long it is.")
-    return rate, count
+def stamps_of(container: Any, stream: Any) -> np.ndarray:
+    """(frames,) float64, seconds at which a file shows its frames.
+
+    Where it does not say that they are evenly spaced, the file is read, but no frame is decoded.
+    """
+    count, rate, unit = int(stream.frames), stream.average_rate, float(stream.time_base)
+    if 0 < count <= MOST_FRAMES and rate and rate == stream.base_rate:
+        return (stream.start_time or 0) * unit + np.arange(count) / float(rate)
+    packets = (packet for packet in container.demux(stream) if packet.size)
+    shown = (packet.dts if packet.pts is None else packet.pts for packet in packets)
+    places = np.fromiter((at for at in islice(shown, MOST_FRAMES) if at is not None), np.int64)
+    return np.sort(places) * unit
 
 
-def _times(path: Path, count: int, rate: float, settings: OpenSettings) -> np.ndarray:
+def _times(path: Path, stamps: np.ndarray, settings: OpenSettings) -> np.ndarray:
     """Seconds on the clock of the imaging at which the frames were taken."""
+    count = len(stamps)
     if not settings.video_times:
-        return np.arange(count) / rate + settings.video_offset
+        rate = settings.video_rate
+        times = np.arange(count) / rate if rate else stamps - stamps[0]
+        return times + settings.video_offset
     file = Path(settings.video_times)
     times = read_times(file)
     if abs(len(times) - count) > slack(count):

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+STANDS = 0.5
+"""Seconds that a frame stands for at most, unless they are farther apart throughout."""
+
 
 @dataclass(frozen=True, eq=False)
 class Video:
@@ -19,14 +22,14 @@ class Video:
         Seconds on the clock of the recording, ascending.
     field : (height, width)
         In pixels.
-    rate : float
-        Frames per second that the file is played at, by which a frame is found in it.
+    stamps : (frames,) float64
+        Seconds at which the file shows them, by which a frame is found in it.
     """
 
     path: Path
     times: np.ndarray
     field: tuple[int, int]
-    rate: float
+    stamps: np.ndarray
 
     @property
     def n_frames(self) -> int:
@@ -45,8 +48,8 @@ class Video:
 
     def at(self, seconds: float) -> int | None:
         """The frame that was taken last at a time of the recording; None where there is none."""
-        step = float(np.median(np.diff(self.times[:1000]))) if self.n_frames > 1 else 1 / self.rate
+        step = float(np.median(np.diff(self.times[:1000]))) if self.n_frames > 1 else 0.0
         place = int(np.searchsorted(self.times, seconds + 1e-6, side="right")) - 1
-        if place < 0 or seconds - self.times[place] > max(2 * step, 0.1):
+        if place < 0 or seconds - self.times[place] > max(2 * step, STANDS):
             return None
         return place

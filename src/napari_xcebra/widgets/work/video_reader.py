@@ -58,7 +58,7 @@ class VideoReader(QObject):
         try:
             if self._open is None or self._open[0] is not video:
                 self._let_go()
-                self._open = video, Decoder(video.path, video.rate)
+                self._open = video, Decoder(video.path, video.stamps)
             picture = self._open[1].frame(number)
         except InputError as error:
             outcome: tuple[Any, ...] = (self.failed, str(error))

@@ -48,4 +48,4 @@ def test_a_video_opens_beside_the_traces_and_follows_the_slider(
 
 
 def recording_video(path):
-    return Video(path, np.arange(120) / 20, (48, 64), 20.0)
+    return Video(path, np.arange(120) / 20, (48, 64), np.arange(120) / 20)
