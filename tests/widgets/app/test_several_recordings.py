@@ -100,7 +100,7 @@ def test_maps_of_two_recordings_have_the_names_they_would_have_alone(dock, qtbot
     dock.state.current = monday
     dock.state.shown = replace(dock.state.shown, run="run 1", factor="direction")
     maps = {
-        opened.name: [layer.name for layer in dock.state.layers_of(opened) if is_map(layer)]
+        opened.name: [layer.name for layer in dock.state.layers.of(opened) if is_map(layer)]
         for opened in (monday, tuesday)
     }
     assert not any("[" in name for names in maps.values() for name in names)
@@ -109,7 +109,7 @@ def test_maps_of_two_recordings_have_the_names_they_would_have_alone(dock, qtbot
     dock.state.current = tuesday
     (run,) = tuesday.runs
     dock.state.replace_run("run 1", replace(run, name="better"))
-    (layer,) = [layer for layer in dock.state.layers_of(tuesday) if is_map(layer)]
+    (layer,) = [layer for layer in dock.state.layers.of(tuesday) if is_map(layer)]
     assert layer.name.startswith("direction · conditional encoding · better")
 
 

@@ -87,7 +87,7 @@ def test_the_slider_and_the_layers_are_those_of_the_recording_in_front(
 
 def test_layers_keep_what_the_user_did_to_them(viewer, state, small_field, other_field):
     one = state.show(small_field)
-    image = next(x for x in state.layers_of(one) if role_of(x) == "image")
+    image = next(x for x in state.layers.of(one) if role_of(x) == "image")
     image.name, image.gamma, image.visible = "my mean", 0.5, False
     order = [layer.name for layer in viewer.layers]
     viewer.add_image(np.zeros((96, 96)), name="mine")

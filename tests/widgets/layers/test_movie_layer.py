@@ -148,7 +148,7 @@ def test_a_movie_that_is_added_changed_or_taken_away_lies_below_the_cells(viewer
     state = services_of(viewer).state
     opened = state.show(replace(small, movie=None))
     order = [layer.name for layer in viewer.layers]
-    assert not state.lacks_layers(opened)
+    assert not state.layers.lacks_some(opened)
     active = viewer.layers.selection.active
     state.change_recording(small)
     names = [layer.name for layer in viewer.layers]
@@ -160,8 +160,8 @@ def test_a_movie_that_is_added_changed_or_taken_away_lies_below_the_cells(viewer
     assert viewer.layers["movie"].data.movie is other.movie
     assert [layer.name for layer in viewer.layers] == names
     viewer.layers.remove("movie")
-    assert state.lacks_layers(opened)
-    state.add_layers(opened)
+    assert state.layers.lacks_some(opened)
+    state.layers.add(opened)
     assert [layer.name for layer in viewer.layers] == names
     state.change_recording(replace(small, movie=None))
     assert [layer.name for layer in viewer.layers] == order

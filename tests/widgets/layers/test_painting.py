@@ -118,4 +118,4 @@ def test_the_layer_of_a_deleted_run_is_taken_over_by_the_next(
     assert names == [
         f"place · conditional encoding · {name}" for name in ("first", "second", "third")
     ]
-    assert sum(role_of(layer) == "scores" for layer in state.layers_of(opened)) == 1
+    assert sum(role_of(layer) == "scores" for layer in state.layers.of(opened)) == 1

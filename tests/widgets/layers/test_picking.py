@@ -48,7 +48,7 @@ def press_and_release(viewer, position, *, moved=0, modifiers=(), button=1):
 
 
 def outlined(state, opened):
-    (layer,) = (x for x in state.layers_of(opened) if role_of(x) == "selection")
+    (layer,) = (x for x in state.layers.of(opened) if role_of(x) == "selection")
     assert len(layer.data) > 0 or not layer.metadata[KEY]["cells"]
     return {cell + 1 for cell in layer.metadata[KEY]["cells"]}
 
@@ -120,7 +120,7 @@ def test_a_drag_and_a_stroke_of_the_brush_select_nothing(state, opened):
 def test_the_outline_lies_around_the_cell_and_on_top_of_everything(state, opened):
     state.select([4])
     state.viewer.add_image(np.zeros((96, 96)))
-    (layer,) = (x for x in state.layers_of(opened) if role_of(x) == "selection")
+    (layer,) = (x for x in state.layers.of(opened) if role_of(x) == "selection")
     assert state.viewer.layers[-1] is layer
     around, pixels = layer.data[:, 0, -2:], np.argwhere(opened.labels == 5)
     assert (around.min(0) < pixels.min(0)).all() and (around.max(0) > pixels.max(0)).all()
@@ -128,7 +128,7 @@ def test_the_outline_lies_around_the_cell_and_on_top_of_everything(state, opened
 
 def test_outlines_have_the_colours_of_the_traces(state, opened):
     state.select([4, 7])
-    (layer,) = (x for x in state.layers_of(opened) if role_of(x) == "selection")
+    (layer,) = (x for x in state.layers.of(opened) if role_of(x) == "selection")
     wanted = [transform_color(color)[0] for color in style_of(state.viewer.theme).lines[:2]]
     for cell, color in zip((4, 7), wanted, strict=True):
         own = np.linalg.norm(layer.data[:, 0, -2:] - opened.centers[cell], axis=1) < 12
@@ -141,12 +141,12 @@ def test_outlines_have_the_colours_of_the_traces(state, opened):
 def test_cells_are_found_where_the_user_moved_them_and_when_they_are_hidden(state, opened):
     cells = state.viewer.layers["cells"]
     cells.visible = False
-    for layer in state.layers_of(opened):
+    for layer in state.layers.of(opened):
         layer.scale = [1.0] * (layer.ndim - 2) + [2.0, 2.0]
     frame, row, column = inside(opened, 4)
     press_and_release(state.viewer, (frame, 2 * row, 2 * column))
     assert state.selection.tolist() == [4]
-    for layer in state.layers_of(opened):
+    for layer in state.layers.of(opened):
         layer.visible = False
     press_and_release(state.viewer, (frame, 2 * row, 2 * column))
     assert state.selection.tolist() == []

@@ -38,14 +38,14 @@ def test_closing_a_recording_looks_for_garbage_once_not_after_each_layer(
     state = services_of(viewer).state
     state.show(small_field)
     second = state.show(other_field)
-    assert len(state.layers_of(second)) > 1
+    assert len(state.layers.of(second)) > 1
     looked, collect = [], gc.collect
     monkeypatch.setattr(gc, "collect", lambda *args: looked.append(args) or collect(*args))
 
     state.forget(second)
 
     assert len(looked) <= 1
-    assert state.layers_of(second) == []
+    assert state.layers.of(second) == []
     assert state.recording is small_field
 
 
@@ -58,7 +58,7 @@ def test_a_path_that_napari_opens_becomes_the_current_recording(viewer, small_fi
     assert state.current.opening.path == path
     assert state.recording.n_cells == small_field.n_cells
     assert told == ["mouse 7.npz"]
-    assert len(state.layers_of(state.current)) == 5
+    assert len(state.layers.of(state.current)) == 5
 
 
 def test_a_sample_becomes_the_current_recording_also_of_docks_that_open_later(viewer):
@@ -74,18 +74,18 @@ def test_a_second_recording_takes_the_place_of_the_first(viewer, small_field, ot
     add_as_napari_does(viewer, recording_layers(other_field))
     first, second = state.opened
     assert state.current is second
-    names = [layer.name for layer in state.layers_of(second)]
-    assert set(names) <= {layer.name for layer in state.layers_of(first)}
+    names = [layer.name for layer in state.layers.of(second)]
+    assert set(names) <= {layer.name for layer in state.layers.of(first)}
     assert not any("[" in name for name in names)
-    assert list(viewer.layers) == state.layers_of(second)
+    assert list(viewer.layers) == state.layers.of(second)
 
 
 def test_layers_are_known_by_what_they_carry_not_by_their_name(state, small_field):
     opened = state.show(small_field)
     state.viewer.layers["cells"].name = "my cells"
-    assert "my cells" in [layer.name for layer in state.layers_of(opened)]
+    assert "my cells" in [layer.name for layer in state.layers.of(opened)]
     state.viewer.add_labels(np.zeros((96, 96), int), name="cells")
-    assert len(state.layers_of(opened)) == 6
+    assert len(state.layers.of(opened)) == 6
 
 
 def test_showing_a_recording_again_adds_nothing(state, small_field):

@@ -9,7 +9,7 @@ from napari.layers import Image, Layer
 
 from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.state.of_state import OfState
-from napari_xcebra.widgets.state.own_layers import is_copy, metadata, role_of
+from napari_xcebra.widgets.state.own_layers import is_copy, metadata
 
 if TYPE_CHECKING:
     from napari.layers import Layer
@@ -98,12 +98,7 @@ def center_of(opened: Opened, cell: int) -> np.ndarray | None:
 
 def labels_layer(state: State) -> Layer | None:
     """The layer in which the cells of the current recording can be found."""
-    opened = state.current
-    layers = [
-        layer
-        for layer in (state.layers_of(opened) if opened else ())
-        if role_of(layer) in ("cells", "scores")
-    ]
+    layers = state.layers.of(state.current, "cells", "scores")
     return next((layer for layer in layers if layer.visible), layers[0] if layers else None)
 
 
@@ -215,7 +210,7 @@ class SecondView(OfState):
         opened = self.state.current
         if opened is None:
             return []
-        images = [image for image in self.state.layers_of(opened) if role_of(image) == "image"]
+        images = self.state.layers.of(opened, "image")
         copies = [image for image in images if is_copy(image)]
         originals = [image for image in images if image not in copies]
         shown = [image for image in originals if image.visible] or originals

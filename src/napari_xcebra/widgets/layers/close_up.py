@@ -137,8 +137,7 @@ class CloseUp(OfState):
         if not self._on:
             return
         self._on, self._drawn = False, ()
-        opened = self.state.current
-        for layer in self.state.layers_of(opened) if opened else ():
+        for layer in self.state.layers.of(self.state.current):
             if layer in self._hidden:
                 layer.visible = True
             elif role_of(layer) == "close-up":
@@ -153,7 +152,7 @@ class CloseUp(OfState):
         opened = self.state.current
         if not self._on or opened is None:
             return
-        own = self.state.layers_of(opened)
+        own = self.state.layers.of(opened)
         image = any(role_of(layer) == "image" and layer.visible for layer in own)
         for layer in own:
             if role_of(layer) == "scores":
@@ -165,10 +164,8 @@ class CloseUp(OfState):
 
     def show_movie(self) -> None:
         """Show the movie below the lines, until the next map is painted."""
-        opened = self.state.current
-        for layer in self.state.layers_of(opened) if opened else ():
-            if role_of(layer) == "movie":
-                layer.visible = True
+        for layer in self.state.layers.of(self.state.current, "movie"):
+            layer.visible = True
 
     # ------------------------------------------------------------ the cell
 
@@ -188,9 +185,8 @@ class CloseUp(OfState):
             return
         selection = self.state.selection
         single = len(selection) <= MOST
-        for layer in self.state.layers_of(opened):
-            if role_of(layer) in ("selection", "decisions"):
-                self._swap(layer, visible=not single)
+        for layer in self.state.layers.of(opened, "selection", "decisions"):
+            self._swap(layer, visible=not single)
         shown = [int(cell) for cell in selection] if single else []
         around = self._in_view(opened, shown[0]) if len(shown) == 1 else []
         marks = [*self._thin(opened, around), *(Mark(cell, OWN, WIDTH) for cell in shown)]
@@ -234,7 +230,8 @@ class CloseUp(OfState):
 
     def _show(self, opened: Opened, marks: Sequence[Mark]) -> None:
         """Draw outlines as fine as the screen shows them, in the plane of the last cell."""
-        shapes, field, layer = opened.shapes, labels_layer(self.state), self._layer_of(opened)
+        shapes, field = opened.shapes, labels_layer(self.state)
+        layer = self.state.layers.one(opened, "close-up")
         if field is None:
             return
         outlines = [Outline(shapes.outline(mark.cell), *mark[1:]) for mark in marks]
@@ -260,10 +257,6 @@ class CloseUp(OfState):
                 setattr(layer, name, value)
         if not layer.visible:
             layer.visible = True
-
-    def _layer_of(self, opened: Opened) -> Any:
-        own = self.state.layers_of(opened)
-        return next((layer for layer in own if role_of(layer) == "close-up"), None)
 
     def _add_layer(self, opened: Opened, picture: np.ndarray, placed: dict[str, Any]) -> None:
         layer = Image(

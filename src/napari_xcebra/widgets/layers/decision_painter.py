@@ -13,7 +13,7 @@ from napari.utils.colormaps.standardize_color import transform_color
 from napari_xcebra import curation
 from napari_xcebra.widgets.layers.painting import add_quietly, label_colormap
 from napari_xcebra.widgets.state.of_state import OfState
-from napari_xcebra.widgets.state.own_layers import metadata, role_of
+from napari_xcebra.widgets.state.own_layers import metadata
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.curations import Curations
@@ -57,7 +57,7 @@ class DecisionPainter(OfState):
         if opened is None:
             return
         status = self._curations.status(opened)
-        layer = self._find(opened)
+        layer: Labels | None = self.state.layers.one(opened, "decisions")
         if layer is None:
             if not status.any():
                 return
@@ -67,10 +67,6 @@ class DecisionPainter(OfState):
             self._drawn_from[layer] = opened.labels
         colors = decision_colors(status == curation.ACCEPTED, status == curation.REJECTED)
         layer.colormap = label_colormap(colors)
-
-    def _find(self, opened: Opened) -> Labels | None:
-        own = self.state.layers_of(opened)
-        return next((layer for layer in own if role_of(layer) == "decisions"), None)
 
     def _make(self, opened: Opened) -> Labels:
         layer = Labels(

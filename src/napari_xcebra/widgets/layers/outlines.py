@@ -36,8 +36,7 @@ def outline_others(state: State, others: np.ndarray) -> None:
     """Let these of the recording in front, (cells,) bool, have the thin outlines."""
     opened = state.current
     assert opened is not None, "cells are those of a recording"
-    layers = state.layers_of(opened)
-    layer = next((layer for layer in layers if role_of(layer) == "outlines"), None)
+    layer = state.layers.one(opened, "outlines")
     if layer is None:
         # where some are not accepted, the user deleted it
         if not others.any() or not np.all(opened.recording.accepted):

@@ -94,7 +94,7 @@ class Picking:
         state = self._state
         others = [opened for opened in state.opened if opened is not state.current]
         for opened in filter(None, [state.current, *others]):
-            layers = state.layers_of(opened)
+            layers = state.layers.of(opened)
             if not any(layer.visible for layer in layers):
                 continue
             label = _label_at(layers, position, view_direction, state.viewer.dims)
@@ -109,8 +109,7 @@ class Picking:
         state, opened = self._state, self._state.current
         if opened is None or opened not in state.opened:  # its layers are being removed
             return
-        found = (layer for layer in state.layers_of(opened) if role_of(layer) == "selection")
-        layer = next(found, None)
+        layer = state.layers.one(opened, "selection")
         if layer is None and len(state.selection):
             layer = selection_layer(opened)
             add_quietly(state.viewer, layer)

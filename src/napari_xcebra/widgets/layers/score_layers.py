@@ -43,7 +43,7 @@ class ScoreLayers(OfState):
 
     def find(self, run: AnyRun, factor: str, method: str) -> Labels | None:
         """The layer of a map of the current recording, if it has been made."""
-        for layer in self._of(self.state.current):
+        for layer in self.state.layers.of(self.state.current, "scores"):
             entry = layer.metadata[KEY]
             same_map = entry.get("factor") == factor and (
                 is_consensus(entry.get("method", "")) == is_consensus(method)
@@ -74,9 +74,9 @@ class ScoreLayers(OfState):
 
     def discard(self, opened: Opened, run: AnyRun) -> None:
         """Remove the layers of a run that failed or was stopped."""
-        for layer in self._of(opened):
+        for layer in self.state.layers.of(opened, "scores"):
             if _is_of(layer, run):
-                self.state.remove_layer(opened, layer)
+                self.state.layers.remove(opened, layer)
 
     def follow_runs(self) -> None:
         """Keep the layers of renamed runs, and free those of deleted ones."""
@@ -85,16 +85,12 @@ class ScoreLayers(OfState):
         self._deleted = (self._deleted | self._known) - there
         self._known = there
         names = {run.name for run in state.runs}
-        for layer in self._of(state.current):
+        for layer in self.state.layers.of(state.current, "scores"):
             entry = layer.metadata[KEY]
             runs = [run for run in state.runs if run.created == entry.get("created")]
             if entry.get("run") not in names and len(runs) == 1:
                 entry["run"] = runs[0].name
                 entitle(layer)
-
-    def _of(self, opened: Opened | None) -> list[Labels]:
-        layers = self.state.layers_of(opened) if opened else []
-        return [layer for layer in layers if role_of(layer) == "scores"]
 
     def _blank(self, run: AnyRun, factor: str, method: str) -> Labels:
         opened = self.state.current
@@ -117,7 +113,7 @@ class ScoreLayers(OfState):
 
         Each additional layer costs napari 10 MB, which it does not free.
         """
-        for layer in self._of(self.state.current):
+        for layer in self.state.layers.of(self.state.current, "scores"):
             if layer in self._spare or layer.metadata[KEY].get("created") in self._deleted:
                 blank = self._blank(run, factor, method)
                 layer.metadata, layer.name = blank.metadata, blank.name

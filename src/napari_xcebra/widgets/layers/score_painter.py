@@ -229,15 +229,14 @@ class ScorePainter(OfState):
 
     def _hide_cells(self, opened: Opened) -> None:
         """Their random colours would mix with those of the scores."""
-        for layer in self.state.layers_of(opened):
-            if role_of(layer) == "cells" and layer.visible:
+        for layer in self.state.layers.of(opened, "cells"):
+            if layer.visible:
                 layer.visible = False
                 self._cells_hidden.add(layer)
 
     def _show_cells(self) -> None:
         """Show the cells again that were hidden for scores of a cancelled or deleted run."""
-        opened = self.state.current
-        for layer in self.state.layers_of(opened) if opened is not None else ():
+        for layer in self.state.layers.of(self.state.current):
             if layer in self._cells_hidden:
                 self._cells_hidden.discard(layer)
                 layer.visible = True

@@ -5,7 +5,6 @@ Docks change it through its methods and listen to its signals.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -21,7 +20,8 @@ from psygnal import Signal
 from napari_xcebra.files import name_of
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run, free_name
-from napari_xcebra.widgets.state.front import Drawing, Front
+from napari_xcebra.widgets.state.garbage import collect_while_waiting
+from napari_xcebra.widgets.state.layer_sets import Drawing, LayerSets
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, role_of, token_of
 from napari_xcebra.widgets.state.preferences import preferred_colormap
 from napari_xcebra.widgets.state.saved_runs import SavedRuns
@@ -73,7 +73,7 @@ class State:
 
     def __init__(self, viewer: napari.Viewer, drawing: Drawing) -> None:
         self._viewer = ref(viewer)
-        self._front = Front(self, drawing)
+        self.layers = LayerSets(self, drawing)
         self.opened: list[Opened] = []
         self._current: Opened | None = None
         self._shown = Shown(colormap=preferred_colormap())
@@ -134,9 +134,9 @@ class State:
         self, opened: Opened | None, layers: Sequence[LayerTuple] | None = None
     ) -> None:
         current = self._current
-        if current not in (None, opened) and not self._front.is_aside(current):
+        if current not in (None, opened) and not self.layers.is_aside(current):
             self.leaving.emit()
-        self._front.bring(opened, layers)
+        self.layers.bring(opened, layers)
 
     @property
     def recording(self) -> Recording | None:
@@ -159,14 +159,10 @@ class State:
             opened = self._register(recording, token, opening)
         with self._slider.held():
             self._bring_to_front(opened, layers)
-            if not any(role_of(layer) == "cells" for layer in self.layers_of(opened)):
-                self.add_layers(opened, layers)
+            if self.layers.one(opened, "cells") is None:
+                self.layers.add(opened, layers)
         self.current = opened
         return opened
-
-    def add_layers(self, opened: Opened, layers: Sequence[LayerTuple] | None = None) -> None:
-        """Add those of the images, activity and cells of a recording that are not in the viewer."""
-        self._front.add(opened, layers)
 
     def change_recording(self, recording: Recording) -> None:
         """Replace the current recording by a changed copy: other kinds, traces, accepted cells."""
@@ -175,28 +171,14 @@ class State:
         self._current.recording = recording
         for drawn in ("labels", "centers", "shapes"):
             self._current.__dict__.pop(drawn, None)
-        self._front.update(self._current)
+        self.layers.update(self._current)
         self.recording_changed.emit()
-
-    def layers_of(self, opened: Opened) -> list[Any]:
-        """Layers that belong to a recording, also while it is not in front."""
-        return self._front.layers_of(opened)
-
-    def remove_layer(self, opened: Opened, layer: Any) -> None:
-        """Remove a layer of a recording, also if it is not in front."""
-        self._front.remove(opened, layer)
-
-    def lacks_layers(self, opened: Opened) -> bool:
-        """Whether layers of a recording were removed from the viewer."""
-        wanted = {"cells", "activity"} | ({"image"} if opened.recording.images else set())
-        wanted |= {"movie"} if opened.recording.movie is not None else set()
-        return not wanted <= {role_of(layer) for layer in self.layers_of(opened)}
 
     def forget(self, opened: Opened) -> None:
         """Close a recording and remove its layers."""
         self.opened.remove(opened)
         with self._slider.held():
-            self._front.forget(opened)
+            self.layers.forget(opened)
         self._views.pop(opened.token, None)
         if opened is self._current:
             self.current = self.opened[-1] if self.opened else None
@@ -211,9 +193,9 @@ class State:
         recording = entry.get("value")
         if isinstance(recording, Recording):
             opened = self._register(recording, entry["token"], entry.get("opening"))
-            self._front.adopt(opened)
+            self.layers.adopt(opened)
             self.current = opened
-            self._front.tidy(opened)
+            self.layers.tidy(opened)
             collect_while_waiting()
 
     def _register(self, recording: Recording, token: str, opening: Opening | None) -> Opened:
@@ -364,12 +346,3 @@ class State:
     @frame.setter
     def frame(self, frame: int) -> None:
         self._slider.go_to(frame)
-
-
-def collect_while_waiting() -> None:
-    """Collect garbage now, while the user waits for something to open anyway.
-
-    With napari loaded this takes 0.2 s, and Python does it whenever there are enough new objects,
-    mostly at the first layer that is added during training. Done now, it is not due by then.
-    """
-    gc.collect()

@@ -14,7 +14,7 @@ from napari_xcebra.recording.moments import window_of
 from napari_xcebra.widgets.layers.cell_movie import CellMovie
 from napari_xcebra.widgets.layers.score_layers import place_below
 from napari_xcebra.widgets.state.of_state import OfState
-from napari_xcebra.widgets.state.own_layers import KEY, metadata, role_of
+from napari_xcebra.widgets.state.own_layers import KEY, metadata
 from napari_xcebra.widgets.work.job_queue import JobQueue, Work
 from napari_xcebra.widgets.work.scores_over_time import set_contrast
 
@@ -86,11 +86,7 @@ class AroundPainter(OfState):
     @property
     def layer(self) -> Image | None:
         """The layer of the current recording, if it has been made."""
-        opened = self.state.current
-        for layer in self.state.layers_of(opened) if opened else ():
-            if role_of(layer) == "scores around an event":
-                return layer
-        return None
+        return self.state.layers.one(self.state.current, "scores around an event")
 
     @property
     def events(self) -> list[tuple[str, str]]:

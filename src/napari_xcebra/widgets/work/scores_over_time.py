@@ -16,7 +16,7 @@ from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.layers.cell_movie import CellMovie
 from napari_xcebra.widgets.layers.score_layers import place_below
 from napari_xcebra.widgets.state.of_state import OfState
-from napari_xcebra.widgets.state.own_layers import KEY, metadata, role_of
+from napari_xcebra.widgets.state.own_layers import KEY, metadata
 from napari_xcebra.widgets.state.score_cache import Question, ScoresOverTime
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.state.state import State
@@ -142,11 +142,7 @@ class TimePainter(OfState):
     @property
     def layer(self) -> Image | None:
         """The layer of the current recording, if it has been made."""
-        opened = self.state.current
-        for layer in self.state.layers_of(opened) if opened else ():
-            if role_of(layer) == "scores over time":
-                return layer
-        return None
+        return self.state.layers.one(self.state.current, "scores over time")
 
     @property
     def limits(self) -> tuple[float, float] | None:

@@ -21,7 +21,7 @@ LEFT = Qt.MouseButton.LeftButton
 
 
 def layer_of(state, role):
-    return next(layer for layer in state.layers_of(state.current) if role_of(layer) == role)
+    return next(layer for layer in state.layers.of(state.current) if role_of(layer) == role)
 
 
 def seen(viewer):
@@ -54,7 +54,7 @@ def test_a_cell_is_seen_close_up_with_nothing_over_it_until_the_dock_goes(dock_i
     # another factor is painted, and the first again: still nothing lies over the cell
     for factor in ("speed", "place"):
         state.shown = replace(state.shown, factor=factor)
-        maps = [x for x in state.layers_of(state.current) if role_of(x) == "scores"]
+        maps = [x for x in state.layers.of(state.current) if role_of(x) == "scores"]
         assert not any(layer.visible for layer in maps)
     # the whole field with its map, and back
     QTest.keyClick(canvas, Qt.Key.Key_C)

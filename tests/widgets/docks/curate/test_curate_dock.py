@@ -117,7 +117,7 @@ def test_cells_drawn_around_are_decided_on_and_undone_together(dock):
     state.select(upper)
     dock.act("reject")
     assert np.flatnonzero(status(dock) == REJECTED).tolist() == upper.tolist()
-    layer = next(x for x in state.layers_of(state.current) if role_of(x) == "decisions")
+    layer = next(x for x in state.layers.of(state.current) if role_of(x) == "decisions")
     lines = np.unique(layer.data[layer.colormap.map(layer.data)[..., 3] > 0])
     assert lines.tolist() == (upper + 1).tolist()
     dock.act("undo")

@@ -258,12 +258,12 @@ def test_recordings_are_switched_and_only_one_is_in_view(dock, qtbot, saved, arr
     assert [dock.opened_box.itemText(i) for i in range(2)] == ["mouse 7.npz", "traces.npz"]
     first, second = dock.state.opened
     layers = dock.state.viewer.layers
-    assert not any(layer in layers for layer in dock.state.layers_of(first))
+    assert not any(layer in layers for layer in dock.state.layers.of(first))
     dock.opened_box.activated.emit(0)
     assert dock.state.current is first
-    in_view = [layer.name for layer in dock.state.layers_of(first) if layer.visible]
+    in_view = [layer.name for layer in dock.state.layers.of(first) if layer.visible]
     assert in_view == ["mean image", "other ROIs", "cells"]
-    assert not any(layer in layers for layer in dock.state.layers_of(second))
+    assert not any(layer in layers for layer in dock.state.layers.of(second))
     assert dock.form.path.path == saved
 
 
@@ -295,7 +295,7 @@ def test_layers_that_were_removed_can_be_shown_again(dock, state, small_field):
     assert not dock.layers_button.isHidden()
     dock.layers_button.click()
     assert dock.layers_button.isHidden()
-    names = {layer.name for layer in state.layers_of(opened)}
+    names = {layer.name for layer in state.layers.of(opened)}
     assert names == {
         "activity", "cells", "maximum projection", "mean image", "movie", "other ROIs"
     }  # fmt: skip

@@ -272,9 +272,9 @@ class LayersButton(QPushButton):
     def mark(self, event: Any = None) -> None:
         """Show the button if layers are missing."""
         opened = self._state.current
-        self.setVisible(bool(opened and self._state.lacks_layers(opened)))
+        self.setVisible(bool(opened and self._state.layers.lacks_some(opened)))
 
     def _add(self) -> None:
         if self._state.current is not None:
-            self._state.add_layers(self._state.current)
+            self._state.layers.add(self._state.current)
             self.mark()

@@ -13,8 +13,9 @@ from napari_xcebra.jobs import Job
 from napari_xcebra.recording import Recording
 from napari_xcebra.sample_data import SAMPLES
 from napari_xcebra.widgets.layers.layers import recording_layers
+from napari_xcebra.widgets.state.garbage import collect_while_waiting
 from napari_xcebra.widgets.state.own_layers import LayerTuple, shown_by
-from napari_xcebra.widgets.state.state import State, collect_while_waiting
+from napari_xcebra.widgets.state.state import State
 from napari_xcebra.widgets.work.reading import result_of
 from napari_xcebra.workspace_file import Opened
 
@@ -99,7 +100,7 @@ def _adjust_contrast(state: State, opened: Opened, layers: list[LayerTuple]) -> 
         for _, arguments, _ in layers
         if "contrast_limits" in arguments
     }
-    for layer in state.layers_of(opened):
+    for layer in state.layers.of(opened):
         if (shown := shown_by(layer.metadata)) in limits:
             layer.reset_contrast_limits_range()
             layer.contrast_limits = limits[shown]

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from napari_xcebra.widgets.state.of_state import OfState
-from napari_xcebra.widgets.state.own_layers import LayerTuple, clean_names, is_copy, layers_of
+from napari_xcebra.widgets.state.own_layers import (
+    LayerTuple,
+    Role,
+    clean_names,
+    is_copy,
+    layers_of,
+    role_of,
+)
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.state import State
@@ -32,7 +39,7 @@ class Drawing(Protocol):
         """Put layers back that were taken out, in their order."""
 
 
-class Front(OfState):
+class LayerSets(OfState):
     """Knows the layers of all recordings, in the viewer or set aside."""
 
     def __init__(self, state: State, drawing: Drawing) -> None:
@@ -82,13 +89,26 @@ class Front(OfState):
         """Update the layers of a recording that was changed."""
         self._drawing.bring_up_to_date(self.state.viewer, opened)
 
-    def layers_of(self, opened: Opened) -> list[Any]:
-        """Layers that belong to a recording."""
+    def of(self, opened: Opened | None, *roles: Role) -> list[Any]:
+        """Layers of a recording, also while it is not in front; those of some roles, if given."""
+        if opened is None:
+            return []
         aside = self._aside.get(opened.token)
-        return layers_of(self.state.viewer, opened) if aside is None else list(aside)
+        own = layers_of(self.state.viewer, opened) if aside is None else list(aside)
+        return [layer for layer in own if role_of(layer) in roles] if roles else own
+
+    def one(self, opened: Opened | None, role: Role) -> Any | None:
+        """The first layer of a recording that has this role; None if there is none."""
+        return next(iter(self.of(opened, role)), None)
+
+    def lacks_some(self, opened: Opened) -> bool:
+        """Whether layers of a recording were removed from the viewer."""
+        wanted = {"cells", "activity"} | ({"image"} if opened.recording.images else set())
+        wanted |= {"movie"} if opened.recording.movie is not None else set()
+        return not wanted <= {role_of(layer) for layer in self.of(opened)}
 
     def remove(self, opened: Opened, layer: Any) -> None:
-        """Remove a layer of a recording."""
+        """Remove a layer of a recording, also if it is not in front."""
         if self.is_aside(opened):
             self._aside[opened.token].remove(layer)
         else:
