@@ -17,7 +17,7 @@ from napari_xcebra.io import save_recording
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.runs import Run, free_name, now
-from napari_xcebra.simulate import box
+from napari_xcebra.simulate import box, field
 from napari_xcebra.workspace_file import Opened, WorkspaceFile, load_workspace, save_workspace
 
 
@@ -66,6 +66,16 @@ def test_a_recording_that_came_from_no_file_is_saved_along(tmp_path, simulation,
     saved = WorkspaceFile([Opened("simulated", simulation.recording, runs=[run])], 0)
     (opened,) = load_workspace(save_workspace(saved, tmp_path / "session")).opened
     np.testing.assert_array_equal(opened.recording.traces, simulation.recording.traces)
+
+
+def test_a_sample_has_its_movie_again(tmp_path):
+    sample = field(cells=6, frames=60, shape=(64, 64)).recording
+    saved = WorkspaceFile([Opened("sample", sample)], 0)
+    (opened,) = load_workspace(save_workspace(saved, tmp_path / "session")).opened
+    movie, before = opened.recording.movie, sample.movie
+    assert (movie.words, movie.contrast) == (before.words, before.contrast)
+    for number in (0, 59):
+        np.testing.assert_array_equal(movie.frame(number), before.frame(number))
 
 
 def test_it_opens_after_data_and_session_were_moved_together(tmp_path, data, run):

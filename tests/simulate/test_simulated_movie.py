@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from napari_xcebra.io import open_recording, save_recording
 from napari_xcebra.simulate import field
 
 
@@ -42,6 +43,14 @@ def test_the_movie_takes_no_second_copy_of_the_traces(recording):
     with_movie, without = (
         len(pickle.dumps(r)) for r in (recording, replace(recording, movie=None))
     )
-    assert with_movie - without < recording.traces.nbytes + 96 * 96 * 8
     (frames,) = recording.movie.planes
+    assert with_movie - without < frames.rest.nbytes + frames.gain.nbytes + 2000
     assert frames.traces is recording.traces
+
+
+def test_a_saved_recording_keeps_its_movie_but_not_that_of_other_traces(recording, tmp_path):
+    again = open_recording(save_recording(recording, tmp_path / "same.npz"))
+    twice = open_recording(save_recording(again, tmp_path / "again.npz"))
+    np.testing.assert_array_equal(twice.movie.frame(7), recording.movie.frame(7))
+    doubled = replace(recording, traces=2 * np.asarray(recording.traces))
+    assert open_recording(save_recording(doubled, tmp_path / "other.npz")).movie is None

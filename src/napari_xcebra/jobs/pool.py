@@ -166,8 +166,10 @@ class _Shelf:
                 np.save(path, value.traces, allow_pickle=False)
             except OSError as error:
                 raise InputError(failures.from_disk(error).sentence) from error
+            # a simulated movie would bring the traces along
+            stored = replace(value, traces=NpyTraces(path, False), movie=None)
             # the recording is kept as well, so that its id serves no other meanwhile
-            self._lent[id(value)] = value, replace(value, traces=NpyTraces(path, False))
+            self._lent[id(value)] = value, stored
         return self._lent[id(value)][1]
 
     def clear(self) -> None:

@@ -53,7 +53,8 @@ def drifted(
     stretch = np.exp(gain * rng.standard_normal(cells))
     added = baseline * rng.standard_normal(cells) * traces.std(axis=0)
     kept = np.sort(rng.permutation(cells)[round(lost * cells) :])
-    changed = replace(recording, traces=(traces * stretch + added).astype(np.float32))
+    traces = (traces * stretch + added).astype(np.float32)
+    changed = replace(recording, traces=traces, movie=None)  # which shows the first day
     return _of_cells(replace(simulation, recording=changed), kept)
 
 

@@ -26,7 +26,7 @@ MOST_BESIDE = 40
 
 
 def with_movie(recording: Recording, path: Path, given: Path | None) -> Recording:
-    """Recording with the movie that was given, or else with one that is found.
+    """Recording with the movie that was given, or else with its own or one that is found.
 
     Parameters
     ----------
@@ -40,6 +40,8 @@ def with_movie(recording: Recording, path: Path, given: Path | None) -> Recordin
     if given is not None:
         movie, notes = fitted(open_movie(given, like), recording)
         return _with(recording, movie, notes)
+    if recording.movie is not None:
+        return recording
     why = ""
     for place, form, sure in _candidates(path):
         try:

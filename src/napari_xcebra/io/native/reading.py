@@ -17,13 +17,17 @@
                                        the next only if known
 ``footprint_cell``, ``_row``,          (pixels,), weighted pixels of all cells
 ``_column``, ``_weight``, ``_plane``   (the last only where there are planes)
+``movie_rest``, ``movie_gain``         (height, width), (pixels,) float32, only of a simulated
+                                       movie: see `RenderedFrames`
 =====================================  ======================================================
 
 ``about`` holds ``kind`` (always "napari-xcebra recording"), ``format`` (the version, 2),
 ``source``, ``origin`` (format, signal and traces; absent from files of earlier versions), ``notes``
 (a list), ``behavior`` (key, name, kind, unit, period, words and window of each variable, in order),
 ``images`` and ``cells`` (their names, in order), ``trials`` (name and words of each column, in
-order) and ``pixel_size`` (micrometres; absent or null if not known). Nothing in it is pickled:
+order), ``pixel_size`` (micrometres; absent or null if not known) and ``movie`` (what else renders
+a simulated one). A movie on disk is not kept: it is found beside the recording, or named again when
+the file is opened. Nothing in it is pickled:
 ``numpy.load(path)["traces"]`` reads it anywhere. Nothing is compressed, so that large traces can
 stay on disk: they are read where they lie in the file (without comparing their checksum).
 """
@@ -41,6 +45,11 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import check_description
 from napari_xcebra.io.arrays.npy import NpzTraces, names_in, read_or_map, write_npz
+from napari_xcebra.io.native.rendered_movie import (
+    rendered_about,
+    rendered_arrays,
+    with_rendered,
+)
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import Footprints, Origin, Recording, Trials, Variable
 from napari_xcebra.recording.traces import LazyTraces
@@ -84,7 +93,7 @@ def load(path: Path, settings: OpenSettings | None = None) -> Recording:
 
 def _recording(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Recording:
     mapped = isinstance(arrays["traces"], np.memmap)
-    return Recording(
+    recording = Recording(
         traces=NpzTraces(path, "traces") if mapped else arrays["traces"],
         rate=float(arrays["rate"]),
         behavior={
@@ -105,6 +114,7 @@ def _recording(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any])
         trials=_trials(arrays, about),
         pixel_size=about.get("pixel_size"),
     )
+    return with_rendered(recording, arrays, about) if about.get("movie") else recording
 
 
 def _trials(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Trials | None:
@@ -154,6 +164,7 @@ def save_recording(recording: Recording, path: str | PathLike[str]) -> Path:
         arrays |= {f"footprint_{name}": getattr(footprints, name) for name in _FOOTPRINT}
         if footprints.plane is not None:
             arrays["footprint_plane"] = footprints.plane
+    arrays |= rendered_arrays(recording)
     write_npz(path, {name: _in_memory(array) for name, array in arrays.items()})
     return path
 
@@ -186,6 +197,7 @@ def _about(recording: Recording) -> dict[str, Any]:
         "cells": list(recording.cells),
         "trials": _described(recording.trials),
         "pixel_size": recording.pixel_size,
+        "movie": rendered_about(recording),
     }
 
 
