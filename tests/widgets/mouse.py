@@ -49,15 +49,19 @@ def drag_image(viewer, places, button=Qt.MouseButton.LeftButton, modifiers=NO_KE
     QTest.mousePress(canvas, button, modifiers, points[0])
     for point in points[1:]:
         QTest.qWait(30)  # vispy leaves out moves in quick succession
-        # QTest.mouseMove tells of no button
-        moved = QMouseEvent(
-            QEvent.Type.MouseMove,
-            QPointF(point),
-            QPointF(canvas.mapToGlobal(point)),
-            Qt.MouseButton.NoButton,
-            button,
-            modifiers,
-        )
-        QApplication.sendEvent(canvas, moved)
+        drag(canvas, point, button, modifiers)
     QTest.mouseRelease(canvas, button, modifiers, points[-1])
     QApplication.processEvents()
+
+
+def drag(widget, point, button=Qt.MouseButton.LeftButton, modifiers=NO_KEY):
+    """Move the mouse over a widget with a button held down; QTest.mouseMove tells of none."""
+    moved = QMouseEvent(
+        QEvent.Type.MouseMove,
+        QPointF(point),
+        QPointF(widget.mapToGlobal(point)),
+        Qt.MouseButton.NoButton,
+        button,
+        modifiers,
+    )
+    QApplication.sendEvent(widget, moved)
