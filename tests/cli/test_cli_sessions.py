@@ -1,6 +1,7 @@
 """Commands on what was trained: how good it is, and how it carries to other sessions."""
 
 import re
+import shutil
 
 import pandas as pd
 import pytest
@@ -79,6 +80,24 @@ def test_sessions_writes_a_map_for_each_and_how_far_they_agree(two_days, tmp_pat
     assert len(table) == 9 * 2
     assert "generative_gradient" in table  # both maps, as `run` writes them
     assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+def test_sessions_are_called_by_their_day_and_a_table_may_call_them_by_their_file(
+    two_days, tmp_path
+):
+    paths, folder = two_days
+    named = [tmp_path / "m1_2024-05-01.npz", tmp_path / "m1_2024-05-02.npz"]
+    for path, name in zip(paths, named, strict=True):
+        shutil.copy(path, name)
+    # the columns are in another order than the files
+    table = pd.read_csv(folder / "cells.csv", dtype=str)
+    table.columns = [name.stem for name in named]
+    table.iloc[:, ::-1].to_csv(tmp_path / "cells.csv", index=False)
+    asked = ["--factor", "direction=direction", "--matched", str(tmp_path / "cells.csv")]
+    out = ["--out", str(tmp_path / "out"), "--no-significance", "--quiet"]
+    assert main(["sessions", *map(str, named), *asked, *out, *TINY]) == 0
+    assert JointFit.load(tmp_path / "out/joint").sessions == ("2024-05-01", "2024-05-02")
+    assert (tmp_path / "out/2024-05-02/attribution.csv").exists()
 
 
 def test_sessions_takes_a_file_that_says_more(two_days, tmp_path):

@@ -163,8 +163,7 @@ def session_folder(arguments: argparse.Namespace, name: str) -> Path:
 
 
 def _opened(arguments: argparse.Namespace) -> dict[str, Recording]:
-    from napari_xcebra.files import name_of
-    from napari_xcebra.runs import free_name
+    from napari_xcebra.recording.session_names import session_names
 
     files = arguments.behavior
     if files and len(files) != len(arguments.paths):
@@ -173,13 +172,11 @@ def _opened(arguments: argparse.Namespace) -> dict[str, Recording]:
             "--behavior per recording, in the same order; a TOML file (CONFIG) can say more."
         )
     recordings: dict[str, Recording] = {}
-    for number, path in enumerate(arguments.paths):
+    names = session_names([str(Path(path).absolute()) for path in arguments.paths])
+    for number, name in enumerate(names):
         one = argparse.Namespace(**vars(arguments))
-        one.path, one.behavior = path, files[number : number + 1]
+        one.path, one.behavior = arguments.paths[number], files[number : number + 1]
         opening = opening_of(one)
-        # a suffix tells the format, not the session
-        called = Path(path).stem if Path(path).is_file() else name_of(path)
-        name = free_name(called, list(recordings))
         recordings[name] = opening.open()
         opening.save(session_folder(arguments, name))
     return recordings

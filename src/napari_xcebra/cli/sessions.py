@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,9 +31,7 @@ def sessions(arguments: argparse.Namespace) -> None:
     out = output_folder(arguments)
     frames_from(arguments.frames)  # a mistake there should not be found after training
     recordings, factors, settings = sessions_from(arguments)
-    matching = None
-    if arguments.matched is not None:
-        matching = read_matching(arguments.matched).of(recordings)
+    matching = None if arguments.matched is None else _matching(arguments, recordings)
     checkpoint = checkpoint_in(arguments)
     train = partial(fit_sessions, recordings, factors, settings, checkpoint=checkpoint)
     joint = with_bar(arguments, settings.steps, train)
@@ -52,6 +51,17 @@ def sessions(arguments: argparse.Namespace) -> None:
     say_written(arguments, written)
     folders = ", ".join(str(session_folder(arguments, name)) for name in recordings)
     say(arguments, f"  attribution.csv, painted.png and fit of each session: {folders}")
+
+
+def _matching(arguments: argparse.Namespace, recordings: Mapping[str, Recording]) -> Matching:
+    """Which cells are the same; columns may also be called by the files of the sessions."""
+    found, names = read_matching(arguments.matched), dict[str, str]()
+    if len(arguments.paths) == len(recordings):
+        files = map(Path, arguments.paths)
+        names = {called: name for file, name in zip(files, recordings, strict=True)
+                 for called in (file.name, file.stem)}  # fmt: skip
+    sessions = tuple(names.get(each, each) for each in found.sessions)
+    return replace(found, sessions=sessions).of(recordings)
 
 
 def _write_session(
