@@ -12,8 +12,8 @@ from napari_xcebra.runs import Run
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.work.background import listen
 from napari_xcebra.widgets.work.closing import AskBeforeClosing
+from napari_xcebra.widgets.work.runs.training import Trainer
 from napari_xcebra.widgets.work.services import services_of
-from napari_xcebra.widgets.work.training import Trainer
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 

@@ -36,12 +36,13 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.work.around_event import AroundPainter
     from napari_xcebra.widgets.work.cell_study import CellStudies
     from napari_xcebra.widgets.work.color_scale import ColorScale
-    from napari_xcebra.widgets.work.many_runs import DimensionSearch, Sweeper
-    from napari_xcebra.widgets.work.retraining import Retraining
-    from napari_xcebra.widgets.work.run_jobs import RunJobs
+    from napari_xcebra.widgets.work.runs.dimension_search import DimensionSearch
+    from napari_xcebra.widgets.work.runs.retraining import Retraining
+    from napari_xcebra.widgets.work.runs.run_jobs import RunJobs
+    from napari_xcebra.widgets.work.runs.statistics_store import StatisticsStore
+    from napari_xcebra.widgets.work.runs.sweeper import Sweeper
+    from napari_xcebra.widgets.work.runs.training import Trainer
     from napari_xcebra.widgets.work.scores_over_time import ScoreFeed, TimePainter
-    from napari_xcebra.widgets.work.statistics_store import StatisticsStore
-    from napari_xcebra.widgets.work.training import Trainer
 
 
 class Services:
@@ -132,14 +133,14 @@ class Services:
     @cached_property
     def run_jobs(self) -> RunJobs:
         """Scores, tests and repeats runs."""
-        from napari_xcebra.widgets.work.run_jobs import RunJobs
+        from napari_xcebra.widgets.work.runs.run_jobs import RunJobs
 
         return RunJobs(self.state, self.jobs)
 
     @cached_property
     def training(self) -> Trainer:
         """Trains runs."""
-        from napari_xcebra.widgets.work.training import Trainer
+        from napari_xcebra.widgets.work.runs.training import Trainer
 
         _ = self.color_scale  # maps so far are painted, too
         return Trainer(self.state, self.processes, self.painter)
@@ -147,14 +148,14 @@ class Services:
     @cached_property
     def retraining(self) -> Retraining:
         """Trains again on the accepted cells."""
-        from napari_xcebra.widgets.work.retraining import Retraining
+        from napari_xcebra.widgets.work.runs.retraining import Retraining
 
         return Retraining(self.state, self.curations, self.painter, self.training)
 
     @cached_property
     def statistics(self) -> StatisticsStore:
         """Single-cell statistics of runs."""
-        from napari_xcebra.widgets.work.statistics_store import StatisticsStore
+        from napari_xcebra.widgets.work.runs.statistics_store import StatisticsStore
 
         return StatisticsStore(self.state, self.jobs)
 
@@ -175,14 +176,14 @@ class Services:
     @cached_property
     def dimension_search(self) -> DimensionSearch:
         """Tries numbers of latents."""
-        from napari_xcebra.widgets.work.many_runs import DimensionSearch
+        from napari_xcebra.widgets.work.runs.dimension_search import DimensionSearch
 
         return DimensionSearch(self.state, self.jobs)
 
     @cached_property
     def sweeper(self) -> Sweeper:
         """Runs sweeps."""
-        from napari_xcebra.widgets.work.many_runs import Sweeper
+        from napari_xcebra.widgets.work.runs.sweeper import Sweeper
 
         return Sweeper(self.processes)
 

@@ -32,8 +32,8 @@ from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
 from napari_xcebra.widgets.docks.attribution.paint_rows import ColorRow
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import shown_map
-from napari_xcebra.widgets.work import reporting
 from napari_xcebra.widgets.work.background import listen
+from napari_xcebra.widgets.work.runs import reporting
 from napari_xcebra.widgets.work.services import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from napari_xcebra.widgets.state.curations import Curations
     from napari_xcebra.widgets.state.state import State
-    from napari_xcebra.widgets.work.retraining import Retraining
+    from napari_xcebra.widgets.work.runs.retraining import Retraining
 
 
 class FinishRow(QWidget):

@@ -21,7 +21,7 @@ from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.path_fields import PathField
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.work.background import while_exists
-from napari_xcebra.widgets.work.many_runs import Sweeper
+from napari_xcebra.widgets.work.runs.sweeper import Sweeper
 
 HELP = (
     "Puts all finished runs of the sweep into one table and compares conditions: the share of "

@@ -26,7 +26,7 @@ from napari_xcebra.widgets.controls.work_bar import WorkBar, takes
 from napari_xcebra.widgets.docks.train.factor_table import AskedFor
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.training_plots import DimensionPlot
-from napari_xcebra.widgets.work.many_runs import Trial
+from napari_xcebra.widgets.work.runs.dimension_search import Trial
 from napari_xcebra.widgets.work.services import Services
 
 HELP = (

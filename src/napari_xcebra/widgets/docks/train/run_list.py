@@ -29,7 +29,7 @@ from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.plain_text import plain
 from napari_xcebra.widgets.state.shown import best_factor, best_method
 from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.reporting import HELP, RunWriter
+from napari_xcebra.widgets.work.runs.reporting import HELP, RunWriter
 from napari_xcebra.widgets.work.services import Services
 
 NAME, TIME, VERDICT = range(3)

@@ -20,7 +20,7 @@ from napari_xcebra.widgets.docks.train.dimension_window import DimensionWindow
 from napari_xcebra.widgets.docks.train.factor_table import FactorTable
 from napari_xcebra.widgets.docks.train.sweep_window import SweepWindow
 from napari_xcebra.widgets.state.preferences import keep, kept_text, preferred_settings
-from napari_xcebra.widgets.work.many_runs import Latents
+from napari_xcebra.widgets.work.runs.dimension_search import Latents
 from napari_xcebra.workspace_file import Opened
 
 if TYPE_CHECKING:

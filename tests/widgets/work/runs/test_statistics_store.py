@@ -11,7 +11,7 @@ from napari_xcebra.attribution.ranking import statistic_columns
 from napari_xcebra.attribution.single_cell import STATISTICS, applicable
 from napari_xcebra.recording import Variable
 from napari_xcebra.widgets.state.shown import Shown
-from napari_xcebra.widgets.work.statistics_store import StatisticsStore
+from napari_xcebra.widgets.work.runs.statistics_store import StatisticsStore
 from napari_xcebra.workspace_file import Opened
 
 

@@ -1,4 +1,4 @@
-"""Trains a run in the background and paints its map so far."""
+"""Trains runs in the background, scores their cells, and shows them."""
 
 from __future__ import annotations
 
@@ -25,83 +25,22 @@ from napari_xcebra.jobs import (
 )
 from napari_xcebra.learn.joint.result import JointFit
 from napari_xcebra.runs import Run
-from napari_xcebra.widgets.layers.score_layers import TRAINING
 from napari_xcebra.widgets.state.of_state import OfState
-from napari_xcebra.widgets.state.shown import Asked, LiveRun, best_factor
+from napari_xcebra.widgets.state.shown import Asked, best_factor
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
+from napari_xcebra.widgets.work.runs.map_so_far import BREATH, MapSoFar
 
 if TYPE_CHECKING:
-    from napari_xcebra.jobs import Event, Sketched, Task
+    from napari_xcebra.jobs import Event, Task
     from napari_xcebra.learn import Factor, Fit, FitSettings
     from napari_xcebra.learn.adaptation import How
     from napari_xcebra.recording import Recording
-    from napari_xcebra.widgets.layers.score_layers import ScoreLayers
     from napari_xcebra.widgets.layers.score_painter import ScorePainter
     from napari_xcebra.widgets.state.state import State
     from napari_xcebra.workspace_file import Opened
 
 MEASURING = 600.0
 """Seconds that a training has to measure what it has learned when it is stopped."""
-BREATH = 20
-"""Milliseconds that let the window handle waiting events between two steps."""
-
-
-class MapSoFar(OfState):
-    """Paints the map of a run in training, and removes it in the end."""
-
-    def __init__(self, state: State, layers: ScoreLayers) -> None:
-        super().__init__(state)
-        self._layers = layers
-        self._live: LiveRun | None = None
-
-    def prepare(self, asked: Asked, method: str) -> None:
-        """Add the layer of the first map before the map is computed."""
-        if self.state_open and self._will_be_seen(asked.opened):
-            self._layers.prepare(asked, next(iter(asked.factors)), method, TRAINING)
-
-    def show(self, sketched: Sketched, asked: Asked) -> None:
-        """Paint the map so far, unless a map of another run is being looked at."""
-        state, attribution = self.state, sketched.attribution
-        self._live = live = LiveRun(
-            asked.opened, asked.name, asked.created, attribution, sketched.done, sketched.total
-        )
-        state.show_live(live)
-        if self._will_be_seen(asked.opened) and state.painted_live is None:
-            factor = next(iter(asked.factors), attribution.factors[0])
-            self._layers.prepare(live, factor, attribution.method, TRAINING)
-            # the new layer is drawn first, then all that shows the map
-            QTimer.singleShot(BREATH, lambda: self._turn_to(live, factor))
-
-    def give_up(self, asked: Asked) -> None:
-        """Remove all traces of a run that failed or was stopped."""
-        state, painted = self.state, self.state.painted_live
-        self.end()
-        self._layers.discard(asked.opened, asked)
-        if painted is not None and state.shown_run is None:
-            state.shown = replace(state.shown, run="", factor="", latent=None)
-            state.runs_changed.emit()  # another run may be shown instead
-
-    def end(self) -> None:
-        """Make way for the finished run."""
-        if self._live is not None:
-            self._live = None
-            self.state.show_live(None)
-
-    def _will_be_seen(self, opened: Opened) -> bool:
-        """Whether a provisional map would be shown, as no other map is."""
-        return self.state.current is opened and self.state.shown_run is None
-
-    def _turn_to(self, live: LiveRun, factor: str) -> None:
-        if not self.state_open or self._live is None or self.state.live is not self._live:
-            return
-        state = self.state
-        state.shown = replace(
-            state.shown,
-            run=live.name,
-            factor=factor,
-            latent=None,
-            method=live.attribution.method,
-        )
 
 
 class Trainer(OfState):

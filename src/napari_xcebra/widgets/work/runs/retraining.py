@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.layers.score_painter import ScorePainter
     from napari_xcebra.widgets.state.curations import Curations
     from napari_xcebra.widgets.state.state import State
-    from napari_xcebra.widgets.work.training import Trainer
+    from napari_xcebra.widgets.work.runs.training import Trainer
     from napari_xcebra.workspace_file import Opened
 
 FEWEST = 2

@@ -1,0 +1,1 @@
+"""What is trained and computed for runs, in the background."""
