@@ -19,7 +19,7 @@ from napari_xcebra.jobs.tasks import open_task
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.layers.layers import recording_layers
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple
-from napari_xcebra.widgets.work.reading import read_now, recognised
+from napari_xcebra.widgets.work.reading import read_now, recognised, with_kept_size
 
 Paths = str | PathLike[str] | Sequence[str]
 Reader = Callable[[Paths], list[LayerTuple]]
@@ -37,7 +37,7 @@ def read(path: Paths) -> list[LayerTuple]:
     """Layers of the recording at a path."""
     single = _single(path)
     assert single is not None, "get_reader refuses stacks"
-    opening = Opening(single)
+    opening = with_kept_size(Opening(single))
     try:
         return layers_to_adopt(read_now(open_task(opening), current_viewer()), opening)
     except Stopped:

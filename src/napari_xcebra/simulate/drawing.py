@@ -12,6 +12,8 @@ from napari_xcebra.recording import Footprints
 
 RADII = (5.0, 6.5)
 """Range of the radius of a soma, in pixels."""
+PIXEL_SIZE = 1.2
+"""Micrometres: somata are 12 to 16 µm across."""
 REACH = 10
 """Half the side of the window a soma is drawn in, in pixels; no soma touches the border."""
 EDGE = 0.6

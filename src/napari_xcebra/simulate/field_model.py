@@ -14,6 +14,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Footprints, Origin
 from napari_xcebra.simulate.arena_model import arena
 from napari_xcebra.simulate.drawing import (
+    PIXEL_SIZE,
     REACH,
     draw_somata,
     draw_vessels,
@@ -195,6 +196,7 @@ def _imaged_simulation(
         cell_ids=None,
         accepted=np.r_[np.asarray(before.accepted), np.zeros(junk, bool)],
         footprints=tissue.footprints,
+        pixel_size=PIXEL_SIZE,
         images=images,
         source=f"simulated field, seed {seed}",
         notes=(*before.notes, note),

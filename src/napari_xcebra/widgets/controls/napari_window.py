@@ -43,6 +43,13 @@ def canvas_of(viewer: Any) -> QWidget | None:
     return getattr(getattr(part, "canvas", None), "native", part)
 
 
+def scene_of(viewer: Any) -> Any:
+    """The vispy view that covers the canvas, in its pixels; None for a viewer without one."""
+    window = main_window(viewer)
+    canvas = None if window is None else getattr(viewer_part(window), "canvas", None)
+    return getattr(canvas, "view", None)
+
+
 def before_opening(viewer: Any, take: Callable[[list[str]], bool], owner: QObject) -> None:
     """Offer the files of File ▸ Open to `take` first, which says whether it takes them.
 

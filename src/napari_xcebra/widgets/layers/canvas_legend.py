@@ -1,7 +1,8 @@
 """Draws a colour bar and a scale bar on the canvas, readable on any image.
 
-Small widgets in its lower corners, which let the mouse through: coordinates of layers stay pixels,
-and the same code serves every version of napari.
+They are part of the scene, so that napari's screenshots show them. napari's own would not do: its
+colour bar has no title and no unit, and knows no Labels layers; its scale bar needs layers in
+micrometres, and coordinates here stay pixels.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from napari.utils.colormaps import ensure_colormap
-from qtpy.QtCore import QEvent, QObject, QRect, QSize, Qt
-from qtpy.QtGui import QColor, QImage, QPainter
-from qtpy.QtWidgets import QWidget
+from qtpy.QtCore import QPoint, QRect, QSize, Qt
+from qtpy.QtGui import QColor, QFontMetrics, QImage, QPainter
+from superqt.utils import qimage_to_array
+from vispy.scene.visuals import Image
+from vispy.visuals.transforms import STTransform
 
 from napari_xcebra.text import brief
-from napari_xcebra.widgets.controls.lifetime import follow
+from napari_xcebra.widgets.controls.napari_window import canvas_of, scene_of
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.state.of_state import OfState
 
@@ -29,54 +32,93 @@ WIDTH, STRIP = 180, 10
 """Pixels of the colour bar; a longer title makes it wider."""
 MOST = 0.25
 """Share of the width of the canvas that a scale bar takes at most."""
+ON_TOP = 10**6
+"""Order in the scene, as that of napari's own overlays."""
 BOX, INK = QColor(0, 0, 0, 165), QColor(255, 255, 255)
 
 
-class _Corner(QWidget):
-    """Keeps its place in a lower corner of the canvas, left or right."""
+class _Corner:
+    """A picture in a lower corner of the canvas, left or right."""
 
-    def __init__(self, canvas: QWidget, *, right: bool) -> None:
-        super().__init__(canvas)
+    def __init__(self, viewer: Any, *, right: bool) -> None:
         self._right = right
-        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        canvas.installEventFilter(self)
-        self.hide()
+        self._canvas, self._scene = canvas_of(viewer), scene_of(viewer)
+        self.place = QRect()
+        """Where it is on the canvas, in pixels; empty while it is hidden."""
+        self._picture: Any = None
+        if self._scene is not None:
+            self._scene.events.resize.connect(self.update)
 
-    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
-        """Follow the size of the canvas."""
-        if event is not None and event.type() == QEvent.Type.Resize and watched is self.parent():
-            self.place()
-        return False
+    @property
+    def width(self) -> float:
+        """Of the canvas, in pixels."""
+        return 0.0 if self._canvas is None else float(self._canvas.width())
 
-    def place(self) -> None:
-        """Take the size that is needed now, in its corner."""
-        canvas, size = self.parentWidget(), self.sizeHint()
-        if canvas is None:
+    def hide(self) -> None:
+        """Take it away."""
+        self.place = QRect()
+        if self._picture is not None:
+            self._picture.visible = False
+
+    def update(self, _: object = None) -> None:
+        """Draw it anew, in its corner."""
+        if self._scene is None or self._canvas is None:
             return
-        x = canvas.width() - EDGE - size.width() if self._right else EDGE
-        self.setGeometry(QRect(x, canvas.height() - EDGE - size.height(), *_pair(size)))
-        self.update()
+        size = self.size()
+        if size.isEmpty():
+            self.hide()
+            return
+        x = self._canvas.width() - EDGE - size.width() if self._right else EDGE
+        self.place = QRect(QPoint(x, self._canvas.height() - EDGE - size.height()), size)
+        self._show(self._drawn(size))
 
-    def paintEvent(self, event: Any) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(BOX)
-        painter.drawRoundedRect(self.rect(), 4, 4)
-        painter.setPen(INK)
-        self._draw(painter, self.rect().adjusted(INSIDE, INSIDE, -INSIDE, -INSIDE))
-        painter.end()
+    def size(self) -> QSize:
+        """What it needs now; empty if there is nothing to show."""
+        raise NotImplementedError
 
     def _draw(self, painter: QPainter, inside: QRect) -> None:
         raise NotImplementedError
+
+    @property
+    def _metrics(self) -> QFontMetrics:
+        return self._canvas.fontMetrics()
+
+    def _drawn(self, size: QSize) -> np.ndarray:
+        """Its pixels, as fine as those of the screen: (height, width, 4) uint8."""
+        ratio = self._canvas.devicePixelRatioF()
+        image = QImage(size * ratio, QImage.Format.Format_ARGB32)
+        image.setDevicePixelRatio(ratio)
+        image.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(image)
+        painter.setFont(self._canvas.font())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(BOX)
+        box = QRect(QPoint(0, 0), size)
+        painter.drawRoundedRect(box, 4, 4)
+        painter.setPen(INK)
+        self._draw(painter, box.adjusted(INSIDE, INSIDE, -INSIDE, -INSIDE))
+        painter.end()
+        return qimage_to_array(image).copy()
+
+    def _show(self, pixels: np.ndarray) -> None:
+        if self._picture is None:
+            self._picture = Image(pixels, parent=self._scene)
+            self._picture.order = ON_TOP
+            self._picture.set_gl_state("translucent", depth_test=False)
+        else:
+            self._picture.set_data(pixels)
+        fineness = self._canvas.devicePixelRatioF()
+        place = self.place.x(), self.place.y()
+        self._picture.transform = STTransform((1 / fineness, 1 / fineness), place)
+        self._picture.visible = True
 
 
 class ColorBar(_Corner):
     """What is painted and by which method, the colours, their limits and unit."""
 
-    def __init__(self, canvas: QWidget) -> None:
-        super().__init__(canvas, right=False)
+    def __init__(self, viewer: Any) -> None:
+        super().__init__(viewer, right=False)
         self.lines: tuple[str, ...] = ()
         """Title, method, then the low limit, the unit and the high limit."""
         self._strip = QImage()
@@ -89,30 +131,34 @@ class ColorBar(_Corner):
         colors = 255 * ensure_colormap(colormap).map(np.linspace(0, 1, 256))
         row = np.ascontiguousarray(colors.astype(np.uint8))
         self._strip = QImage(row.tobytes(), 256, 1, 4 * 256, QImage.Format.Format_RGBA8888).copy()
-        self.place()
-        self.show()
+        self.update()
 
-    def sizeHint(self) -> QSize:
+    def hide(self) -> None:
+        """Take it away."""
+        self.lines = ()
+        super().hide()
+
+    def size(self) -> QSize:
         """Room for its words."""
         if not self.lines:
-            return QSize(0, 0)
+            return QSize()
         title, method, low, unit, high = self.lines
-        wide = self.fontMetrics().horizontalAdvance
+        wide = self._metrics.horizontalAdvance
         # the unit stands in the middle
         limits = wide(unit) + 2 * (max(wide(low), wide(high)) + 2 * INSIDE)
         width = max(WIDTH, round(1.1 * wide(title)), wide(method), limits)
-        most = (self.parentWidget() or self).width() - 2 * EDGE
-        height = 3 * self.fontMetrics().height() + STRIP + 4
+        most = int(self.width) - 2 * EDGE
+        height = 3 * self._metrics.height() + STRIP + 4
         return QSize(min(width + 2 * INSIDE, most), height + 2 * INSIDE)
 
     def _draw(self, painter: QPainter, inside: QRect) -> None:
         title, method, low, unit, high = self.lines
-        line = self.fontMetrics().height()
+        line = self._metrics.height()
         sides = Qt.AlignmentFlag
 
         def write(y: int, text: str, side: Any) -> None:
             place = QRect(inside.left(), inside.top() + y, inside.width(), line)
-            short = self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, inside.width())
+            short = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, inside.width())
             painter.drawText(place, int(side), short)
 
         font = painter.font()
@@ -134,36 +180,26 @@ class ColorBar(_Corner):
 class ScaleBar(_Corner):
     """A length in micrometres; hidden where the size of a pixel is not known."""
 
-    def __init__(self, state: State, canvas: QWidget) -> None:
-        super().__init__(canvas, right=True)
+    def __init__(self, state: State) -> None:
+        super().__init__(state.viewer, right=True)
         self._of = OfState(state)
-        self.micrometres = 0.0
-        self._length = 0.0
-        follow(self, state.recording_changed, self.measure)
-        follow(self, camera_of(state.viewer).events.zoom, self.measure)
-        self.measure()
+        self.micrometres = self.length = 0.0
+        """What it stands for, and its length in pixels of the screen."""
+        state.recording_changed.connect(self.update)
+        camera_of(state.viewer).events.zoom.connect(self.update)
+        self.update()
 
-    def measure(self, *_: Any) -> None:
-        """Show a round length that suits the zoom."""
-        if not self._of.state_open:
-            return
-        state, canvas = self._of.state, self.parentWidget()
-        recording = state.recording
+    def size(self) -> QSize:
+        """Room for a round length that suits the zoom."""
+        recording = self._of.state.recording if self._of.state_open else None
         size = recording.pixel_size if recording is not None and recording.footprints else None
-        if size is None or canvas is None:
-            self.hide()
-            return
-        screen = camera_of(state.viewer).zoom / size
-        self.micrometres = round_length(MOST * canvas.width() / screen)
-        self._length = self.micrometres * screen
-        self.place()
-        self.show()
-
-    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
-        """Follow the size of the canvas."""
-        if event is not None and event.type() == QEvent.Type.Resize and watched is self.parent():
-            self.measure()
-        return False
+        if size is None or not self.width:
+            return QSize()
+        screen = camera_of(self._of.state.viewer).zoom / size
+        self.micrometres = round_length(MOST * self.width / screen)
+        self.length = self.micrometres * screen
+        width = max(round(self.length), self._metrics.horizontalAdvance(self.text))
+        return QSize(width + 2 * INSIDE, self._metrics.height() + 5 + 2 * INSIDE)
 
     @property
     def text(self) -> str:
@@ -172,18 +208,12 @@ class ScaleBar(_Corner):
             return f"{self.micrometres / 1000:g} mm"
         return f"{self.micrometres:g} µm"
 
-    def sizeHint(self) -> QSize:
-        """Room for bar and length."""
-        metrics = self.fontMetrics()
-        width = max(round(self._length), metrics.horizontalAdvance(self.text))
-        return QSize(width + 2 * INSIDE, metrics.height() + 5 + 2 * INSIDE)
-
     def _draw(self, painter: QPainter, inside: QRect) -> None:
-        line = self.fontMetrics().height()
+        line = self._metrics.height()
         words = QRect(inside.left(), inside.top(), inside.width(), line)
         painter.drawText(words, int(Qt.AlignmentFlag.AlignHCenter), self.text)
-        left = inside.center().x() - round(self._length) // 2
-        painter.fillRect(QRect(left, inside.bottom() - 2, round(self._length), 3), INK)
+        left = inside.center().x() - round(self.length) // 2
+        painter.fillRect(QRect(left, inside.bottom() - 2, round(self.length), 3), INK)
 
 
 def round_length(most: float) -> float:
@@ -194,7 +224,3 @@ def round_length(most: float) -> float:
     """
     power = 10.0 ** math.floor(math.log10(most))
     return round(max(step for step in (1, 2, 5) if step * power <= most * (1 + 1e-9)) * power, 12)
-
-
-def _pair(size: QSize) -> tuple[int, int]:
-    return size.width(), size.height()

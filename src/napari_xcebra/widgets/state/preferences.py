@@ -41,9 +41,9 @@ def kept_text(key: str) -> str:
 
 def keep(key: str, value: str | list[str] | None) -> None:
     """Keep a value under a key; None forgets what was kept."""
-    values = {**_kept(), key: value}
-    if value is None:
-        del values[key]
+    values = {name: kept for name, kept in _kept().items() if name != key}
+    if value is not None:
+        values[key] = value
     # a home that cannot be written to is no reason to stop
     with suppress(OSError), whole(store()) as file:
         file.write_text(json.dumps(values, indent=1), encoding="utf-8")
@@ -69,6 +69,23 @@ def recent_paths() -> list[str]:
 def remember(path: str) -> None:
     """Put a path first."""
     keep(_KEY, [path, *(other for other in recent_paths() if other != path)][:MOST])
+
+
+def kept_pixel_size(path: Path) -> float:
+    """Micrometres per pixel that the user gave for a recording; 0 if none."""
+    try:
+        return float(kept_text(_size_key(path)) or 0)
+    except ValueError:  # edited by hand
+        return 0.0
+
+
+def keep_pixel_size(path: Path, size: float) -> None:
+    """Remember the size of a pixel, in micrometres; 0 forgets it."""
+    keep(_size_key(path), repr(size) if size else None)
+
+
+def _size_key(path: Path) -> str:
+    return f"pixel size of {path.absolute()}"
 
 
 PLUGIN = "napari-xcebra"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from psygnal import Signal
 
 from napari_xcebra.attribution.methods import DEFAULT, method_named, title_of_method
-from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.layers.canvas_legend import ColorBar
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import KEY, role_of
@@ -66,8 +65,7 @@ class ColorScale(OfState):
         super().__init__(state)
         self._painter, self._over_time, self._around = painter, over_time, around
         self._told: Scale | None = None
-        canvas = canvas_of(state.viewer)
-        self.bar = None if canvas is None else ColorBar(canvas)
+        self.bar = ColorBar(state.viewer)
         for signal in (
             state.shown_changed,
             state.live_changed,
@@ -149,10 +147,7 @@ class ColorScale(OfState):
             self.changed.emit()
 
     def _draw(self, now: Scale | None) -> None:
-        bar = self.bar
-        if bar is None:
-            return
         if now is None:
-            bar.hide()
+            self.bar.hide()
         else:
-            bar.show_scale(now.title, now.method, now.unit, now.colormap, now.limits)
+            self.bar.show_scale(now.title, now.method, now.unit, now.colormap, now.limits)

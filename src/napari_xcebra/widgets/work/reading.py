@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, ref
@@ -21,6 +22,7 @@ from napari_xcebra.io.discovery import is_pose, is_recording, needs_library
 from napari_xcebra.io.movie.opening import is_movie, may_be_of
 from napari_xcebra.jobs.tasks import ReadTask, open_task, question
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
+from napari_xcebra.widgets.state.preferences import kept_pixel_size
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
@@ -85,6 +87,13 @@ class Openings:
         """Stop at once."""
         for job in self._jobs:
             job.cancel(0)
+
+
+def with_kept_size(opening: Opening) -> Opening:
+    """How to open a recording, with the size of a pixel that was given for it before."""
+    if opening.settings.pixel_size or not (size := kept_pixel_size(opening.path)):
+        return opening
+    return replace(opening, settings=replace(opening.settings, pixel_size=size))
 
 
 def result_of(job: Job) -> Any:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from napari_xcebra.widgets.controls.accessible import attend_to_docks
 from napari_xcebra.widgets.controls.dock_opening import keep_places, open_dock
-from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window, real_viewer
+from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.layers import layers
 from napari_xcebra.widgets.layers.camera import FollowFront
 from napari_xcebra.widgets.layers.canvas_legend import ScaleBar
@@ -67,8 +67,8 @@ class Services:
         self.movie = MoviePlayer(state)
         self.camera = FollowFront(state)
         self.close_up = CloseUp(state, self.curations, self.queue)
-        window, canvas = main_window(viewer), canvas_of(viewer)
-        self.scale_bar = None if canvas is None else ScaleBar(state, canvas)
+        self.scale_bar = ScaleBar(state)
+        window = main_window(viewer)
         if window is not None:
             window.destroyed.connect(self.close)
             AskBeforeClosing(self.at_stake, window)

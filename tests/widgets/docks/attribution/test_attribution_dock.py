@@ -610,4 +610,4 @@ def test_dock_layer_and_colour_bar_have_the_same_limits_whoever_sets_them(
     painted.scores.over_time.follow.setChecked(False)
     agree(painted.painter.limits)
     choose(painted.choice.factor, "at chance")
-    assert scale.now is None and scale.bar.isHidden()
+    assert scale.now is None and scale.bar.place.isEmpty()

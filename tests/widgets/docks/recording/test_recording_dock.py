@@ -629,3 +629,26 @@ def test_a_pipe_that_is_dropped_is_left_alone(dock, viewer, tmp_path, left_to_na
     assert get_reader(str(tmp_path / "pipe.nwb")) is None
     drop(viewer.window._qt_viewer, tmp_path / "pipe.nwb")
     assert dock.form.path.path is None
+
+
+def test_a_pixel_size_that_is_typed_in_gives_a_scale_bar_and_is_remembered(
+    dock, qtbot, small_field, tmp_path
+):
+    path = save_recording(replace(small_field, pixel_size=None), tmp_path / "mouse 8.npz")
+    open_path(dock, qtbot, path)
+    box, ruler = dock.found.facts.pixel_size, dock.services.scale_bar
+    assert box.text() == "unknown" and ruler.place.isEmpty()
+    box.selectAll()
+    qtbot.keyClicks(box, "0.8")
+    assert dock.state.recording.pixel_size is None  # half typed
+    qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert dock.state.recording.pixel_size == 0.8 and not ruler.place.isEmpty()
+    assert dock.found.facts.facts["Field of view"] == "96 × 96 pixels (76.8 × 76.8 µm)"
+    dock.state.forget(dock.state.current)
+    dock.form.settings.value = replace(dock.form.settings.value, pixel_size=0.0)
+    open_path(dock, qtbot, path)
+    assert dock.state.recording.pixel_size == 0.8 and box.text() == "0.8 µm"
+    # emptied in the form, it is forgotten
+    dock.form.settings.value = replace(dock.form.settings.value, pixel_size=0.0)
+    open_path(dock, qtbot, path)
+    assert dock.state.recording.pixel_size is None and box.text() == "unknown"

@@ -189,6 +189,15 @@ class RecordingDock(QWidget):
             self.notice.say(str(error), "problem")
             self._show_recording()
 
+    def choose_pixel_size(self, size: float) -> None:
+        """Say how many micrometres a pixel has; 0: not known."""
+        opened = self.state.current
+        if opened is None or (opened.recording.pixel_size or 0.0) == size:
+            return
+        self.opener.change_pixel_size(opened, size)
+        if opened.opening is not None:
+            self.form.opening = opened.opening
+
     def _warn(self, sentence: str, details: str) -> None:
         self.notice.say(sentence, "warning", details)
 
@@ -273,6 +282,7 @@ class RecordingDock(QWidget):
         self.form.cleared.connect(self._say_cleared)
         self.form.changed.connect(self.question.withdraw)
         self.found.kind_chosen.connect(self.choose_kind)
+        self.found.pixel_size_chosen.connect(self.choose_pixel_size)
         self.next.asked.connect(self.services.open_dock)
         spare_from_wheel(self.opened_box)
         follow(self, self.state.recording_changed, self._show_recording)

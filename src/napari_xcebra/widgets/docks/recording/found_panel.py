@@ -13,6 +13,7 @@ from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QComboBox,
+    QDoubleSpinBox,
     QFormLayout,
     QHeaderView,
     QLabel,
@@ -21,10 +22,12 @@ from qtpy.QtWidgets import (
     QTableWidgetItem,
     QWidget,
 )
+from superqt.utils import signals_blocked
 
 from napari_xcebra.recording import KINDS, Recording
 from napari_xcebra.recording.summary import Look, VariableLook, facts, look_into
 from napari_xcebra.text import percent
+from napari_xcebra.widgets.controls.boxes import slim
 from napari_xcebra.widgets.controls.layouts import Fold, in_column, reach_after, spare_from_wheel
 from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
@@ -85,19 +88,54 @@ def _pieces(line: np.ndarray) -> list[np.ndarray]:
     return [piece for piece in np.split(line, edges) if len(piece) and np.isfinite(piece).all()]
 
 
+class PixelSize(QDoubleSpinBox):
+    """Micrometres per pixel; 0 if it is not known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setToolTip(
+            "Micrometres per pixel: type it for a scale bar on the image and in figures. It is "
+            "remembered for this recording."
+        )
+        self.setRange(0, 1e4)
+        self.setDecimals(6)
+        self.setSuffix(" µm")
+        self.setSpecialValueText("unknown")
+        # a half-typed number must not take effect
+        self.setKeyboardTracking(False)
+        slim(self, 90)
+        self.setAlignment(Qt.AlignmentFlag.AlignLeft)
+
+    def textFromValue(self, value: float) -> str:
+        """No more digits than it has."""
+        return f"{value:g}"
+
+    def show_size(self, size: float | None) -> None:
+        """Show a size without a change signal."""
+        with signals_blocked(self):
+            self.setValue(size or 0)
+
+
 class FactList(QWidget):
-    """Rows of text that can be copied."""
+    """Rows of text that can be copied, and last the size of a pixel, which can be changed."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rows = QFormLayout(self)
         self._rows.setContentsMargins(0, 0, 0, 0)
         self._texts: dict[str, QLabel] = {}
+        self.pixel_size = PixelSize()
+        self._rows.addRow("Pixel size:", self.pixel_size)
+
+    def show_pixel_size(self, recording: Recording) -> None:
+        """Show how large a pixel is; cells on a grid have no pixels."""
+        self.pixel_size.show_size(recording.pixel_size)
+        self._rows.setRowVisible(self.pixel_size, recording.footprints is not None)
 
     def show_facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Show these and no others."""
         if [what for what, _ in facts] != list(self._texts):
-            while self._rows.rowCount():
+            while self._rows.rowCount() > 1:
                 self._rows.removeRow(0)
             self._texts = {what: self._add_row(what) for what, _ in facts}
         for what, how_much in facts:
@@ -114,7 +152,7 @@ class FactList(QWidget):
         text = PlainLabel()
         text.setWordWrap(True)
         text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._rows.addRow(f"{what}:", text)
+        self._rows.insertRow(self._rows.rowCount() - 1, f"{what}:", text)
         return text
 
 
@@ -209,11 +247,13 @@ class FoundPanel(QWidget):
     """
 
     kind_chosen = Signal(str, str)
+    pixel_size_chosen = Signal(float)
 
     def __init__(self) -> None:
         super().__init__()
         self._recording: Recording | None = None
         self.facts = FactList()
+        self.facts.pixel_size.valueChanged.connect(self.pixel_size_chosen)
         self.table = VariablesTable()
         self.table.kind_chosen.connect(self.kind_chosen)
         self.trials = TrialsPicture()
@@ -250,6 +290,7 @@ class FoundPanel(QWidget):
 
     def _describe(self, recording: Recording, look: Look | None = None) -> None:
         self.facts.show_facts(facts(recording, look))
+        self.facts.show_pixel_size(recording)
         self.table.setVisible(bool(recording.behavior))
         self.table.show_recording(recording, look)
         notes = (*recording.warnings, *recording.notes)

@@ -15,6 +15,7 @@ from napari_xcebra.sample_data import SAMPLES
 from napari_xcebra.widgets.layers.layers import recording_layers
 from napari_xcebra.widgets.state.garbage import collect_while_waiting
 from napari_xcebra.widgets.state.own_layers import LayerTuple, shown_by
+from napari_xcebra.widgets.state.preferences import keep_pixel_size
 from napari_xcebra.widgets.state.state import State
 from napari_xcebra.widgets.work.reading import result_of
 from napari_xcebra.workspace_file import Opened
@@ -70,6 +71,18 @@ def with_kind(opened: Opened, name: str, kind: str) -> Recording:
         kinds = {**opened.opening.kinds, name: kind}
         opened.opening = replace(opened.opening, kinds=kinds)  # type: ignore[arg-type]
     return changed
+
+
+def with_pixel_size(opened: Opened, size: float) -> Recording:
+    """Recording with pixels of another size, in micrometres; remembered for its path.
+
+    0 gives back what the file says once it is opened again, and none until then.
+    """
+    if opened.opening is not None:
+        settings = replace(opened.opening.settings, pixel_size=size)
+        opened.opening = replace(opened.opening, settings=settings)
+        keep_pixel_size(opened.opening.path, size)
+    return replace(opened.recording, pixel_size=size or None)
 
 
 def take_behavior(state: State, opened: Opened, opening: Opening, recording: Recording) -> None:

@@ -19,10 +19,12 @@ from napari_xcebra.widgets.docks.recording.loading import (
     simulate,
     take_behavior,
     with_kind,
+    with_pixel_size,
 )
+from napari_xcebra.widgets.state.preferences import keep_pixel_size
 from napari_xcebra.widgets.work.activity import ActivityBar
 from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.reading import Openings, result_of
+from napari_xcebra.widgets.work.reading import Openings, result_of, with_kept_size
 from napari_xcebra.widgets.work.services import Services
 from napari_xcebra.workspace_file import Opened
 
@@ -56,6 +58,7 @@ class Opener(QObject):
 
     def open(self, opening: Opening, *, replacing: bool = False) -> None:
         """Read a recording; `replacing`, it takes the place of the one in front."""
+        opening = self._with_size(opening)
         job = self._openings.submit(opening)
         self._load(lambda: read(job, opening), opening.path.name, replacing)
 
@@ -89,6 +92,17 @@ class Opener(QObject):
             job = self._openings.submit(opened.opening)
             in_background(partial(result_of, job), take, failed, owner=self._owner)
         self._state.change_recording(changed)
+
+    def change_pixel_size(self, opened: Opened, size: float) -> None:
+        """Give the recording in front pixels of so many micrometres; 0: not known."""
+        self._state.change_recording(with_pixel_size(opened, size))
+
+    def _with_size(self, opening: Opening) -> Opening:
+        """The size of a pixel as it was given before, unless the form says otherwise."""
+        size, current = opening.settings.pixel_size, self._state.current
+        if size or (current is not None and is_from(current, opening)):
+            keep_pixel_size(opening.path, size)
+        return with_kept_size(opening)
 
     def _end(self) -> None:
         if self._reading is not None:
