@@ -208,8 +208,9 @@ def test_the_painted_field_is_drawn_for_a_paper(demo, tmp_path, capsys):
     assert main(["figure", str(out), "--factor", "smell", "--out", str(path)]) == 2
     assert "There is no factor 'smell' here" in capsys.readouterr().err
     assert main(["figure", str(out), "--factor", "place", "--out", str(path)]) == 0
-    assert "There is no scale bar" in capsys.readouterr().out
-    assert ">place" in path.read_text(encoding="utf-8")
+    assert "There is no scale bar" not in capsys.readouterr().out
+    drawn = path.read_text(encoding="utf-8")
+    assert ">place" in drawn and "µm" in drawn
     assert main(["figure", str(out), "--out", str(tmp_path / "field.docx")]) == 2
     assert "ends in .pdf, .svg, .png" in capsys.readouterr().err
 

@@ -181,7 +181,8 @@ def test_a_figure_for_a_paper_is_as_wide_as_a_column_with_units_and_a_scale_bar(
 
 def test_without_a_pixel_size_there_is_no_scale_bar(result):
     simulation, _, attribution = result
-    figure = painted_field(simulation.recording, attribution, factors=["place"], look=PAPER)
+    unknown = replace(simulation.recording, pixel_size=None)
+    figure = painted_field(unknown, attribution, factors=["place"], look=PAPER)
     assert not any("µm" in text.get_text() for text in figure.findobj(Text))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from qtpy.QtCore import Qt
+from qtpy.QtGui import QPaintEvent
 from qtpy.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
@@ -15,6 +16,9 @@ from qtpy.QtWidgets import (
     QMenu,
     QPushButton,
     QSizePolicy,
+    QStyle,
+    QStyleOptionComboBox,
+    QStylePainter,
     QWidget,
 )
 from superqt.utils import signals_blocked
@@ -84,9 +88,25 @@ def menu_of(parent: QWidget, entries: Iterable[tuple[str, str, Callable[[], obje
     return menu
 
 
+class ChoiceBox(QComboBox):
+    """Ends what has no room in it with dots."""
+
+    def paintEvent(self, event: QPaintEvent | None) -> None:
+        """Draw the box, then as much of its text as fits."""
+        painter, option, kind = QStylePainter(self), QStyleOptionComboBox(), QStyle.ComplexControl
+        self.initStyleOption(option)
+        painter.drawComplexControl(kind.CC_ComboBox, option)
+        field = QStyle.SubControl.SC_ComboBoxEditField
+        room = self.style().subControlRect(kind.CC_ComboBox, option, field, self).width()
+        dots = Qt.TextElideMode.ElideRight
+        option.currentText = self.fontMetrics().elidedText(option.currentText, dots, room - 2)
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+        painter.end()
+
+
 def small_box(help: str) -> QComboBox:
     """Combobox for a row of controls, which may become narrower than its entries."""
-    box = QComboBox()
+    box = ChoiceBox()
     box.setToolTip(help)
     box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
     box.setMinimumContentsLength(3)
@@ -97,7 +117,7 @@ def small_box(help: str) -> QComboBox:
 
 def choice_box(tooltip: str) -> QComboBox:
     """Box whose width does not depend on what is in it."""
-    box = QComboBox()
+    box = ChoiceBox()
     box.setToolTip(tooltip)
     # a long verdict must not widen the dock
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)

@@ -84,11 +84,14 @@ Settings = TypeVar("Settings")
 
 
 class SettingsForm(QWidget, Generic[Settings]):
-    """Rows for the knobs of a settings dataclass, the advanced ones folded away."""
+    """Rows for the knobs of a settings dataclass, the advanced ones folded away.
+
+    Where the form itself is in a fold, they are instead put `apart`, for its user to place.
+    """
 
     changed = Signal()
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, apart: bool = False) -> None:
         super().__init__()
         self._settings = settings
         self._rows: dict[str, Any] = {}
@@ -96,13 +99,13 @@ class SettingsForm(QWidget, Generic[Settings]):
         layout.setContentsMargins(0, 0, 0, 0)
         knobs = fields(settings)  # type: ignore[arg-type]
         layout.addLayout(self._form([k for k in knobs if not k.metadata["advanced"]]))
-        advanced = [knob for knob in knobs if knob.metadata["advanced"]]
-        if advanced:
-            self.advanced = folded = Fold("Advanced", "Settings that rarely need changing.")
-            inside = QWidget()
-            inside.setLayout(self._form(advanced))
-            folded.addWidget(inside)
-            layout.addWidget(folded)
+        self.rare = QWidget()
+        """Settings that rarely need changing."""
+        self.rare.setLayout(self._form([k for k in knobs if k.metadata["advanced"]]))
+        if not apart:
+            self.advanced = Fold("Advanced", "Settings that rarely need changing.")
+            self.advanced.addWidget(self.rare)
+            layout.addWidget(self.advanced)
 
     def _form(self, knobs: Sequence[Field[Any]]) -> QFormLayout:
         form = QFormLayout()

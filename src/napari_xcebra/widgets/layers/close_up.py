@@ -22,6 +22,7 @@ from napari_xcebra.widgets.layers.camera import (
 from napari_xcebra.widgets.layers.decision_painter import ACCEPTED, REJECTED
 from napari_xcebra.widgets.layers.outline_patch import Outline, patch_of
 from napari_xcebra.widgets.layers.painting import add_quietly
+from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import metadata, role_of
 
@@ -189,7 +190,7 @@ class CloseUp(OfState):
             self._swap(layer, visible=not single)
         shown = [int(cell) for cell in selection] if single else []
         around = self._in_view(opened, shown[0]) if len(shown) == 1 else []
-        marks = [*self._thin(opened, around), *(Mark(cell, OWN, WIDTH) for cell in shown)]
+        marks = [*self._thin(opened, around), *self._thick(shown)]
         drawn = (opened.shapes, camera_of(self.state.viewer).zoom, marks)
         if drawn != self._drawn:
             self._drawn = drawn
@@ -208,6 +209,12 @@ class CloseUp(OfState):
         near[cell] = False
         found = np.flatnonzero(near)
         return found[np.argsort(apart[found, 1:].sum(axis=1))][:MOST].tolist()
+
+    def _thick(self, cells: Sequence[int]) -> Iterator[Mark]:
+        """Marks of the selected cells: one in white, several in the colours of their traces."""
+        colors = style_of(self.state.viewer.theme).lines if len(cells) > 1 else ()
+        for place, cell in enumerate(cells):
+            yield Mark(cell, colors[place] if place < len(colors) else OWN, WIDTH)
 
     def _thin(self, opened: Opened, cells: Sequence[int]) -> Iterator[Mark]:
         """Marks of neighbours: what was decided on them, and how alike their traces are."""

@@ -25,6 +25,11 @@ CLICK = 4.0
 START = (0.6, 0.45)
 """Turn and tilt of a cloud in three dimensions at first, in radians."""
 
+MARGIN, NARROWEST = 4, 56
+"""Pixels around the names of axes, and those that a word needs."""
+FILLED = 0.86
+"""Share of the shorter side that the points fill."""
+
 
 class EmbeddingPlot(QWidget):
     """Points in two or three dimensions."""
@@ -171,20 +176,46 @@ class EmbeddingPlot(QWidget):
             p.drawEllipse(middle, 6.0, 6.0)
 
     def _draw_names(self, p: QPainter) -> None:
+        """Beside the points in a wide plot, word by word; else above and below them."""
         width, height = self._area()
-        bottom = QRectF(0, height - 16, width - 4, 16)
-        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        p.drawText(bottom, int(right), f"{self._names[0]} →")
-        p.drawText(QRectF(4, 0, width, 16), f"↑ {self._names[1]}")
+        beside = (width - FILLED * min(width, height)) / 2 - 2 * MARGIN
+        room = beside if beside >= NARROWEST else width - 2 * MARGIN
+        sides = Qt.AlignmentFlag
+        self._write(p, f"↑ {self._names[1]}", room, sides.AlignLeft | sides.AlignTop)
+        self._write(p, f"{self._names[0]} →", room, sides.AlignRight | sides.AlignBottom)
+
+    def _write(self, p: QPainter, text: str, room: float, corner: Qt.AlignmentFlag) -> None:
+        """Write into a corner, readable where points come there."""
+        width, height = self._area()
+        whole = QRectF(MARGIN, 0, width - 2 * MARGIN, height)
+        if corner & Qt.AlignmentFlag.AlignRight:
+            whole.setLeft(whole.right() - room)
+        else:
+            whole.setWidth(room)
+        flags = int(corner.value) | int(Qt.TextFlag.TextWordWrap.value)
+        p.fillRect(p.boundingRect(whole, flags, text), self._veil)
+        p.drawText(whole, flags, text)
+
+    @property
+    def _veil(self) -> QColor:
+        assert self._style is not None, "nothing is drawn without"
+        veil = QColor(self._style.background)
+        veil.setAlpha(180)
+        return veil
 
     def _draw_triad(self, p: QPainter) -> None:
         """Where the three axes point."""
-        _, height = self._area()
+        width, height = self._area()
         corner = QPointF(34, height - 34)
         for name, axis in zip(self._names, self._turn.T, strict=True):
             end = corner + QPointF(24 * float(axis[0]), -24 * float(axis[1]))
             p.drawLine(corner, end)
-            p.drawText(end + QPointF(3, 3), name)
+            place = end + QPointF(3, 3)
+            room = max(0, int(width - MARGIN - place.x()))
+            short = p.fontMetrics().elidedText(name, Qt.TextElideMode.ElideRight, room)
+            box = p.fontMetrics().boundingRect(short).translated(place.toPoint())
+            p.fillRect(box, self._veil)
+            p.drawText(place, short)
 
     # ------------------------------------------------------------ mouse
 
@@ -207,7 +238,7 @@ class EmbeddingPlot(QWidget):
             self._yaw += 0.01 * step.x()
             self._pitch = float(np.clip(self._pitch + 0.01 * step.y(), -np.pi / 2, np.pi / 2))
         else:
-            scale = self._zoom * 0.43 * min(self._area())
+            scale = self._zoom * FILLED / 2 * min(self._area())
             self._shift = self._shift + np.array([step.x(), -step.y()]) / scale
         self._redraw()
 
@@ -232,7 +263,7 @@ class EmbeddingPlot(QWidget):
         width, height = self._area()
         here = event.position()
         away = np.array([here.x() - width / 2, height / 2 - here.y()])
-        away /= self._zoom * 0.43 * min(width, height)
+        away /= self._zoom * FILLED / 2 * min(width, height)
         self._shift = self._shift + away * (1 / factor - 1)
         self._zoom *= factor
         self._redraw()

@@ -18,9 +18,18 @@ from napari_xcebra.attribution.single_cell.tuning import Column
 from napari_xcebra.widgets.controls.plain_text import in_markup
 
 # Okabe and Ito, and a violet: distinct with any colour vision. Each theme leaves out what would not
-# show; all show on the image as well, where selected cells are outlined in the colours of traces
-ON_DARK = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#D55E00", "#A98BE0")
-ON_LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A63C9")
+# show; all show on the image as well, where selected cells are outlined in the colours of traces.
+# The last three are as far from these as can be, with normal vision and without red or green cones
+ON_DARK = (
+    "#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#D55E00", "#A98BE0",
+    "#5070F0", "#D8D8A0", "#8FE3C8",
+)  # fmt: skip
+ON_LIGHT = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A63C9",
+    "#1F1FC8", "#800000", "#800060",
+)  # fmt: skip
+GROUPS = (2, 4, 3, 5, 6, 0, 1)
+"""Which of them groups of trials have, in this order."""
 
 SEQUENTIAL = "viridis"
 CYCLIC = "CET-C2"
@@ -207,8 +216,8 @@ def group_colors(groups: int, style: PlotStyle) -> list[str]:
     """
     if groups == 1:
         return [style.line(0)]
-    if groups <= len(style.lines):
-        return [style.lines[place] for place in (2, 4, 3, 5, 6, 0, 1)[:groups]]
+    if groups <= len(GROUPS):
+        return [style.lines[place] for place in GROUPS[:groups]]
     table = visible_map(style)
     chosen = table[np.linspace(0, len(table) - 1, groups).astype(int)]
     return [pyqtgraph.mkColor(*map(int, color)).name() for color in chosen]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from napari.utils.colormaps.standardize_color import transform_color
 from qtpy.compat import isalive
 from qtpy.QtCore import QPoint, QPointF, Qt
 from qtpy.QtGui import QImage, QPainter
@@ -18,8 +19,10 @@ from napari_xcebra.recording.traces import NpyTraces
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.docks.cells.dock import CellsDock
 from napari_xcebra.widgets.docks.cells.time_row import moment
+from napari_xcebra.widgets.layers.outlines import segments
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.tuning_plot import TuningPlot
+from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import Shown
 from napari_xcebra.widgets.work.services import services_of
 
@@ -110,7 +113,7 @@ def test_an_empty_dock_says_what_to_do(dock, state, small_field, settled):
     assert "Open a recording" in dock.traces.message
     state.show(small_field)
     settled()
-    assert dock.traces.title.text() == "Click a cell in the image to see its trace."
+    assert dock.traces.title.text() == "Click a cell to see its trace."
     assert dock.tuning.message == "Click a cell in the image to see its tuning."
     assert not dock.traces.score_box.isVisible()
     assert not dock.embedding.isVisible()  # its room goes to the traces
@@ -126,6 +129,23 @@ def test_a_recording_without_behaviour_says_so(dock, state, settled):
 
 
 # ------------------------------------------------------------ traces
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_each_trace_has_a_colour_of_its_own_which_outlines_its_cell(
+    dock, state, small_field, settled, theme
+):
+    state.viewer.theme = theme
+    state.show(small_field)
+    cells = list(range(12))
+    state.select(cells)
+    settled()
+    drawn = [lane.color for lane in dock.traces.lanes if lane.title.startswith("cell")]
+    assert len(set(drawn)) == len(drawn) == 10
+    layer = next(x for x in state.layers_of(state.current) if role_of(x) == "selection")
+    _, owner = segments(state.current.shapes, cells)
+    for cell, color in zip(cells, [*drawn, "white", "white"], strict=True):
+        np.testing.assert_allclose(layer.edge_color[owner == cell][0], transform_color(color)[0])
 
 
 def test_selected_cells_are_shown_under_the_ids_of_their_source(dock, state, settled):
@@ -430,8 +450,9 @@ def test_the_embedding_is_shown_and_a_click_goes_to_its_frame(
     np.testing.assert_allclose(embedded.latents, run.fit.embed(in_trials), rtol=1e-3, atol=1e-4)
     assert dock.embedding.message == ""
     axes = [box.currentText() for box in dock.embedding.axes]
-    assert axes == ["latent 1 of place", "latent 2 of place", "2-D"]
+    assert axes == ["place 1", "place 2", "2-D"]
     plot = dock.embedding.plot
+    assert plot._names == ("latent 1 of place", "latent 2 of place")
     places = plot.places
     # a point that has no neighbour which could be meant as well
     apart = np.linalg.norm(places[:, None] - places[None], axis=2)
@@ -454,7 +475,7 @@ def test_the_embedding_is_shown_and_a_click_goes_to_its_frame(
 
     # in three dimensions the cloud turns with the mouse
     third = dock.embedding.axes[2]
-    third.setCurrentIndex(third.findText("latent 1 of heading"))
+    third.setCurrentIndex(third.findText("heading 1"))
     third.activated.emit(third.currentIndex())
     assert plot.in_three
     before = plot.places.copy()

@@ -229,7 +229,7 @@ SEEDS_ONLY = (
 )
 TOGETHER = (
     "Trained together with {others}. To see whether other seeds agree, train them together "
-    "again with another Seed (Train ▸ Details ▸ Advanced) and compare the runs."
+    "again with another Seed (Train ▸ Details) and compare the runs."
 )
 USUAL = 4
 """Additional seeds to suggest."""

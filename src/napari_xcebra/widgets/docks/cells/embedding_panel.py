@@ -58,10 +58,10 @@ class EmbeddingPanel(Panel):
             "if there are three axes (then the right button pans). Double-click: show all."
         )
         self.axes = [
-            small_box("Latent on the horizontal axis."),
-            small_box("Latent on the vertical axis."),
+            small_box("Latent on the horizontal axis, or principal component (PC) of them all."),
+            small_box("Latent on the vertical axis, or principal component (PC) of them all."),
+            small_box("Third axis: drag the cloud to rotate it."),
         ]
-        self.axes.append(small_box("Third latent: drag the cloud to rotate it."))
         for box in self.axes:
             self.controls.addWidget(box, 1)
             box.activated.connect(lambda _: self._axes_chosen())
@@ -163,17 +163,15 @@ class EmbeddingPanel(Panel):
     def _fill_axes(self, looked: LookedAt, anew: bool) -> None:
         """Offer latents by factor, then principal components; start with the painted factor."""
         assert looked.run is not None
-        names = latent_names(looked)
+        names = axis_names(looked)
         chosen = [box.currentData() for box in self.axes]
         first, second = first_latents(looked)
         for place, box in enumerate(self.axes):
             box.clear()
             if place == 2:
                 box.addItem("2-D", NONE)
-            for latent, name in enumerate(names):
+            for latent, (name, _) in enumerate(names):
                 box.addItem(name, latent)
-            for component in range(min(COMPONENTS, len(names))):
-                box.addItem(f"PC {component + 1} of all latents", len(names) + component)
             usual = (first, second, NONE)[place]
             kept = box.findData(chosen[place]) if chosen[place] is not None and not anew else -1
             box.setCurrentIndex(kept if kept >= 0 else box.findData(usual))
@@ -203,7 +201,7 @@ class EmbeddingPanel(Panel):
         if embedded is None or looked is None:
             return
         chosen = [box.currentData() for box in self.axes if box.currentData() != NONE]
-        names = [box.currentText() for box in self.axes if box.currentData() != NONE]
+        names = [axis_names(looked)[latent][1] for latent in chosen]
         every = np.hstack([embedded.latents, principal(embedded.latents, COMPONENTS)])
         groups = _groups(looked)
         points = fitted(every[:, chosen], [groups[latent] for latent in chosen])
@@ -240,18 +238,19 @@ class EmbeddingPanel(Panel):
             self.frame_chosen.emit(int(embedded.frames[point]))
 
 
-def latent_names(looked: LookedAt) -> list[str]:
-    """Names of all latents: their factor's, after a number where it has several.
+def axis_names(looked: LookedAt) -> list[tuple[str, str]]:
+    """Short and full names of all latents, then of principal components.
 
-    The number comes first, as it is all that a narrow box has room for.
+    A latent has the name of its factor, and a number where that has several.
     """
     assert looked.run is not None
     names = []
     for part in looked.run.fit.parts:
         count = part.stop - part.start
         numbers = [f" {i + 1}" if count > 1 else "" for i in range(count)]
-        names += [f"latent{number} of {part.name}" for number in numbers]
-    return names
+        names += [(f"{part.name}{n}", f"latent{n} of {part.name}") for n in numbers]
+    some = range(1, min(COMPONENTS, len(names)) + 1)
+    return [*names, *((f"PC {i}", f"principal component {i} of all latents") for i in some)]
 
 
 def first_latents(looked: LookedAt) -> tuple[int, int]:

@@ -24,7 +24,7 @@ Found = TypeVar("Found")
 
 ROW_HEIGHT = 26
 MOST_CELLS = 10
-"""Cells to draw at most."""
+"""Cells to draw at most: as many as there are colours for traces and outlines."""
 
 
 @dataclass(frozen=True, eq=False)

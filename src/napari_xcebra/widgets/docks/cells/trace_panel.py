@@ -26,7 +26,7 @@ HELP = (
     "Click, or drag the line, to go to a moment. Wheel: zoom. Drag: scroll.\nBars on the right: "
     "scale of each trace. Grey shading: every other trial. Coloured shading: excluded frames."
 )
-CLICK = "Click a cell in the image to see its trace."
+CLICK = "Click a cell to see its trace."
 
 
 class TracePanel(Panel):
@@ -133,7 +133,7 @@ class TracePanel(Panel):
         looked = self._looked
         run = looked.run if looked else None
         self.score_box.setEnabled(run is not None)
-        self.score_box.setVisible(run is not None)
+        self.score_box.setVisible(bool(looked and run and looked.cells))
         self.score_box.setToolTip(
             f"{MOMENTS} {note_over_time(looked.shown.method)}".strip()
             if looked and run

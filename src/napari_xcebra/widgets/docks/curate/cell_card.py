@@ -168,7 +168,9 @@ class CellCard(QFrame):
         row.setToolTip(NEIGHBOR_HELP)
         row.setAccessibleName(f"Neighbour {number + 1} of this cell")
         row.setFixedHeight(19)
-        row.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        policy.setRetainSizeWhenHidden(True)  # what is below stays in place
+        row.setSizePolicy(policy)
         row.setStyleSheet("text-align: left; padding: 0px; background: transparent;")
         row.clicked.connect(lambda _=False: self.asked.emit(self._shown[number]))
         return row
@@ -201,7 +203,7 @@ class CellCard(QFrame):
         self._shown = tuple(neighbor.cell for neighbor, _ in near)
         for i, row in enumerate(self.neighbors):
             row.setText(named_neighbor(opened.recording, *near[i]) if i < len(near) else "")
-            row.setEnabled(i < len(near))
+            row.setVisible(i < len(near))
 
 
 def named_neighbor(recording: Recording, neighbor: Neighbor, alike: float) -> str:

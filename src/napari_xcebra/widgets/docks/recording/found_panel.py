@@ -14,7 +14,7 @@ from qtpy.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QDoubleSpinBox,
-    QFormLayout,
+    QGridLayout,
     QHeaderView,
     QLabel,
     QPushButton,
@@ -121,39 +121,48 @@ class FactList(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows = QFormLayout(self)
+        # a form would give lines of text that wrap the height of others
+        self._rows = QGridLayout(self)
         self._rows.setContentsMargins(0, 0, 0, 0)
-        self._texts: dict[str, QLabel] = {}
+        self._rows.setColumnStretch(1, 1)
+        self._texts: dict[str, tuple[QLabel, QLabel]] = {}
         self.pixel_size = PixelSize()
-        self._rows.addRow("Pixel size:", self.pixel_size)
-
-    def show_pixel_size(self, recording: Recording) -> None:
-        """Show how large a pixel is; cells on a grid have no pixels."""
-        self.pixel_size.show_size(recording.pixel_size)
-        self._rows.setRowVisible(self.pixel_size, recording.footprints is not None)
+        self._size_title = QLabel("Pixel size:")
+        self._size_title.setBuddy(self.pixel_size)
 
     def show_facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Show these and no others."""
         if [what for what, _ in facts] != list(self._texts):
-            while self._rows.rowCount() > 1:
-                self._rows.removeRow(0)
-            self._texts = {what: self._add_row(what) for what, _ in facts}
+            for label in (label for row in self._texts.values() for label in row):
+                label.hide()
+                label.deleteLater()
+            self._texts = {what: self._add_row(i, what) for i, (what, _) in enumerate(facts)}
+            self._rows.addWidget(self._size_title, len(facts), 0)
+            self._rows.addWidget(self.pixel_size, len(facts), 1)
         for what, how_much in facts:
-            self._texts[what].setText(how_much)
+            self._texts[what][1].setText(how_much)
         # longer texts may need more lines
         self.updateGeometry()
+
+    def show_pixel_size(self, recording: Recording) -> None:
+        """Show how large a pixel is; cells on a grid have no pixels."""
+        self.pixel_size.show_size(recording.pixel_size)
+        for part in (self._size_title, self.pixel_size):
+            part.setVisible(recording.footprints is not None)
 
     @property
     def facts(self) -> dict[str, str]:
         """What is shown."""
-        return {what: text.text() for what, text in self._texts.items()}
+        return {what: text.text() for what, (_, text) in self._texts.items()}
 
-    def _add_row(self, what: str) -> QLabel:
-        text = PlainLabel()
+    def _add_row(self, row: int, what: str) -> tuple[QLabel, QLabel]:
+        title, text = QLabel(f"{what}:"), PlainLabel()
+        title.setAlignment(Qt.AlignmentFlag.AlignTop)
         text.setWordWrap(True)
         text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._rows.insertRow(self._rows.rowCount() - 1, f"{what}:", text)
-        return text
+        self._rows.addWidget(title, row, 0)
+        self._rows.addWidget(text, row, 1)
+        return title, text
 
 
 NAME, KIND, COURSE, KNOWN, RANGE = range(5)

@@ -180,7 +180,7 @@ class TrainDock(QWidget):
             accepted = int(np.asarray(recording.accepted).sum())
             self.recording_name.setText(
                 f"<b>{escape(opened.name)}</b>: {accepted} of {recording.n_cells} cells accepted, "
-                f"{recording.n_frames} frames at {recording.rate:g} Hz"
+                f"{recording.n_frames:,} frames at {recording.rate:g} Hz"
             )
         self._mark_ready()
 

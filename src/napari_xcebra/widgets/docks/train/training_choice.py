@@ -89,7 +89,7 @@ class TrainingChoice(Fold):
         self.name = QLineEdit()
         self.name.setPlaceholderText("name of the run")
         self.name.setToolTip("Name of the run; you can change it later.")
-        self.form: SettingsForm[FitSettings] = SettingsForm(preferred_settings())
+        self.form: SettingsForm[FitSettings] = SettingsForm(preferred_settings(), apart=True)
         self.live = QCheckBox("Paint the map during training")
         self.live.setToolTip(
             "Show a provisional map every few seconds, from some of the frames. Training takes "
@@ -127,7 +127,10 @@ class TrainingChoice(Fold):
         self.details.button.clicked.connect(self._show_latents)
         buttons = QWidget()
         in_row((self.dimension, 1), (self.sweep, 1), of=buttons)
-        for part in (self.name, self.form, self.live, self.device, buttons):
+        rarely = QLabel("Rarely changed")
+        rarely.setStyleSheet("font-weight: bold; margin-top: 8px;")
+        parts = (self.name, self.form, self.live, self.device, buttons, rarely, self.form.rare)
+        for part in parts:
             self.details.addWidget(part)
         for part in (self.factors, self.together, self.days, self.details):
             self.addWidget(part)
