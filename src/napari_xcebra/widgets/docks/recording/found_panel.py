@@ -88,6 +88,10 @@ def _pieces(line: np.ndarray) -> list[np.ndarray]:
     return [piece for piece in np.split(line, edges) if len(piece) and np.isfinite(piece).all()]
 
 
+LAST = 99
+"""Row below all facts; rows without any take no room."""
+
+
 class PixelSize(QDoubleSpinBox):
     """Micrometres per pixel; 0 if it is not known."""
 
@@ -129,6 +133,8 @@ class FactList(QWidget):
         self.pixel_size = PixelSize()
         self._size_title = QLabel("Pixel size:")
         self._size_title.setBuddy(self.pixel_size)
+        self._rows.addWidget(self._size_title, LAST, 0)
+        self._rows.addWidget(self.pixel_size, LAST, 1)
 
     def show_facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Show these and no others."""
@@ -137,8 +143,6 @@ class FactList(QWidget):
                 label.hide()
                 label.deleteLater()
             self._texts = {what: self._add_row(i, what) for i, (what, _) in enumerate(facts)}
-            self._rows.addWidget(self._size_title, len(facts), 0)
-            self._rows.addWidget(self.pixel_size, len(facts), 1)
         for what, how_much in facts:
             self._texts[what][1].setText(how_much)
         # longer texts may need more lines
