@@ -42,7 +42,8 @@ class _Corner:
 
     def __init__(self, viewer: Any, *, right: bool) -> None:
         self._right = right
-        self._canvas, self._scene = canvas_of(viewer), scene_of(viewer)
+        self._canvas: Any = canvas_of(viewer)
+        self._scene = scene_of(viewer)
         self.place = QRect()
         """Where it is on the canvas, in pixels; empty while it is hidden."""
         self._picture: Any = None

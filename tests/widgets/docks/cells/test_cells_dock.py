@@ -22,7 +22,6 @@ from napari_xcebra.widgets.docks.cells.time_row import moment
 from napari_xcebra.widgets.layers.outlines import segments
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.tuning_plot import TuningPlot
-from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import Shown
 from napari_xcebra.widgets.work.services import services_of
 
@@ -142,7 +141,7 @@ def test_each_trace_has_a_colour_of_its_own_which_outlines_its_cell(
     settled()
     drawn = [lane.color for lane in dock.traces.lanes if lane.title.startswith("cell")]
     assert len(set(drawn)) == len(drawn) == 10
-    layer = next(x for x in state.layers_of(state.current) if role_of(x) == "selection")
+    layer = state.layers.one(state.current, "selection")
     _, owner = segments(state.current.shapes, cells)
     for cell, color in zip(cells, [*drawn, "white", "white"], strict=True):
         np.testing.assert_allclose(layer.edge_color[owner == cell][0], transform_color(color)[0])

@@ -99,7 +99,7 @@ def test_at_first_it_says_what_to_do_and_why_open_is_off(dock):
 def test_opening_shows_layers_facts_variables_and_the_next_step(dock, qtbot, saved):
     open_path(dock, qtbot, saved)
     roles = {role_of(layer) for layer in dock.state.viewer.layers}
-    assert roles == {"image", "activity", "cells", "outlines"}
+    assert roles == {"image", "movie", "activity", "cells", "outlines"}
     assert dock.state.current.opening.path == saved
     assert dock.found.facts.facts["Cells"].startswith("30 accepted of 33")
     assert dock.found.facts.facts["Duration"] == "1 min"
