@@ -58,8 +58,8 @@ def test_rows_name_runs_by_path_and_what_is_missing_is_told(runs, tmp_path):
     path.write_text("run,animal,condition\nruns/m1/day2,a,x\nm2/day2,b,y\nruns/m9/day2,c,y\n")
     found = xc.cohort(runs, path)
     assert found.runs["animal"].unique().tolist() == ["a", "b"]
-    assert any("14 runs not in the table left out" in note for note in found.notes)
-    assert "1 row of the table without a run: runs/m9/day2." in found.notes
+    assert any("14 runs are left out, not being in the table" in note for note in found.notes)
+    assert "1 row of the table has no run: runs/m9/day2." in found.notes
     assert "Too few animals to tell" in found.summary()
 
 

@@ -8,8 +8,8 @@ import pytest
 from napari_xcebra import Recording, Trials, Variable, peri_event
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import around_events
-from napari_xcebra.recording.around_events import peri_event_means
 from napari_xcebra.recording.moments import Moments, moments_in, splits_in, usual_view, window_of
+from napari_xcebra.recording.responses import responses
 
 FRAMES = 400
 
@@ -71,14 +71,6 @@ def test_bins_average_frames(recording):
     np.testing.assert_allclose(around.seconds, [-0.8, -0.3, 0.2, 0.7])
 
 
-def test_means_of_all_cells_are_those_of_single_cells(recording):
-    moments = Moments.of(recording, "cue", "side")
-    seconds, means = peri_event_means(recording, moments, (1, 2))
-    around = peri_event(recording, "cue", by="side")
-    np.testing.assert_allclose(means, around.mean(), atol=1e-6)
-    np.testing.assert_array_equal(seconds, around.seconds)
-
-
 def test_trials_can_be_aligned_to_without_any_event(recording):
     assert moments_in(recording) == ["trial start", "trial end", "cue"]
     assert splits_in(recording) == ["side"]
@@ -93,6 +85,14 @@ def test_the_table_has_a_row_for_each_group_bin_and_cell(recording):
     assert set(table["moments"]) == {5}
     right = table[(table["side"] == "right") & (table["cell"] == 7) & (table["seconds"] < 0.45)]
     np.testing.assert_allclose(right["mean"], 1, atol=0.03)
+
+
+def test_single_trials_go_to_xarray_with_names(recording):
+    around = peri_event(recording, "cue", by="side", window=(0, 1))
+    array = around.to_xarray()
+    assert array.sizes == {"moment": 10, "seconds": 10, "cell": 2}
+    right = array.sel(cell=7)[array["side"] == "right"].mean("moment")
+    np.testing.assert_allclose(right, around.mean()[1, :, 0], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -126,13 +126,13 @@ def test_a_factor_is_seen_around_what_makes_it_known(recording):
 
 
 def test_cells_are_read_by_the_few_however_many_moments_there_are(recording, monkeypatch):
-    whole = peri_event_means(recording, Moments.of(recording, "cue", "side"), (1, 2))[1]
-    monkeypatch.setattr(around_events, "BLOCK_BYTES", 1)
     moments = Moments.of(recording, "cue", "side")
+    whole = responses(recording, moments, (1, 2)).halves
+    monkeypatch.setattr(around_events, "BLOCK_BYTES", 1)
     sizes = [block.shape[1] for _, block in around_events.few_cells(
         recording, moments, around_events.bins_of(recording, (1, 2))[1])]  # fmt: skip
     assert sizes == [1, 1]
-    np.testing.assert_array_equal(peri_event_means(recording, moments, (1, 2))[1], whole)
+    np.testing.assert_array_equal(responses(recording, moments, (1, 2)).halves, whole)
 
 
 def test_the_window_of_a_trial_shows_most_of_it(recording):

@@ -274,6 +274,6 @@ def _untested(rows: Sequence[dict[str, object]]) -> list[str]:
     if not missing:
         return []
     return [
-        f"{counted(len(missing), 'map')} could not be tested and have no share of cells, the first "
-        f"in {missing[0]}: shares are over the others."
+        f"{counted(len(missing), 'map')} could not be tested, the first in {missing[0]}: shares of "
+        "cells are over the others."
     ]

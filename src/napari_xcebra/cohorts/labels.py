@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING
 from napari_xcebra.cohorts.finding import FinishedRun
 from napari_xcebra.errors import InputError
 from napari_xcebra.spreadsheets import read_csv
-from napari_xcebra.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LABELS = ("animal", "day", "condition")
+FEW = 3
+"""Names that a sentence lists."""
 ALL = "all"
 """The only condition, where none is given."""
 
@@ -170,10 +171,12 @@ def _joined(
     unused = [row for at, row in enumerate(rows) if at not in used]
     notes = []
     if unknown:
-        notes.append(f"{counted(len(unknown), 'run')} not in the table left out: {_few(unknown)}.")
+        of = "run is" if len(unknown) == 1 else "runs are"
+        notes.append(f"{len(unknown)} {of} left out, not being in the table: {_few(unknown)}.")
     if unused:
         names = [row.get("run") or row["animal"] for row in unused]
-        notes.append(f"{counted(len(unused), 'row')} of the table without a run: {_few(names)}.")
+        have = "row of the table has" if len(unused) == 1 else "rows of the table have"
+        notes.append(f"{len(unused)} {have} no run: {_few(names)}.")
     return joined, notes
 
 
@@ -197,6 +200,6 @@ def _by_run(run: FinishedRun, rows: Sequence[Mapping[str, str]], folder: Path) -
     return exact or [at for at, text in enumerate(texts) if full.endswith(f"/{text}")]
 
 
-def _few(names: Iterable[str], most: int = 3) -> str:
-    names = list(names)
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" * (len(names) > most))
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - FEW
+    return ", ".join(names[:FEW]) + (f" and {more} more" if more > 0 else "")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
-from napari_xcebra.cohorts.comparison import Cohort, cohort
+from napari_xcebra.cohorts.comparison import Cohort
 from napari_xcebra.files import in_a_sentence, whole
-from napari_xcebra.jobs.tasks.task import Report
 from napari_xcebra.spreadsheets import write_csv
 
 TABLES = ("cells", "runs", "animals", "tests")
@@ -35,30 +32,3 @@ def write_cohort(found: Cohort, folder: Path) -> list[Path]:
         draw(found, folder / f"cohort-{name}.png")
         written.append(folder / f"cohort-{name}.png")
     return written
-
-
-@dataclass(frozen=True, eq=False)
-class CohortTask:
-    """Make the cohort of a sweep, and write it into a folder; the result is what it says.
-
-    Parameters
-    ----------
-    folder : Path
-        With finished runs; tables and figures are written there.
-    table : Path or None
-    pattern : str
-        As of `cohort`; empty for none.
-    """
-
-    doing: ClassVar[str] = "Comparing conditions"
-    sparing: ClassVar[str] = "close other programs"
-
-    folder: Path
-    table: Path | None = None
-    pattern: str = ""
-
-    def run(self, report: Report) -> str:
-        """Make and write it."""
-        found = cohort(self.folder, self.table, self.pattern or None)
-        write_cohort(found, self.folder)
-        return found.summary()

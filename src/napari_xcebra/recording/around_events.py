@@ -137,23 +137,6 @@ def peri_event(
     return PeriEvent(moments, seconds, values, np.asarray(recording.cell_ids)[columns])
 
 
-def peri_event_means(
-    recording: Recording,
-    moments: Moments,
-    window: tuple[float, float],
-    bin: float | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Means of all cells: seconds (bins,), and (groups, bins, cells) float32.
-
-    Reads a few cells at a time, so that memory does not grow with their number.
-    """
-    seconds, offsets = bins_of(recording, window, bin)
-    means = np.empty((len(moments.groups), len(seconds), recording.n_cells), np.float32)
-    for cells, block in few_cells(recording, moments, offsets):
-        means[:, :, cells] = means_of(block, moments, offsets, recording)
-    return seconds, means
-
-
 def few_cells(
     recording: Recording, moments: Moments, offsets: np.ndarray
 ) -> Iterator[tuple[slice, np.ndarray]]:

@@ -174,6 +174,8 @@ def _variable(name: str, given: Any, times: np.ndarray) -> Variable:
         edges = np.r_[times - half, times[-1] + half]
         return Variable(name, np.histogram(given.t, edges)[0], kind="event")
     at, values = np.asarray(given.t, np.float64), np.asarray(given.values, np.float64)
+    if not len(at):
+        raise InputError(f"{name} has no samples.")
     values = values.reshape(len(values), -1)
     kind = _kind(values, 1 / float(np.median(np.diff(at))) if len(at) > 1 else 1.0)
     begin, end = (np.asarray(edge) for edge in (given.time_support.start, given.time_support.end))

@@ -139,15 +139,13 @@ def _increasing(times: np.ndarray) -> np.ndarray:
 
 
 def timed(sources: Sequence[Behavior], settings: OpenSettings) -> list[Behavior]:
-    """Behaviour with the times of its samples, if a file of them was given.
+    """Behaviour with the times of its samples, from the file that `behavior_times` names.
 
     Raises
     ------
     InputError
         If no behaviour without times has about as many samples.
     """
-    if not settings.behavior_times:
-        return list(sources)
     path = Path(settings.behavior_times)
     times = read_times(path)
     found = [_timed(source, times, path) for source in sources]

@@ -24,12 +24,13 @@ from napari_xcebra.jobs.tasks.training import (
     JointTask,
     StabilityTask,
 )
-from napari_xcebra.jobs.tasks.writing import NwbTask, ReportTask
+from napari_xcebra.jobs.tasks.writing import CohortTask, NwbTask, ReportTask
 
 __all__ = [
     "AdaptTask",
     "AroundTask",
     "AttributeTask",
+    "CohortTask",
     "DeviceTask",
     "DimensionTask",
     "EmbedTask",

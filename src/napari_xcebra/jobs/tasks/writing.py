@@ -1,4 +1,4 @@
-"""Tasks that write a run to a file: a report, or an NWB file."""
+"""Tasks that write files: a report on a run, an NWB file, the tables of a cohort."""
 
 from __future__ import annotations
 
@@ -61,3 +61,33 @@ class NwbTask:
         return write_nwb(
             self.recording, self.path, maps, decisions=self.decisions, threshold=self.threshold
         )
+
+
+@dataclass(frozen=True, eq=False)
+class CohortTask:
+    """Make the cohort of a sweep, and write it into a folder; the result is what it says.
+
+    Parameters
+    ----------
+    folder : Path
+        With finished runs; tables and figures are written there.
+    table : Path or None
+    pattern : str
+        As of `cohort`; empty for none.
+    """
+
+    doing: ClassVar[str] = "Comparing conditions"
+    sparing: ClassVar[str] = "close other programs"
+
+    folder: Path
+    table: Path | None = None
+    pattern: str = ""
+
+    def run(self, report: Report) -> str:
+        """Make and write it."""
+        from napari_xcebra.cohorts.comparison import cohort
+        from napari_xcebra.cohorts.writing import write_cohort
+
+        found = cohort(self.folder, self.table, self.pattern or None)
+        write_cohort(found, self.folder)
+        return found.summary()

@@ -16,6 +16,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_xcebra.jobs.tasks import CohortTask
 from napari_xcebra.widgets.controls.layouts import in_row
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.path_fields import PathField
@@ -74,9 +75,6 @@ class CohortWindow(QDialog):
 
     def compare(self) -> None:
         """Compare in the background, and show what came of it."""
-        # with pandas, which the window does without until then
-        from napari_xcebra.cohorts.writing import CohortTask
-
         exists = while_exists(self)
 
         def show(summary: str) -> None:
