@@ -65,7 +65,7 @@ def read_footprints(given: Any, n_cells: int, field: tuple[int, ...] | None = No
 def read_regions(path: Path) -> Regions:
     """Regions of a file or a zarr folder, by what is in it rather than by its name."""
     if path.is_dir():
-        from napari_xcebra.io.ome_labels import read_ome_labels
+        from napari_xcebra.io.zarr.ome_labels import read_ome_labels
 
         return Regions(path.name, *read_ome_labels(path))
     if not path.is_file():

@@ -24,13 +24,13 @@ from napari_xcebra.io.arrays.named import fits
 from napari_xcebra.io.arrays.npy import mapped_header, read_npy
 from napari_xcebra.io.arrays.several import ZIP, from_several
 from napari_xcebra.io.arrays.tables import ids_from, read_trace_table, say_more_than_ids
-from napari_xcebra.io.arrays.zarr_arrays import is_zarr
 from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.footprint_files import Regions, regions_beside
 from napari_xcebra.io.hdf5.arrays import is_plain
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import PARQUET, SUFFIXES
+from napari_xcebra.io.zarr.arrays import is_zarr
 from napari_xcebra.recording.traces import IN_MEMORY, NpyTraces
 
 NAME = "an array or table of traces (.npy, .npz, .mat, .h5, .zarr, .csv, .tsv, .parquet)"

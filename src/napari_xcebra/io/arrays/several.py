@@ -12,7 +12,6 @@ from napari_xcebra.files import first_bytes
 from napari_xcebra.io.arrays.named import extraction_of
 from napari_xcebra.io.arrays.npy import NpzTraces, read_or_map
 from napari_xcebra.io.arrays.roles import is_wide
-from napari_xcebra.io.arrays.zarr_arrays import read_arrays as read_zarr
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.footprint_files import Regions
 from napari_xcebra.io.hdf5.arrays import read_arrays as read_hdf5
@@ -20,6 +19,7 @@ from napari_xcebra.io.hdf5.reading import has_signature
 from napari_xcebra.io.matlab.cells import joined
 from napari_xcebra.io.matlab.numbers import is_mat, read_mat
 from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.io.zarr.arrays import read_arrays as read_zarr
 
 ZIP = b"PK\x03\x04"
 

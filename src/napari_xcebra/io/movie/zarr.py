@@ -13,20 +13,14 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.minian.zarr_store import StoredArray, json_in
-from napari_xcebra.io.minian.zarr_v3 import is_any_array, stored_in
 from napari_xcebra.io.movie.like import Like
-from napari_xcebra.io.pixel_size import judged, micrometres
+from napari_xcebra.io.zarr.ome import LETTERS, axes_named, finest_level, multiscale, pixel_size_of
+from napari_xcebra.io.zarr.store import StoredArray, json_in
+from napari_xcebra.io.zarr.version3 import is_any_array, stored_in
 from napari_xcebra.recording.movies.frames import AHEAD, KeptFrames
 from napari_xcebra.recording.movies.movie import Movie
 
 NAME = "zarr, OME-Zarr"
-LETTERS = {
-    **{"t": "t", "time": "t", "frame": "t", "frames": "t"},
-    **{"c": "c", "channel": "c", "z": "z", "plane": "z", "depth": "z"},
-    **{"y": "y", "height": "y", "row": "y", "x": "x", "width": "x", "column": "x"},
-}
-"""What axes are called, and what they are."""
 
 
 def sniff(path: Path) -> bool:
@@ -63,31 +57,14 @@ def checked(place: Path, root: Path) -> StoredArray:
     return replace(found, present=())  # it would be sent along with every recording
 
 
-def multiscale(path: Path) -> Mapping[str, Any] | None:
-    """What OME says of an image, if it is one."""
-    attributes: Any = json_in(path / ".zattrs")
-    if not attributes:
-        attributes = json_in(path / "zarr.json").get("attributes", {})
-    for place in (attributes.get("ome"), attributes) if isinstance(attributes, dict) else ():
-        scales = place.get("multiscales") if isinstance(place, dict) else None
-        if isinstance(scales, list) and scales and isinstance(scales[0], dict):
-            return scales[0]
-    return None
-
-
 def _places(path: Path) -> list[Path]:
     """Folders of arrays that may be the movie, the likeliest first."""
     if is_any_array(path):
         return [path]
     about = multiscale(path)
     if about is not None:
-        levels = about.get("datasets")
-        first = levels[0] if isinstance(levels, list) and levels else None
-        named = first.get("path") if isinstance(first, dict) else None
-        # a level lies in the image itself
-        if not isinstance(named, str) or {"..", ""} & set(named.split("/")):
-            return []
-        return [path / named] if is_any_array(path / named) else []
+        level = finest_level(about)
+        return [path / level] if level and is_any_array(path / level) else []
     inside = sorted(folder for folder in path.iterdir() if folder.is_dir())[:1000]
     return [folder for folder in inside if _n_axes(folder) == 3]
 
@@ -98,15 +75,6 @@ def _n_axes(folder: Path) -> int:
     about = json_in(folder / ".zarray") or json_in(folder / "zarr.json")
     shape = about.get("shape")
     return len(shape) if isinstance(shape, list) else 0
-
-
-def axes_named(about: Mapping[str, Any]) -> tuple[str, ...]:
-    """Letters of the axes that OME names; empty if it names none."""
-    named = about.get("axes")
-    if not isinstance(named, list):
-        return ()
-    names = [axis.get("name") if isinstance(axis, dict) else axis for axis in named]
-    return tuple(LETTERS.get(str(name).lower(), "?") for name in names)
 
 
 def _axes(found: StoredArray, about: Mapping[str, Any] | None, like: Like) -> tuple[str, ...]:
@@ -123,18 +91,6 @@ def _axes(found: StoredArray, about: Mapping[str, Any] | None, like: Like) -> tu
         f"{found.path} has an array of shape {found.shape}: a movie of frames × height × width is "
         "needed."
     )
-
-
-def pixel_size_of(about: Mapping[str, Any], axes: tuple[str, ...]) -> float | None:
-    """Micrometres per pixel, where OME says so."""
-    try:
-        unit = micrometres(about["axes"][axes.index("x")].get("unit"))
-        changes = about["datasets"][0]["coordinateTransformations"]
-        scale = next(each["scale"] for each in changes if each.get("type") == "scale")
-        width, height = (float(scale[axes.index(axis)]) for axis in "xy")
-    except (LookupError, TypeError, ValueError, AttributeError, StopIteration):
-        return None
-    return judged(width * unit, height * unit)[0] if unit else None
 
 
 @dataclass(frozen=True, eq=False)

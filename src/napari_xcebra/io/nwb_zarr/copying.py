@@ -17,14 +17,14 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.failures import sentence_on_failure
-from napari_xcebra.io.minian.zarr_store import (
+from napari_xcebra.io.zarr.store import (
     COMPRESSORS,
     LARGEST_CHUNK,
     files_in,
     json_in,
     sizes_in,
 )
-from napari_xcebra.io.minian.zarr_v3 import is_array_v3, stored_in
+from napari_xcebra.io.zarr.version3 import attributes_of, is_array_v3, stored_in
 from napari_xcebra.recording.traces import IN_MEMORY
 
 TEXTS = {"vlen-utf8", "vlen-bytes", "json2"}
@@ -32,12 +32,6 @@ TEXTS = {"vlen-utf8", "vlen-bytes", "json2"}
 LEFT_OUT = {"specifications"}
 """Groups that say how NWB is written, which is known."""
 MOST_TEXTS, MOST_OBJECTS, LONGEST_TEXT = 1_000_000, 200_000, 64 * 2**20
-
-
-def attributes_of(folder: Path) -> dict[str, Any]:
-    """What a group or an array says of itself, in either version of zarr."""
-    found = json_in(folder / ".zattrs") or json_in(folder / "zarr.json").get("attributes", {})
-    return found if isinstance(found, dict) else {}
 
 
 def copy_to_hdf5(source: Path, path: Path) -> None:

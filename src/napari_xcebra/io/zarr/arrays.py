@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.minian.zarr_store import ZarrTraces
-from napari_xcebra.io.minian.zarr_v3 import is_any_array, stored_in
+from napari_xcebra.io.zarr.store import ZarrTraces
+from napari_xcebra.io.zarr.version3 import is_any_array, stored_in
 from napari_xcebra.recording.traces import IN_MEMORY
 
 MOST = 1000

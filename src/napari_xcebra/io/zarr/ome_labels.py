@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.minian.zarr_store import json_in
-from napari_xcebra.io.minian.zarr_v3 import is_any_array, stored_in
-from napari_xcebra.io.movie.zarr import axes_named, multiscale, pixel_size_of
+from napari_xcebra.io.zarr.ome import (
+    axes_named,
+    finest_level,
+    multiscale,
+    of_ome,
+    pixel_size_of,
+)
+from napari_xcebra.io.zarr.version3 import is_any_array, stored_in
 
 LARGEST = 2**30
 """Bytes of a label image."""
@@ -28,11 +32,10 @@ def read_ome_labels(path: Path) -> tuple[np.ndarray, float | None]:
     about = multiscale(place)
     array = place
     if about is not None:
-        levels = about.get("datasets")
-        first = levels[0].get("path") if isinstance(levels, list) and levels else None
-        if not isinstance(first, str) or {"..", ""} & set(first.split("/")):
+        level = finest_level(about)
+        if level is None:
             raise InputError(f"{place} does not say where its label image lies.")
-        array = place / first
+        array = place / level
     if not is_any_array(array):
         raise InputError(f"{path} has no label image: one of OME-Zarr, or a zarr array, is needed.")
     stored = stored_in(array, path)
@@ -55,10 +58,7 @@ def _label_image(path: Path) -> Path:
     folder = path / "labels"
     if not folder.is_dir():
         return path
-    attributes: Any = json_in(folder / ".zattrs")
-    attributes = attributes or json_in(folder / "zarr.json").get("attributes", {})
-    attributes = attributes.get("ome", attributes) if isinstance(attributes, dict) else {}
-    listed = attributes.get("labels")
+    listed = of_ome(folder).get("labels")
     names = [str(name) for name in listed] if isinstance(listed, list) else []
     names = [name for name in names if name and ".." not in name and (folder / name).is_dir()]
     if len(names) != 1:

@@ -1,4 +1,4 @@
-"""Checks zarr arrays of version 3 before the zarr library sees them, as `zarr_store` does."""
+"""Checks zarr arrays of version 3 before the zarr library sees them, as `store` does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.io.failures import sentence_on_failure
-from napari_xcebra.io.minian.zarr_store import (
+from napari_xcebra.io.zarr.store import (
     COMPRESSORS,
     LARGEST_CHUNK,
     MOST_CHUNKS,
@@ -120,3 +120,9 @@ def _codecs(given: Any) -> list[str]:
             _codecs(about.get("index_codecs"))
         names.append(str(name))
     return names
+
+
+def attributes_of(folder: Path) -> dict[str, Any]:
+    """What a group or an array says of itself, in either version of zarr."""
+    found = json_in(folder / ".zattrs") or json_in(folder / "zarr.json").get("attributes", {})
+    return found if isinstance(found, dict) else {}
