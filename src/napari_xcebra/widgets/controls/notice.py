@@ -62,8 +62,7 @@ class Notice(QFrame):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("notice")
-        self._text = PlainLabel()
-        self._text.setWordWrap(True)
+        self._text = PlainLabel(wrap=True)
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._more = QPushButton("Details")
         self._more.setToolTip("Show the full error message, to copy into a report.")
@@ -128,8 +127,7 @@ class NextStep(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._dock = ""
-        self.sentence = PlainLabel()
-        self.sentence.setWordWrap(True)
+        self.sentence = PlainLabel(wrap=True)
         self.button = QPushButton()
         row = QHBoxLayout(self)
         row.setContentsMargins(9, 4, 9, 4)

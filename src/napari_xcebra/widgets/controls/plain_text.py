@@ -13,11 +13,12 @@ from qtpy.QtWidgets import QLabel
 
 
 class PlainLabel(QLabel):
-    """A label that takes nothing for markup."""
+    """A label that takes nothing for markup, and wraps if `wrap`."""
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self, text: str = "", *, wrap: bool = False) -> None:
         super().__init__()
         self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(wrap)
         self.setText(text)
 
 

@@ -76,8 +76,7 @@ class VerdictRow(QWidget):
     def __init__(self, goodness: Goodness) -> None:
         super().__init__()
         self.head = _Head(goodness)
-        self.sentences = PlainLabel(goodness.verdict)
-        self.sentences.setWordWrap(True)
+        self.sentences = PlainLabel(goodness.verdict, wrap=True)
         self.sentences.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.sentences.setToolTip(VERDICT_HELP)
         self.sentences.setContentsMargins(24, 0, 4, 4)

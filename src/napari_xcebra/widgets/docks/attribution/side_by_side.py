@@ -36,8 +36,7 @@ class SideBySide(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.other = choice_box("Show another factor or run next to this one.")
-        self.agreement = PlainLabel()
-        self.agreement.setWordWrap(True)
+        self.agreement = PlainLabel(wrap=True)
         self.agreement.setToolTip(
             "Spearman's rank correlation of the two scores, over cells that have both."
         )

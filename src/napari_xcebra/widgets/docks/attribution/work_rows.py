@@ -38,8 +38,7 @@ class ComputeRow(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sentence = PlainLabel()
-        self.sentence.setWordWrap(True)
+        self.sentence = PlainLabel(wrap=True)
         self.start = primary_button("Compute")
         self.start.setToolTip("Compute these scores in the background.")
         self.stop = QPushButton("Cancel")
@@ -83,8 +82,7 @@ class QuestionRow(QWidget):
         super().__init__()
         self._state, self._processes = services.state, services.processes
         self._computation, self._run_jobs = services.jobs, services.run_jobs
-        self.sentence = PlainLabel()
-        self.sentence.setWordWrap(True)  # many cells must not widen the dock
+        self.sentence = PlainLabel(wrap=True)  # many cells must not widen the dock
         self.progress = WorkBar(progress)
         self.stop = QPushButton("Cancel")
         self.stop.setToolTip(stop)
@@ -162,8 +160,7 @@ class SignificanceRow(QuestionRow):
         self.limit.setRange(0, 1)
         self.limit.setSingleStep(0.01)
         self.limit.setDecimals(3)
-        self.how = PlainLabel()
-        self.how.setWordWrap(True)
+        self.how = PlainLabel(wrap=True)
         self._lay_out(self.limit, self.test)
         self._column.addWidget(self.how)
         for part in (self.limit, self.how):

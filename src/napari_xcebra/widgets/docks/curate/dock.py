@@ -12,6 +12,7 @@ from napari_xcebra.widgets.controls.layouts import (
     TWO_LINES,
     Fold,
     VerticalScroll,
+    give_room,
     in_column,
     keep_room,
     spare_from_wheel,
@@ -99,10 +100,7 @@ class CurateDock(QWidget):
         above = (self.journal, self.tally, (self.card, 1), self.decide)
         in_column(*above, in_column(*folds, spacing=2), of=self._parts, spacing=6)
         inside = QWidget()
-        # it stands alone, and needs no room beside the other parts
-        alone = self.empty.sizePolicy()
-        alone.setRetainSizeWhenHidden(False)
-        self.empty.setSizePolicy(alone)
+        give_room(self.empty)  # it stands alone
         in_column(self.empty, (self._parts, 1), of=inside).setContentsMargins(6, 4, 6, 4)
         # what is said, and the next step, stand below: nothing moves under the mouse
         self._below = QWidget()

@@ -116,8 +116,7 @@ class SaveDecisions(QDialog):
             self.boxes[output.kind] = box
             layout.addWidget(box)
             if not output.possible:
-                reason = PlainLabel(output.why_not)
-                reason.setWordWrap(True)
+                reason = PlainLabel(output.why_not, wrap=True)
                 reason.setEnabled(False)
                 reason.setIndent(24)
                 layout.addWidget(reason)

@@ -84,13 +84,15 @@ class RecordingDock(QWidget):
         if (again := self.opener.again(opening)) is not None:
             self._open(again, replacing=False)
         else:
-            self._ask(opening.path.name, lambda replacing: self._open(opening, replacing))
+            self._replace_or_add(
+                opening.path.name, lambda replacing: self._open(opening, replacing)
+            )
 
     def _open(self, opening: Opening, replacing: bool) -> None:
         self.form.remember(opening.path)
         self.opener.open(opening, replacing=replacing)
 
-    def _ask(self, name: str, then: Callable[[bool], None]) -> None:
+    def _replace_or_add(self, name: str, then: Callable[[bool], None]) -> None:
         """Ask whether a recording replaces the one in front, if there is one."""
         current = self.state.current
         if current is None:
@@ -136,7 +138,7 @@ class RecordingDock(QWidget):
     def open_sample(self, key: str) -> None:
         """Simulate a recording, in the background."""
         ask = partial(self.opener.open_sample, key)
-        self._ask(SAMPLES[key].title, lambda replacing: ask(replacing=replacing))
+        self._replace_or_add(SAMPLES[key].title, lambda replacing: ask(replacing=replacing))
 
     def cancel(self) -> None:
         """Stop reading, and discard what was read."""
@@ -147,9 +149,6 @@ class RecordingDock(QWidget):
     def is_busy(self) -> bool:
         """Whether something is being read."""
         return self.opener.busy
-
-    def _say_begun(self, name: str) -> None:
-        self.notice.say(f"Reading {name} …")
 
     def _loaded(self, recording: Recording) -> None:
         self.notice.say(" ".join(recording.warnings), "warning")
@@ -166,15 +165,6 @@ class RecordingDock(QWidget):
         self.fold.unfolded = True
         if "`array`" in sentence:
             self.form.offer_arrays()
-
-    def _say_taken(self, name: str) -> None:
-        self.notice.say(
-            f"{name} will be read as cell traces. If it is behaviour, drop the recording as "
-            "well: the file then moves to Behaviour."
-        )
-
-    def _say_cleared(self, name: str) -> None:
-        self.notice.say(f"Cleared the behaviour and settings of {name}: they belong to it alone.")
 
     # ------------------------------------------------------------ changing
 
@@ -220,7 +210,7 @@ class RecordingDock(QWidget):
                 self.form.opening = opened.opening
         self.found.show_recording(opened.recording if opened else None)
         self.layers_button.mark()
-        self._say_next()
+        self.footer.say_next(self.state.recording)
         self._mark_ready()
 
     def _fold_form(self) -> None:
@@ -255,16 +245,6 @@ class RecordingDock(QWidget):
         current = self.state.current
         return bool(current and current.opening and current.opening.path == self.form.path.path)
 
-    def _say_next(self) -> None:
-        recording = self.state.recording
-        if recording is None:
-            text = "Next: drop a recording, or open a sample."
-        elif not recording.behavior:
-            text = "Next: add a behaviour file and press Open again, or drop it on the image."
-        else:
-            text = "Next: choose variables in Train."
-        self.next.say(text, "Train" if recording is not None else "")
-
     # ------------------------------------------------------------ putting together
 
     def _connect(self) -> None:
@@ -273,13 +253,13 @@ class RecordingDock(QWidget):
         self.cancel_button.clicked.connect(self.cancel)
         self.close_button.clicked.connect(self.close_recording)
         self.opened_box.activated.connect(self._turn_to)
-        self.opener.began.connect(self._say_begun)
+        self.opener.began.connect(self.footer.say_begun)
         self.opener.changed.connect(self._mark_ready)
         self.opener.shown.connect(self._loaded)
         self.opener.failed.connect(self._failed)
         self.form.changed.connect(self._mark_ready)
-        self.form.table_taken.connect(self._say_taken)
-        self.form.cleared.connect(self._say_cleared)
+        self.form.table_taken.connect(self.footer.say_taken)
+        self.form.cleared.connect(self.footer.say_cleared)
         self.form.changed.connect(self.question.withdraw)
         self.found.kind_chosen.connect(self.choose_kind)
         self.found.pixel_size_chosen.connect(self.choose_pixel_size)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from qtpy.QtWidgets import QMessageBox, QProgressBar, QPushButton, QWidget
 
+from napari_xcebra.recording import Recording
 from napari_xcebra.text import counted, listed
 from napari_xcebra.widgets.controls.layouts import in_column, in_row, keep_room
 from napari_xcebra.widgets.controls.notice import NextStep, Notice
@@ -40,6 +41,21 @@ class Footer(QWidget):
         self.busy.setVisible(busy)
         self.cancel_button.setVisible(busy)
 
+    def say_begun(self, name: str) -> None:
+        """Say what is being read."""
+        self.notice.say(f"Reading {name} …")
+
+    def say_taken(self, name: str) -> None:
+        """Say that a table is taken for the recording, as there is no other."""
+        self.notice.say(
+            f"{name} will be read as cell traces. If it is behaviour, drop the recording as "
+            "well: the file then moves to Behaviour."
+        )
+
+    def say_cleared(self, name: str) -> None:
+        """Say that the form no longer holds what belonged to another recording."""
+        self.notice.say(f"Cleared the behaviour and settings of {name}: they belong to it alone.")
+
     def say_added(self, names: Sequence[str]) -> None:
         """Say which files were added to the recording, and how to undo that."""
         self.notice.say(
@@ -47,6 +63,16 @@ class Footer(QWidget):
             "or add files”, and press Open again.",
             "good",
         )
+
+    def say_next(self, recording: Recording | None) -> None:
+        """Say what to do next."""
+        if recording is None:
+            text = "Next: drop a recording, or open a sample."
+        elif not recording.behavior:
+            text = "Next: add a behaviour file and press Open again, or drop it on the image."
+        else:
+            text = "Next: choose variables in Train."
+        self.next.say(text, "Train" if recording is not None else "")
 
     def may_close(self, opened: Opened) -> bool:
         """Ask whether a recording is closed, if runs would be lost with it."""

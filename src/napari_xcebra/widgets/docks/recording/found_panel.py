@@ -160,9 +160,8 @@ class FactList(QWidget):
         return {what: text.text() for what, (_, text) in self._texts.items()}
 
     def _add_row(self, row: int, what: str) -> tuple[QLabel, QLabel]:
-        title, text = QLabel(f"{what}:"), PlainLabel()
+        title, text = QLabel(f"{what}:"), PlainLabel(wrap=True)
         title.setAlignment(Qt.AlignmentFlag.AlignTop)
-        text.setWordWrap(True)
         text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._rows.addWidget(title, row, 0)
         self._rows.addWidget(text, row, 1)

@@ -72,6 +72,16 @@ class OpenForm(QWidget):
     def __init__(self, viewer: Any) -> None:
         super().__init__()
         self._viewer = ref(real_viewer(viewer))
+        self._filled: Opening | None = None
+        self._emptied = False
+        self._make_fields()
+        self._lay_out()
+        for part in (self.path, self.behavior, self.footprints, self.movie, self.settings):
+            part.changed.connect(self.changed)
+        self.path.dropped.connect(self.take)
+        self.path.changed.connect(self._follow_path)
+
+    def _make_fields(self) -> None:
         self.path = PathField(
             "the recording",
             "Folder or file from your extractor: suite2p, CaImAn, NWB, Minian, EXTRACT, "
@@ -105,6 +115,8 @@ class OpenForm(QWidget):
                 box.setSpecialValueText(text)
         for name, hint in HINTS.items():
             self.settings.widget(name).setPlaceholderText(hint)
+
+    def _lay_out(self) -> None:
         rows = QFormLayout()
         rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         for title, field in (
@@ -117,12 +129,6 @@ class OpenForm(QWidget):
             label.setBuddy(field)
             rows.addRow(label, field)
         in_column(rows, self.settings, of=self)
-        for part in (self.path, self.behavior, self.footprints, self.movie, self.settings):
-            part.changed.connect(self.changed)
-        self.path.dropped.connect(self.take)
-        self._filled: Opening | None = None
-        self._emptied = False
-        self.path.changed.connect(self._follow_path)
 
     @property
     def opening(self) -> Opening:

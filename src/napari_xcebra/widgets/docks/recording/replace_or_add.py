@@ -23,8 +23,7 @@ class ReplaceOrAdd(QFrame):
         self.setObjectName("question")
         self.setStyleSheet(f"#question {{ border-left: 3px solid {EDGES['warning']}; }}")
         self._then: Answer | None = None
-        self.sentence = PlainLabel()
-        self.sentence.setWordWrap(True)
+        self.sentence = PlainLabel(wrap=True)
         self.replace = QPushButton("Replace")
         self.replace.setToolTip("Close the open recording once the new one is read.")
         self.add = QPushButton("Keep both")

@@ -61,13 +61,11 @@ class CohortWindow(QDialog):
         self.compare_button.clicked.connect(lambda _=False: self.compare())
 
     def _lay_out(self) -> None:
-        help = PlainLabel(HELP)
-        help.setWordWrap(True)
         form = QFormLayout()
         form.addRow("Table", self.table)
         form.addRow("Pattern", self.pattern)
         layout = QVBoxLayout(self)
-        layout.addWidget(help)
+        layout.addWidget(PlainLabel(HELP, wrap=True))
         layout.addLayout(form)
         layout.addLayout(in_row(self.compare_button, (QWidget(), 1)))
         layout.addWidget(self.notice)

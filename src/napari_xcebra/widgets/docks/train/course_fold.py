@@ -23,8 +23,7 @@ class CourseFold(Fold):
     def __init__(self) -> None:
         super().__init__("How it was learned", "Learning curves, λ, and why training ended.")
         self.plot = LearningPlot()
-        self.facts = PlainLabel()
-        self.facts.setWordWrap(True)
+        self.facts = PlainLabel(wrap=True)
         for part in (self.plot, self.facts):
             self.addWidget(part)
         self._training = False

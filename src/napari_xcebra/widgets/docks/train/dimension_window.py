@@ -83,8 +83,7 @@ class DimensionWindow(QDialog):
         self._show_theme()
 
     def _make_parts(self) -> None:
-        self.heading = QLabel(HELP)
-        self.heading.setWordWrap(True)
+        self.heading = PlainLabel(HELP, wrap=True)
         self.of_time = Range("Latents for what was not observed", 1, 4)
         self.of_factor = Range("Latents of the ticked factor", 1, 1)
         self.seeds = QSpinBox()
@@ -92,8 +91,7 @@ class DimensionWindow(QDialog):
         self.seeds.setValue(3)
         self.seeds.setMaximumWidth(130)
         self.seeds.setToolTip("Training runs at each number of latents, each with its own seed.")
-        self.sentence = PlainLabel()
-        self.sentence.setWordWrap(True)
+        self.sentence = PlainLabel(wrap=True)
         self.start = QPushButton()
         self.stop = QPushButton("Cancel")
         self.stop.setToolTip("Stop; finished numbers of latents are kept.")

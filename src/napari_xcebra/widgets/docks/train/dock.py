@@ -61,15 +61,24 @@ class TrainDock(QWidget):
         self.course = CourseFold()
         self.train_button = primary_button("Train")
         self.cancel_button = QPushButton("Cancel")
-        self.why_not = PlainLabel()
-        self.why_not.setWordWrap(True)
+        self.why_not = PlainLabel(wrap=True)
         self.progress = WorkBar("Steps done, the state of λ, and the time left.")
         self.next = NextStep()
         self._lay_out()
+        self._connect()
+        end_with_dock(self)
+        self._show_theme()
+        self._show_recording()
+        self._show_run()
+        self._show_training()
+        # torch takes seconds to import: this also lets the child do it while the user chooses
+        self.choice.show_device()
+
+    def _connect(self) -> None:
         self.train_button.clicked.connect(lambda _=False: self.train())
         self.cancel_button.clicked.connect(lambda _=False: self.cancel())
         self.choice.changed.connect(self._mark_ready)
-        self.next.asked.connect(services.open_dock)
+        self.next.asked.connect(self.services.open_dock)
         self.runs.said.connect(self._say)
         self.runs.comparing.connect(self.compare)
         self.runs.carrying.connect(self.carry)
@@ -83,13 +92,6 @@ class TrainDock(QWidget):
             (self.state.viewer.events.theme, self._show_theme),
         ):
             follow(self, signal, method)
-        end_with_dock(self)
-        self._show_theme()
-        self._show_recording()
-        self._show_run()
-        self._show_training()
-        # torch takes seconds to import: this also lets the child do it while the user chooses
-        self.choice.show_device()
 
     def _lay_out(self) -> None:
         inside = QWidget()

@@ -67,8 +67,7 @@ class VideoDock(QWidget):
         super().__init__()
         self.state = services_of(napari_viewer).state
         self.picture = Picture()
-        self.caption = PlainLabel()
-        self.caption.setWordWrap(True)
+        self.caption = PlainLabel(wrap=True)
         self.reader = VideoReader(self)
         self._presence = Presence(self)
         in_column((self.picture, 1), self.caption, of=self).setContentsMargins(4, 4, 4, 4)
