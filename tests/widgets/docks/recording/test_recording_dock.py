@@ -262,7 +262,7 @@ def test_recordings_are_switched_and_only_one_is_in_view(dock, qtbot, saved, arr
     dock.opened_box.activated.emit(0)
     assert dock.state.current is first
     in_view = [layer.name for layer in dock.state.layers.of(first) if layer.visible]
-    assert in_view == ["mean image", "other ROIs", "cells"]
+    assert in_view == ["mean image", "movie", "other ROIs", "cells"]
     assert not any(layer in layers for layer in dock.state.layers.of(second))
     assert dock.form.path.path == saved
 
