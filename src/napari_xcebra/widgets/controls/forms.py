@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.settings import choices_of, number_of, title_of, words_of
-from napari_xcebra.widgets.controls.layouts import Fold, in_row, spare_from_wheel
+from napari_xcebra.widgets.controls.layouts import Fold, in_form, in_row, spare_from_wheel
 from napari_xcebra.widgets.controls.path_fields import PathField
 from napari_xcebra.widgets.controls.wording import in_dock
 
@@ -108,8 +108,7 @@ class SettingsForm(QWidget, Generic[Settings]):
             layout.addWidget(self.advanced)
 
     def _form(self, knobs: Sequence[Field[Any]]) -> QFormLayout:
-        form = QFormLayout()
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        form = in_form()
         for knob in knobs:
             field = _widget_for(type(self._settings), knob, getattr(self._settings, knob.name))
             field.changed.connect(lambda *_: self.changed.emit())

@@ -10,6 +10,7 @@ from qtpy.QtWidgets import (
     QAbstractSpinBox,
     QBoxLayout,
     QComboBox,
+    QFormLayout,
     QFrame,
     QHBoxLayout,
     QLayout,
@@ -49,6 +50,15 @@ def _fill(layout: Box, parts: tuple[Part, ...], spacing: int | None) -> Box:
         else:
             layout.addWidget(inside, stretch)
     return layout
+
+
+def in_form(*rows: tuple[str, QWidget]) -> QFormLayout:
+    """Titles beside their fields, which are as wide as there is room."""
+    form = QFormLayout()
+    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    for title, field in rows:
+        form.addRow(title, field)
+    return form
 
 
 class Fold(QWidget):

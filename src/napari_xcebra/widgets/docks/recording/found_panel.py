@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from html import escape
 from typing import Any
 
-import numpy as np
-from qtpy.QtCore import QPointF, QSize, Qt, Signal
-from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
+from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QComboBox,
-    QDoubleSpinBox,
-    QGridLayout,
     QHeaderView,
     QLabel,
     QPushButton,
@@ -22,151 +17,18 @@ from qtpy.QtWidgets import (
     QTableWidgetItem,
     QWidget,
 )
-from superqt.utils import signals_blocked
 
 from napari_xcebra.recording import KINDS, Recording
 from napari_xcebra.recording.summary import Look, VariableLook, facts, look_into
 from napari_xcebra.text import percent
-from napari_xcebra.widgets.controls.boxes import slim
 from napari_xcebra.widgets.controls.layouts import Fold, in_column, reach_after, spare_from_wheel
 from napari_xcebra.widgets.controls.lifetime import follow
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.controls.wording import in_dock
+from napari_xcebra.widgets.docks.recording.fact_list import FactList
+from napari_xcebra.widgets.plots.sparkline import Sparkline
 from napari_xcebra.widgets.plots.trials_picture import TrialsPicture
 from napari_xcebra.widgets.state.state import State
 from napari_xcebra.widgets.work.background import in_background
-
-# Okabe and Ito; visible on napari's dark and light background alike
-COLORS = ("#3C8FD0", "#D55E00", "#009E73")
-MARGIN = 3
-
-
-class Sparkline(QWidget):
-    """Lines without axes.
-
-    Parameters
-    ----------
-    lines : sequence of (points, 2) float
-        Both axes from 0 to 1; a line is broken where it is NaN.
-    dots : bool
-        Draw the points alone, for values that have no order or wrap around.
-    """
-
-    def __init__(self, lines: Sequence[np.ndarray], dots: bool = False) -> None:
-        super().__init__()
-        self._lines = lines
-        self._dots = dots
-        self.setMinimumSize(48, 18)
-
-    def sizeHint(self) -> QSize:
-        """Small."""
-        return QSize(70, 22)
-
-    def paintEvent(self, event: QPaintEvent | None) -> None:
-        """Draw."""
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for line, color in zip(self._lines, COLORS, strict=False):
-            painter.setPen(QPen(QColor(color), 2.0 if self._dots else 1.2))
-            for piece in _pieces(self._scaled(line)):
-                points = QPolygonF([QPointF(x, y) for x, y in piece.tolist()])
-                if self._dots or len(piece) == 1:
-                    painter.drawPoints(points)
-                else:
-                    painter.drawPolyline(points)
-        painter.end()
-
-    def _scaled(self, line: np.ndarray) -> np.ndarray:
-        size = np.array([self.width(), self.height()]) - 2 * MARGIN
-        return MARGIN + np.abs([0, 1] - line) * size
-
-
-def _pieces(line: np.ndarray) -> list[np.ndarray]:
-    """Parts of a line between gaps."""
-    known = np.isfinite(line).all(axis=1)
-    edges = np.flatnonzero(np.diff(known)) + 1
-    return [piece for piece in np.split(line, edges) if len(piece) and np.isfinite(piece).all()]
-
-
-LAST = 99
-"""Row below all facts; rows without any take no room."""
-
-
-class PixelSize(QDoubleSpinBox):
-    """Micrometres per pixel; 0 if it is not known."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setToolTip(
-            "Micrometres per pixel: type it for a scale bar on the image and in figures. It is "
-            "remembered for this recording."
-        )
-        self.setRange(0, 1e4)
-        self.setDecimals(6)
-        self.setSuffix(" µm")
-        self.setSpecialValueText("unknown")
-        # a half-typed number must not take effect
-        self.setKeyboardTracking(False)
-        slim(self, 90)
-        self.setAlignment(Qt.AlignmentFlag.AlignLeft)
-
-    def textFromValue(self, value: float) -> str:
-        """No more digits than it has."""
-        return f"{value:g}"
-
-    def show_size(self, size: float | None) -> None:
-        """Show a size without a change signal."""
-        with signals_blocked(self):
-            self.setValue(size or 0)
-
-
-class FactList(QWidget):
-    """Rows of text that can be copied, and last the size of a pixel, which can be changed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # a form would give lines of text that wrap the height of others
-        self._rows = QGridLayout(self)
-        self._rows.setContentsMargins(0, 0, 0, 0)
-        self._rows.setColumnStretch(1, 1)
-        self._texts: dict[str, tuple[QLabel, QLabel]] = {}
-        self.pixel_size = PixelSize()
-        self._size_title = QLabel("Pixel size:")
-        self._size_title.setBuddy(self.pixel_size)
-        self._rows.addWidget(self._size_title, LAST, 0)
-        self._rows.addWidget(self.pixel_size, LAST, 1)
-
-    def show_facts(self, facts: Sequence[tuple[str, str]]) -> None:
-        """Show these and no others."""
-        if [what for what, _ in facts] != list(self._texts):
-            for label in (label for row in self._texts.values() for label in row):
-                label.hide()
-                label.deleteLater()
-            self._texts = {what: self._add_row(i, what) for i, (what, _) in enumerate(facts)}
-        for what, how_much in facts:
-            self._texts[what][1].setText(how_much)
-        # longer texts may need more lines
-        self.updateGeometry()
-
-    def show_pixel_size(self, recording: Recording) -> None:
-        """Show how large a pixel is; cells on a grid have no pixels."""
-        self.pixel_size.show_size(recording.pixel_size)
-        for part in (self._size_title, self.pixel_size):
-            part.setVisible(recording.footprints is not None)
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """What is shown."""
-        return {what: text.text() for what, (_, text) in self._texts.items()}
-
-    def _add_row(self, row: int, what: str) -> tuple[QLabel, QLabel]:
-        title, text = QLabel(f"{what}:"), PlainLabel(wrap=True)
-        title.setAlignment(Qt.AlignmentFlag.AlignTop)
-        text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._rows.addWidget(title, row, 0)
-        self._rows.addWidget(text, row, 1)
-        return title, text
-
 
 NAME, KIND, COURSE, KNOWN, RANGE = range(5)
 HEADINGS = {

@@ -9,7 +9,7 @@ from typing import Any
 from weakref import ref
 
 from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QCompleter, QDoubleSpinBox, QFormLayout, QLabel, QWidget
+from qtpy.QtWidgets import QCompleter, QDoubleSpinBox, QWidget
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.several import names_of_arrays
@@ -19,7 +19,7 @@ from napari_xcebra.io.video.decoding import is_video
 from napari_xcebra.jobs.tasks import ReadTask
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.forms import SettingsForm
-from napari_xcebra.widgets.controls.layouts import in_column
+from napari_xcebra.widgets.controls.layouts import in_column, in_form
 from napari_xcebra.widgets.controls.napari_window import real_viewer
 from napari_xcebra.widgets.controls.path_fields import PathField, PathList
 from napari_xcebra.widgets.controls.wording import in_dock
@@ -117,17 +117,12 @@ class OpenForm(QWidget):
             self.settings.widget(name).setPlaceholderText(hint)
 
     def _lay_out(self) -> None:
-        rows = QFormLayout()
-        rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        for title, field in (
+        rows = in_form(
             ("Recording", self.path),
             ("Behaviour", self.behavior),
             ("Footprints", self.footprints),
             ("Movie", self.movie),
-        ):
-            label = QLabel(title)
-            label.setBuddy(field)
-            rows.addRow(label, field)
+        )
         in_column(rows, self.settings, of=self)
 
     @property

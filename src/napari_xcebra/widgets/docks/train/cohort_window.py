@@ -8,7 +8,6 @@ from qtpy.QtCore import QSize, Qt
 from qtpy.QtGui import QPixmap
 from qtpy.QtWidgets import (
     QDialog,
-    QFormLayout,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -17,7 +16,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_xcebra.jobs.tasks import CohortTask
-from napari_xcebra.widgets.controls.layouts import in_row
+from napari_xcebra.widgets.controls.layouts import in_form, in_row
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.path_fields import PathField
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
@@ -61,13 +60,10 @@ class CohortWindow(QDialog):
         self.compare_button.clicked.connect(lambda _=False: self.compare())
 
     def _lay_out(self) -> None:
-        form = QFormLayout()
-        form.addRow("Table", self.table)
-        form.addRow("Pattern", self.pattern)
         layout = QVBoxLayout(self)
         layout.addWidget(PlainLabel(HELP, wrap=True))
-        layout.addLayout(form)
-        layout.addLayout(in_row(self.compare_button, (QWidget(), 1)))
+        layout.addLayout(in_form(("Table", self.table), ("Pattern", self.pattern)))
+        layout.addLayout(in_row(self.compare_button, 1))
         layout.addWidget(self.notice)
         layout.addWidget(self.figure, 1)
 

@@ -7,7 +7,6 @@ from typing import Any
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QDialog,
-    QFormLayout,
     QLabel,
     QPushButton,
     QSpinBox,
@@ -18,7 +17,7 @@ from qtpy.QtWidgets import (
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.suggestions import latents_for
 from napari_xcebra.text import counted
-from napari_xcebra.widgets.controls.layouts import in_row
+from napari_xcebra.widgets.controls.layouts import in_form, in_row
 from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
@@ -101,10 +100,11 @@ class DimensionWindow(QDialog):
         self.use = QPushButton()
 
     def _lay_out(self) -> None:
-        self._form = QFormLayout()
-        self._form.addRow("Time latents", self.of_time)
-        self._form.addRow("Latents of the factor", self.of_factor)
-        self._form.addRow("Seeds", self.seeds)
+        self._form = in_form(
+            ("Time latents", self.of_time),
+            ("Latents of the factor", self.of_factor),
+            ("Seeds", self.seeds),
+        )
         layout = QVBoxLayout(self)
         layout.addWidget(self.heading)
         layout.addLayout(self._form)

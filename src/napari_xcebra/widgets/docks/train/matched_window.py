@@ -11,7 +11,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QDialog,
     QFileDialog,
-    QFormLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
@@ -26,7 +25,7 @@ from napari_xcebra.attribution.matched import MatchedScores
 from napari_xcebra.attribution.methods import title_of_method
 from napari_xcebra.recording.matching import MISSING
 from napari_xcebra.recording.session_names import session_names
-from napari_xcebra.widgets.controls.layouts import in_row
+from napari_xcebra.widgets.controls.layouts import in_form, in_row
 from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.path_fields import PathField
@@ -86,13 +85,10 @@ class MatchedWindow(QDialog):
         self.show_sessions()
 
     def _lay_out(self) -> None:
-        form = QFormLayout()
-        form.addRow("Matched cells", self.file)
-        form.addRow("Sessions", self.sessions)
         layout = QVBoxLayout(self)
         layout.addWidget(PlainLabel(HELP, wrap=True))
-        layout.addLayout(form)
-        layout.addLayout(in_row((QLabel("Factor"), 0), (self.factor, 1), self.compare))
+        layout.addLayout(in_form(("Matched cells", self.file), ("Sessions", self.sessions)))
+        layout.addLayout(in_row(QLabel("Factor"), (self.factor, 1), self.compare))
         layout.addWidget(self.notice)
         layout.addWidget(self.summary)
         layout.addWidget(self.table, 1)
