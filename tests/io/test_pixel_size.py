@@ -1,6 +1,7 @@
 """How large a pixel is comes from the file, unless the file only says what nobody chose."""
 
 import pickle
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -17,7 +18,8 @@ from napari_xcebra.simulate import field
 
 @pytest.fixture(scope="module")
 def imaged() -> Recording:
-    return field(cells=6, frames=120, shape=(64, 80), seed=0).recording
+    recording = field(cells=6, frames=120, shape=(64, 80), seed=0).recording
+    return replace(recording, pixel_size=None)
 
 
 def with_ops(folder, **entries):

@@ -177,19 +177,8 @@ def _with_behavior(
     """A recording of ours with behaviour added."""
     if not sources and not (settings.trigger or settings.only or settings.exclude):
         return recording
-    from napari_xcebra.io.clocks.placing import check_names, on_frames
-    from napari_xcebra.io.same_names import told_apart
+    from napari_xcebra.io.assemble import with_behavior
+    from napari_xcebra.io.clocks.placing import check_names
 
     check_names(sources, settings)
-    for source in sources:
-        placed = on_frames(source, np.asarray(recording.times), settings)
-        placed, renamed = told_apart(placed, recording.behavior, source.name)
-        recording = replace(
-            recording.with_behavior(*placed.variables),
-            starts=np.r_[np.asarray(recording.starts), placed.starts],
-            excluded=np.asarray(recording.excluded) | placed.excluded,
-            notes=(*recording.notes, *placed.notes),
-            trials=placed.trials or recording.trials,
-            warnings=(*recording.warnings, *renamed),
-        )
-    return recording
+    return with_behavior(recording, sources, settings)

@@ -16,8 +16,8 @@ from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.same_names import told_apart
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.signals import chosen_traces
-from napari_xcebra.recording import Origin, Recording, Trials, Variable
-from napari_xcebra.recording.traces import IN_MEMORY, in_blocks
+from napari_xcebra.recording import Origin, Recording
+from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, in_blocks
 
 MOST_FRAMES = 10_000_000
 """Four days at 30 frames per second: what claims more is damaged, and the clock alone is large."""
@@ -38,7 +38,7 @@ def assemble(
     ----------
     found : Extraction
     behavior : sequence of Behavior
-        A variable whose name an earlier one has gets the name of its file behind it.
+        As of `with_behavior`.
     settings : OpenSettings
     path : Path
         Where it came from.
@@ -51,7 +51,6 @@ def assemble(
             "or its axes are swapped."
         )
     rate, times = _frame_clock(found, settings, path)
-    warnings = settings.contradicted_by(_own_rate(found))
     kind, choice = chosen_traces(found, settings, rate, path)
     traces, origin = choice.traces, Origin(form, kind, choice.how)
     opened, computed = origin.notes(path.name)
@@ -59,34 +58,14 @@ def assemble(
     accepted = np.ones(found.n_cells, bool) if found.accepted is None else found.accepted
     excluded = np.zeros(found.n_frames, bool) if found.excluded is None else found.excluded
     if 4 * found.n_frames * found.n_cells <= IN_MEMORY:
-        # what is not finite is dealt with here rather than refused
-        whole = np.empty(traces.shape, np.float32)
-        for cells, block in in_blocks(traces):
-            whole[:, cells] = block
-        traces, accepted, excluded, more = _finite(whole, accepted, excluded)
+        traces, accepted, excluded, more = _finite(_read(traces), accepted, excluded)
         notes += more
-    variables: dict[str, Variable] = {}
-    starts = [_interruptions(times)]
-    trials: Trials | None = None
-    if found.starts is not None:
-        starts.append(np.asarray(found.starts, np.int64))
-    for source in behavior:
-        own = source is found.behavior
-        placed = on_frames(source, times, _same_clock(settings) if own else settings)
-        placed, renamed = told_apart(placed, variables, source.name)
-        warnings += renamed
-        variables.update({v.name: v for v in placed.variables})
-        starts.append(placed.starts)
-        excluded = excluded | placed.excluded
-        notes += placed.notes
-        trials = placed.trials or trials
-    return Recording(
+    recording = Recording(
         traces=traces,
         rate=rate,
-        behavior=variables,
         cell_ids=found.cell_ids,
         accepted=accepted,
-        starts=np.concatenate(starts),
+        starts=np.r_[_interruptions(times), [] if found.starts is None else found.starts],
         excluded=excluded,
         footprints=found.footprints,
         images=found.images,
@@ -95,10 +74,58 @@ def assemble(
         times=times,
         cells=found.cells,
         origin=origin,
-        trials=trials,
         pixel_size=settings.pixel_size or found.pixel_size,
+        warnings=settings.contradicted_by(_own_rate(found)),
+    )
+    return with_behavior(recording, behavior, settings, own=found.behavior)
+
+
+def with_behavior(
+    recording: Recording,
+    sources: Sequence[Behavior],
+    settings: OpenSettings,
+    own: Behavior | None = None,
+) -> Recording:
+    """Recording with behaviour brought to its frames.
+
+    Parameters
+    ----------
+    recording : Recording
+    sources : sequence of Behavior
+        A variable whose name an earlier one has gets the name of its file behind it.
+    settings : OpenSettings
+    own : Behavior, optional
+        That of them which lay in the recording's own file, and shares its clock.
+    """
+    times = np.asarray(recording.times)
+    variables, trials = dict(recording.behavior), recording.trials
+    starts, excluded = [np.asarray(recording.starts)], np.asarray(recording.excluded)
+    notes, warnings = recording.notes, recording.warnings
+    for source in sources:
+        placed = on_frames(source, times, _same_clock(settings) if source is own else settings)
+        placed, renamed = told_apart(placed, variables, source.name)
+        variables |= {variable.name: variable for variable in placed.variables}
+        starts.append(placed.starts)
+        excluded = excluded | placed.excluded
+        trials = placed.trials or trials
+        notes, warnings = (*notes, *placed.notes), (*warnings, *renamed)
+    return replace(
+        recording,
+        behavior=variables,
+        starts=np.concatenate(starts),
+        excluded=excluded,
+        trials=trials,
+        notes=notes,
         warnings=warnings,
     )
+
+
+def _read(traces: LazyTraces | np.ndarray) -> np.ndarray:
+    """All traces, (frames, cells) float32; what is not finite stays so."""
+    whole = np.empty(traces.shape, np.float32)
+    for cells, block in in_blocks(traces):
+        whole[:, cells] = block
+    return whole
 
 
 def _own_rate(found: Extraction) -> float | None:

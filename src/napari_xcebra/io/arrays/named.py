@@ -85,28 +85,17 @@ def extraction_of(
     n_cells, n_frames = shape if layout.cells_first else shape[::-1]
     rest = _Rest(arrays, roles, int(n_frames), int(n_cells), frozenset(starts))
     # the orientation of the others follows from their shape
-    alike = {s: n for s, n in roles.signals.items() if arrays[n].shape in (shape, shape[::-1])}
     signals = {
-        s: oriented(n, layout.cells_first == (arrays[n].shape == shape)) for s, n in alike.items()
+        signal: oriented(each, layout.cells_first == (arrays[each].shape == shape))
+        for signal, each in roles.signals.items()
+        if arrays[each].shape in (shape, shape[::-1])
     }
     footprints, notes = _footprints(known, rest.n_cells)
     if footprints is not None and settings.swap_axes:
         footprints = turned(footprints)
     images = rest.images(footprints)
-    left_out = [n for n in roles.signals.values() if n not in alike.values()]
-    left_out += [n for n in rest.unused() if n not in images]
-    versions = [n for n in left_out if rest.is_like_traces(n)]
-    if versions:
-        left_out = [n for n in left_out if n not in versions]
-        notes.append(
-            f"{', '.join(versions)} of {path.name} have the size of the traces as well: set "
-            "`array` to use one instead."
-        )
-    if left_out:
-        notes.append(
-            f"{path.name} also has {', '.join(left_out)}, which fit neither {n_frames} frames nor "
-            f"{n_cells} cells: left out."
-        )
+    unused = [each for signal, each in roles.signals.items() if signal not in signals]
+    unused += [each for each in rest.unused() if each not in images]
     return Extraction(
         signals,
         rate=rest.rate(),
@@ -118,7 +107,11 @@ def extraction_of(
         images={image_name(name): image for name, image in images.items()},
         behavior=Behavior(tuple(rest.series()), name=path.name),
         starts=_trial_starts(starts.get(name), int(n_frames)),
-        notes=(layout.note(f"{name} of {path.name}", shape), *notes),
+        notes=(
+            layout.note(f"{name} of {path.name}", shape),
+            *notes,
+            *rest.notes_on(unused, path.name),
+        ),
     )
 
 
@@ -207,6 +200,25 @@ class _Rest:
         found = {"clock": self.times(), "ids": self.ids(), "accepted": self.accepted()}
         named = {role: getattr(self.roles, role) for role in found}
         return rest + [n for role, n in named.items() if n is not None and found[role] is None]
+
+    def notes_on(self, unused: Sequence[str], file: str) -> list[str]:
+        """Sentences on arrays that were not used: some may be the traces just as well."""
+        versions = [name for name in unused if self.is_like_traces(name)]
+        others = [name for name in unused if name not in versions]
+        notes = []
+        if versions:
+            have = "has" if len(versions) == 1 else "have"
+            notes.append(
+                f"{', '.join(versions)} of {file} {have} the size of the traces as well: set "
+                "`array` to use one instead."
+            )
+        if others:
+            fit = "fits" if len(others) == 1 else "fit"
+            notes.append(
+                f"{file} also has {', '.join(others)}, which {fit} neither {self.n_frames} frames "
+                f"nor {self.n_cells} cells: left out."
+            )
+        return notes
 
     def _of(self, name: str | None, length: int) -> np.ndarray | None:
         """Array with that many rows, transposed if need be; or None."""

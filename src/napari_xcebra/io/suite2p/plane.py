@@ -18,6 +18,7 @@ from napari_xcebra.io.suite2p.rois import (
     read_flags,
     read_stat,
 )
+from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import LazyTraces, NpyTraces
 
 SIGNALS: dict[Signal, str] = {
@@ -52,17 +53,8 @@ def read_plane(folder: Path) -> Extraction:
     if "events" in signals and not facts.deconvolved:
         del signals["events"]
         notes.append("spks.npy is empty: suite2p was told not to deconvolve.")
-    field, cells, footprints = facts.field, {}, None
-    if (folder / "stat.npy").is_file():
-        rois = read_stat(folder / "stat.npy", n_cells)
-        cells = columns_of(rois)
-        footprints, more = footprints_of(rois, field, folder / "stat.npy")
-        notes += more
-        if shared := sum(is_all_shared(roi) for roi in rois):
-            notes.append(
-                f"{shared} ROIs share every pixel with others: suite2p measures no fluorescence "
-                "for them unless overlap is allowed."
-            )
+    field = facts.field
+    cells, footprints, on_rois = _rois(folder / "stat.npy", n_cells, field)
     accepted = None
     if (folder / "iscell.npy").is_file():
         accepted, likely = read_flags(folder / "iscell.npy", n_cells)
@@ -89,8 +81,25 @@ def read_plane(folder: Path) -> Extraction:
         starts=starts,
         neuropil_coefficient=facts.neuropil_coefficient,
         pixel_size=pixel_size,
-        notes=(*notes, *more, *bad, *pieces, *about_pixels),
+        notes=(*notes, *on_rois, *more, *bad, *pieces, *about_pixels),
     )
+
+
+def _rois(
+    file: Path, n_cells: int, field: tuple[int, int] | None
+) -> tuple[dict[str, np.ndarray], Footprints | None, tuple[str, ...]]:
+    """What is known of each ROI, where it lies, and notes; nothing if there is no such file."""
+    if not file.is_file():
+        return {}, None, ()
+    rois = read_stat(file, n_cells)
+    footprints, notes = footprints_of(rois, field, file)
+    if shared := sum(is_all_shared(roi) for roi in rois):
+        notes = (
+            *notes,
+            f"{shared} ROIs share every pixel with others: suite2p measures no fluorescence for "
+            "them unless overlap is allowed.",
+        )
+    return columns_of(rois), footprints, tuple(notes)
 
 
 def _signals(folder: Path) -> dict[Signal, LazyTraces]:
