@@ -103,8 +103,7 @@ class SettingsForm(QWidget, Generic[Settings]):
         """Settings that rarely need changing."""
         self.rare.setLayout(self._form([k for k in knobs if k.metadata["advanced"]]))
         if not apart:
-            self.advanced = Fold("Advanced", "Settings that rarely need changing.")
-            self.advanced.addWidget(self.rare)
+            self.advanced = Fold("Advanced", "Settings that rarely need changing.", self.rare)
             layout.addWidget(self.advanced)
 
     def _form(self, knobs: Sequence[Field[Any]]) -> QFormLayout:

@@ -64,7 +64,7 @@ def in_form(*rows: tuple[str, QWidget]) -> QFormLayout:
 class Fold(QWidget):
     """A title to click, and the widgets it shows or hides."""
 
-    def __init__(self, title: str, help: str = "", *, unfolded: bool = False) -> None:
+    def __init__(self, title: str, help: str, *inside: QWidget, unfolded: bool = False) -> None:
         super().__init__()
         self._title = title
         self.button = QPushButton()
@@ -73,7 +73,7 @@ class Fold(QWidget):
         self.button.setStyleSheet("text-align: left; padding: 3px 4px;")
         self.button.setToolTip(help)
         self._inside = QWidget()
-        self._column = in_column(of=self._inside)
+        self._column = in_column(*inside, of=self._inside)
         in_column(self.button, self._inside, of=self)
         self.button.clicked.connect(self._turn)
         self.unfolded = unfolded

@@ -34,6 +34,18 @@ def viewer_part(window: Any) -> QWidget:
     return window.centralWidget() if found is None else found
 
 
+def parts_that_take_drops(window: Any) -> list[QWidget]:
+    """The image, and the page that napari shows in its place while there are no layers."""
+    inside = viewer_part(window)
+    welcome = getattr(inside, "_welcome_widget", None)
+    return [inside] if welcome is None else [inside, welcome]
+
+
+def view_direction(viewer: Any) -> Any:
+    """Where the pointer looks along, as mouse events say it; None in a flat view."""
+    return getattr(viewer.cursor, "_view_direction", None)
+
+
 def canvas_of(viewer: Any) -> QWidget | None:
     """The widget that the image is drawn on; None for a viewer without a window."""
     window = main_window(viewer)

@@ -1,4 +1,4 @@
-"""Paints a value a cell and frame as an image over time, one frame when it is asked for."""
+"""Makes an image over time of one value per cell and frame, a frame when it is asked for."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from napari_xcebra.curation import STATUSES
+from napari_xcebra.widgets.controls.napari_window import view_direction
 from napari_xcebra.widgets.layers.outlines import outline_selected, selection_layer
 from napari_xcebra.widgets.layers.painting import add_quietly
 from napari_xcebra.widgets.plots.plot_style import style_of
@@ -152,7 +153,7 @@ class Picking:
         role = role_of(viewer.layers.selection.active) if viewer.layers.selection.active else None
         if role == "scores":
             return ""
-        found = self.cell_at(viewer.cursor.position, viewer.cursor._view_direction)
+        found = self.cell_at(viewer.cursor.position, view_direction(viewer))
         if found is None:
             return ""
         opened, cell = found

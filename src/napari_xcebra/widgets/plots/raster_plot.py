@@ -18,6 +18,8 @@ LANE = 24
 """Pixels of a lane above the image."""
 FEWEST_ROWS = 5
 """Cells that one can zoom in to."""
+MOST_BLOCKS = 99
+"""Percentile of z at the end of the colours."""
 MARK = "▸"
 CURSOR = "#ff3b30"
 
@@ -192,8 +194,8 @@ def _fewer(codes: np.ndarray, rows: int) -> np.ndarray:
     return found
 
 
-def z_limits(raster: Raster, share: float = 99.0) -> tuple[float, float]:
+def z_limits(raster: Raster) -> tuple[float, float]:
     """Values of z at the ends of the colours: 0, and a round one that few blocks exceed."""
     codes = raster.levels[0]
     some = codes[:, :: max(1, codes.size // 1_000_000)]
-    return 0.0, float(max(1.0, np.ceil(z_of(np.percentile(some, share)))))
+    return 0.0, float(max(1.0, np.ceil(z_of(np.percentile(some, MOST_BLOCKS)))))

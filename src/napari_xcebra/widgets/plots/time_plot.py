@@ -101,11 +101,6 @@ class TimePlot(pyqtgraph.PlotWidget):
         low = self._cursor.value() - seconds / 2
         self.show_seconds(low, low + seconds)
 
-    def show_stretch(self, first: int, last: int) -> None:
-        """Bring the frames from first to last (without it) into view."""
-        last = min(last, len(self._times) - 1)
-        self.show_seconds(self._times[first], self._times[last])
-
     @property
     def frames(self) -> tuple[int, int]:
         """First frame in view, and the one after the last."""

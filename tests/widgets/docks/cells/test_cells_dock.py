@@ -199,7 +199,7 @@ def test_a_click_in_the_plot_moves_the_time_slider_of_napari(dock, state, shown,
 
 def test_the_time_slider_moves_the_cursor_and_turns_the_page(dock, state, shown, viewer):
     plot = dock.traces.plot
-    plot.show_stretch(0, 100)
+    plot.show_seconds(0, 10)
     viewer.dims.set_current_step(0, 50)
     assert plot.frame == 50
     assert plot.frames[0] == 0

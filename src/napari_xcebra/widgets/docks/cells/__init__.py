@@ -1,1 +1,1 @@
-"""The Cells dock: traces, tuning and embedding of selected cells."""
+"""The Cells dock: traces, tuning, responses to events and embedding, of some cells or all."""

@@ -82,14 +82,12 @@ class CurateDock(QWidget):
         self._study_soon = qdebounced(self._study, timeout=PAUSE, parent=self)
 
     def _lay_out(self) -> None:
-        self.words_fold = _folded("Tags and note", "Saved with the decision.", self.words)
-        self.queue_fold = _folded(
-            "Queue", "Which cells come up, and in which order.", self.queue_box
-        )
-        self.many_fold = _folded(
+        self.words_fold = Fold("Tags and note", "Saved with the decision.", self.words)
+        self.queue_fold = Fold("Queue", "Which cells come up, and in which order.", self.queue_box)
+        self.many_fold = Fold(
             "Several cells at once", "Draw around cells, or accept by score.", self.selection
         )
-        self.blind_fold = _folded(
+        self.blind_fold = Fold(
             "Blind judging",
             "Decide without seeing scores; compare with the model or another curator.",
             self.agreement,
@@ -322,9 +320,3 @@ class CurateDock(QWidget):
         assert curation is not None
         painted = chosen_map(self.state) if self.blind_fold.unfolded else None
         self.agreement.show_curation(curation, painted, self.state.shown)
-
-
-def _folded(title: str, help: str, inside: QWidget) -> Fold:
-    fold = Fold(title, help)
-    fold.addWidget(inside)
-    return fold

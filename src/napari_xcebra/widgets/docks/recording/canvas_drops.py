@@ -17,8 +17,8 @@ from napari_xcebra.io.video.decoding import is_video
 from napari_xcebra.widgets.controls.napari_window import (
     before_opening,
     main_window,
+    parts_that_take_drops,
     real_viewer,
-    viewer_part,
 )
 from napari_xcebra.widgets.controls.path_fields import dropped_paths
 from napari_xcebra.widgets.docks.recording.open_form import TABLES
@@ -66,11 +66,8 @@ class CanvasDrops(QObject):
         window = main_window(viewer)
         if window is None:
             return
-        inside = viewer_part(window)
-        # the page that napari shows while there are no layers takes drops of its own
-        for widget in (inside, getattr(inside, "_welcome_widget", None)):
-            if widget is not None:
-                widget.installEventFilter(self)
+        for widget in parts_that_take_drops(window):
+            widget.installEventFilter(self)
         before_opening(viewer, self._take_from_menu, self)
 
     def eventFilter(self, watched: QObject | None, event: Any) -> bool:

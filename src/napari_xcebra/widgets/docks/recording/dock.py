@@ -272,11 +272,9 @@ class RecordingDock(QWidget):
     def _lay_out(self) -> None:
         self.top = QWidget()
         in_row((self.opened_box, 1), self.close_button, of=self.top)
-        self.fold = Fold("", "Recording, behaviour, and how to read them.")
-        self.fold.addWidget(self.form)
         buttons = QWidget()
         in_row((self.open_button, 1), self.sample_button, of=buttons)
-        self.fold.addWidget(buttons)
+        self.fold = Fold("", "Recording, behaviour, and how to read them.", self.form, buttons)
         inside = QWidget()
         parts = (self.top, self.layers_button, (self.empty, 10), self.found, self.fold)
         in_column(*parts, 1, of=inside).setContentsMargins(9, 9, 9, 9)

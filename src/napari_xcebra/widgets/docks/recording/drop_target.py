@@ -15,6 +15,8 @@ from napari_xcebra.widgets.state.preferences import recent_paths
 
 RECENT = 8
 """Recordings in the menu that were opened before."""
+LONGEST = 60
+"""Characters of their paths."""
 
 
 class DropTarget(QFrame):
@@ -85,7 +87,7 @@ def sample_button(open_sample: Callable[[str], None]) -> QPushButton:
     return button
 
 
-def _shortened(path: str, most: int = 60) -> str:
+def _shortened(path: str) -> str:
     """Path for a menu: its end tells recordings apart; Qt would take & for a shortcut."""
-    shown = path if len(path) <= most else f"…{path[-most:]}"
+    shown = path if len(path) <= LONGEST else f"…{path[-LONGEST:]}"
     return shown.replace("&", "&&")

@@ -135,8 +135,7 @@ class FoundPanel(QWidget):
         self.notes.setWordWrap(True)
         self.notes.setTextFormat(Qt.TextFormat.RichText)
         self.notes.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._how = Fold("How it was read", "Choices made while reading the files.")
-        self._how.addWidget(self.notes)
+        self._how = Fold("How it was read", "Choices made while reading the files.", self.notes)
         in_column(self.facts, self.trials, self.table, self._how, of=self)
 
     def show_recording(self, recording: Recording | None) -> None:

@@ -56,13 +56,13 @@ class Opener(QObject):
         """Whether something is being read."""
         return self._reading is not None
 
-    def open(self, opening: Opening, *, replacing: bool = False) -> None:
+    def open(self, opening: Opening, *, replacing: bool) -> None:
         """Read a recording; `replacing`, it takes the place of the one in front."""
         opening = self._with_size(opening)
         job = self._openings.submit(opening)
         self._load(lambda: read(job, opening), opening.path.name, replacing)
 
-    def open_sample(self, key: str, *, replacing: bool = False) -> None:
+    def open_sample(self, key: str, *, replacing: bool) -> None:
         """Simulate a recording."""
         self._load(lambda: simulate(key), SAMPLES[key].title, replacing)
 
