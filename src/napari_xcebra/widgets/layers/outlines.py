@@ -1,8 +1,8 @@
-"""Outlines cells in the image with smooth lines: ROIs without a score, and selected cells."""
+"""Outlines cells in the image with smooth lines: decided, selected, and without a score."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from napari.layers import Layer, Vectors
 from napari.utils.colormaps.standardize_color import transform_color
 
 from napari_xcebra.recording.cell_shapes import CellShapes
-from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, metadata, role_of
+from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, Role, metadata, role_of
 
 if TYPE_CHECKING:
     from napari_xcebra.recording import Recording
@@ -50,32 +50,38 @@ def outline_others(state: State, others: np.ndarray) -> None:
         layer.data, _ = segments(opened.shapes, cells)
 
 
-def selection_layer(opened: Opened) -> Vectors:
-    """Layer for the outlines of selected cells, still without any."""
+def outlines_layer(opened: Opened, role: Role, name: str, width: float = 1.0) -> Vectors:
+    """Layer for the outlines of some cells, still without any, so many times the usual width."""
     shape = opened.labels.shape
-    look = _look("white", 1.5 * thickness(shape))
-    about = metadata("selection", opened.recording, opened.token, cells=[], colors=[])
-    return Vectors(np.zeros((0, 2, len(shape))), name="selected cells", metadata=about, **look)
+    look = _look("white", width * thickness(shape))
+    about = metadata(role, opened.recording, opened.token, cells=[], colors=[])
+    return Vectors(np.zeros((0, 2, len(shape))), name=name, metadata=about, **look)
 
 
-def outline_selected(
-    layer: Vectors, opened: Opened, cells: Iterable[int], colors: Iterable[str]
+def outline(
+    layer: Vectors, opened: Opened, cells: list[int], colors: Sequence[str], every: int = 1
 ) -> None:
-    """Outline cells in the colours of their traces; those without a trace come in white."""
-    cells, colors = [int(cell) for cell in cells], list(colors)
-    entry = layer.metadata[KEY]
-    if (entry["cells"], entry["colors"]) == (cells, colors):
+    """Outline cells in colours; more cells than colours come in white.
+
+    Does nothing while the layer is hidden, as napari cannot colour vectors that came meanwhile:
+    to be called again when it is shown.
+    """
+    entry, wanted = layer.metadata[KEY], (cells, list(colors))
+    if not layer.visible or (entry["cells"], entry["colors"]) == wanted:
         return
-    entry["cells"], entry["colors"] = cells, colors
-    lines, owner = segments(opened.shapes, cells)
+    entry["cells"], entry["colors"] = wanted
+    lines, owner = segments(opened.shapes, cells, every)
     layer.data = lines
     if len(lines):
-        each = [transform_color(color)[0] for color in colors] + [np.ones(4)]
-        layer.edge_color = np.stack(each)[np.minimum(owner, len(colors))]
+        names, place = np.unique([*colors, "white"], return_inverse=True)
+        table = np.stack([transform_color(name)[0] for name in names])
+        layer.edge_color = table[place][np.minimum(owner, len(colors))]
 
 
-def segments(shapes: CellShapes, cells: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Outlines of cells as napari's Vectors.
+def segments(
+    shapes: CellShapes, cells: Iterable[int], every: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Outlines of cells as napari's Vectors, from `every` so many points of each.
 
     Returns
     -------
@@ -89,6 +95,7 @@ def segments(shapes: CellShapes, cells: Iterable[int]) -> tuple[np.ndarray, np.n
     owner = [np.zeros(0, np.int64)]
     for number, cell in enumerate(cells):
         for around in shapes.outline(int(cell)):
+            around = np.concatenate([around[:-1:every], around[:1]])
             made = np.zeros((len(around) - 1, 2, axes), np.float32)
             made[:, 0, -2:], made[:, 1, -2:] = around[:-1], np.diff(around, axis=0)
             if axes == 3:

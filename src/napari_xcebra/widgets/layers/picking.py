@@ -12,7 +12,7 @@ import numpy as np
 
 from napari_xcebra.curation import STATUSES
 from napari_xcebra.widgets.controls.napari_window import view_direction
-from napari_xcebra.widgets.layers.outlines import outline_selected, selection_layer
+from napari_xcebra.widgets.layers.outlines import outline, outlines_layer
 from napari_xcebra.widgets.layers.painting import add_quietly
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.state.own_layers import role_of
@@ -112,13 +112,12 @@ class Picking:
             return
         layer = state.layers.one(opened, "selection")
         if layer is None and len(state.selection):
-            layer = selection_layer(opened)
+            layer = outlines_layer(opened, "selection", "selected cells", width=1.5)
             add_quietly(state.viewer, layer)
             layer.events.visible.connect(self._outline)
-        # napari cannot colour vectors that came while their layer was hidden
-        if layer is not None and layer.visible:
+        if layer is not None:
             lines = style_of(state.viewer.theme).lines
-            outline_selected(layer, opened, state.selection, lines)
+            outline(layer, opened, state.selection.tolist(), lines)
 
     def _keep_on_top(self, event: Any) -> None:
         layers = self._state.viewer.layers

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mouse import event
+from napari.utils.colormaps.standardize_color import transform_color
 from napari.utils.interactions import (
     mouse_move_callbacks,
     mouse_press_callbacks,
@@ -27,6 +28,7 @@ from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.docks.curate.cell_card import facts_of
 from napari_xcebra.widgets.docks.curate.curation_keys import chosen_keys
 from napari_xcebra.widgets.layers.camera import camera_of
+from napari_xcebra.widgets.layers.decision_painter import REJECTED as RED
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import Shown, chosen_map
 from napari_xcebra.widgets.work.services import services_of
@@ -117,9 +119,13 @@ def test_cells_drawn_around_are_decided_on_and_undone_together(dock):
     state.select(upper)
     dock.act("reject")
     assert np.flatnonzero(status(dock) == REJECTED).tolist() == upper.tolist()
-    layer = next(x for x in state.layers.of(state.current) if role_of(x) == "decisions")
-    lines = np.unique(layer.data[layer.colormap.map(layer.data)[..., 3] > 0])
-    assert lines.tolist() == (upper + 1).tolist()
+    layer = state.layers.one(state.current, "decisions")
+    lines, red = layer.data, transform_color(RED)[0]
+    np.testing.assert_allclose(layer.edge_color, np.tile(red, (len(lines), 1)), atol=0.01)
+    apart = np.linalg.norm(lines[:, None, 0] - centers[None], axis=2)
+    assert set(apart.argmin(axis=1)) <= set(upper)
+    # smooth: the borders of pixels run along rows and columns
+    assert (np.abs(lines[:, 1]).min(axis=1) > 0.05).mean() > 0.3
     dock.act("undo")
     assert not status(dock).any()
 
@@ -150,8 +156,9 @@ def test_blind_judging_leaves_no_score_to_be_seen_until_it_is_revealed(dock, qtb
     assert dock.queue.choice.order == "random"
     assert state.scores is None
     assert not layer.visible
-    lines = next(x for x in viewer.layers if role_of(x) == "decisions")
-    assert not lines.colormap.colors.any()  # who was accepted by threshold is above it
+    lines = state.layers.one(state.current, "decisions")
+    lines.visible = True
+    assert not len(lines.data)  # who was accepted by threshold is above it
     assert "0 accepted" in dock.tally.counts.text()
     assert layer.features["score"].isna().all()
     assert len(np.unique(layer.colormap.colors[1:], axis=0)) == 1
