@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy  # whose parts are imported when they are first used
@@ -16,6 +17,8 @@ REACH = 2.5
 """Diameters between the centres of two cells up to which they are neighbours."""
 MOST = 8
 """Neighbours of a cell at most."""
+BLOCK = 1000
+"""Frames that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -143,3 +146,30 @@ def correlation(first: np.ndarray, second: np.ndarray) -> float:
     a, b = a - a.mean(), b - b.mean()
     spread = np.sqrt((a @ a) * (b @ b))
     return float(a @ b / spread) if spread > 0 else float("nan")
+
+
+def correlations(traces: Any, cell: int) -> np.ndarray:
+    """Pearson's r of the trace of a cell with those of all: (cells,) float; NaN if constant.
+
+    Read by blocks, over the frames that both cells have.
+
+    Parameters
+    ----------
+    traces : (frames, cells) float
+        In memory or on disk.
+    cell : int
+
+    >>> correlations(np.array([[0.0, 1.0, 3.0], [1.0, 3.0, 2.0], [2.0, 5.0, 1.0]]), 0).round(6)
+    array([ 1.,  1., -1.])
+    """
+    sums = np.zeros((6, traces.shape[1]))
+    for first in range(0, traces.shape[0], BLOCK):
+        all_ = np.asarray(traces[first : first + BLOCK], np.float64)
+        both = np.isfinite(all_) & np.isfinite(all_[:, [cell]])
+        a, b = np.where(both, all_[:, [cell]], 0), np.where(both, all_, 0)
+        sums += [part.sum(axis=0) for part in (both, a, b, a * a, b * b, a * b)]
+    n, a, b, aa, bb, ab = sums
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r: np.ndarray = (n * ab - a * b) / np.sqrt((n * aa - a * a) * (n * bb - b * b))
+    r[~np.isfinite(r)] = np.nan
+    return r

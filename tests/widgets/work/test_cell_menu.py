@@ -1,11 +1,14 @@
 """A right click on a cell opens its menu; a right drag zooms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from mouse import click_image, drag_image
+from qtpy.compat import isalive
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QApplication
+from qtpy.QtWidgets import QApplication, QMenu
 
 from napari_xcebra.widgets.controls.dock_opening import docked_widget
 from napari_xcebra.widgets.layers.camera import camera_of
@@ -22,7 +25,9 @@ def test_a_right_click_acts_on_the_cell_and_a_right_drag_zooms(
     viewer = make_napari_viewer(show=True)
     services = services_of(viewer)
     state = services.state
-    opened = state.show(small_field)
+    traces = np.array(small_field.traces)
+    traces[:, :10] += np.random.default_rng(0).normal(0, 3 * traces.std(), (len(traces), 1))
+    opened = state.show(replace(small_field, traces=traces))
     QApplication.processEvents()
     menu = services.cell_menu
     at_center = opened.labels[tuple(np.round(opened.centers).astype(int).T)]
@@ -46,9 +51,18 @@ def test_a_right_click_acts_on_the_cell_and_a_right_drag_zooms(
     assert services.curations.current.status_of(cell) == "undecided"
     entries["Show trace"].trigger()
     assert docked_widget(viewer, "Cells") is not None
-    menu.menu.close()
+    (similar,) = (each for each in menu.menu.findChildren(QMenu) if "similar" in each.title())
+    r = np.corrcoef(traces.T)[cell]
+    assert [action.text() for action in similar.actions()] == ["r ≥ 0.3", "r ≥ 0.5", "r ≥ 0.7"]
+    assert (r >= 0.3).sum() > 1, "another cell is similar"
+    similar.actions()[0].trigger()
+    qtbot.waitUntil(lambda: len(state.selection) > 1, timeout=10_000)
+    assert state.selection.tolist() == np.argsort(-r)[: (r >= 0.3).sum()].tolist()
+    state.select([cell])
+    if isalive(menu.menu):
+        menu.menu.close()
     menu.export(str(tmp_path / "trace.csv"))
     qtbot.waitUntil((tmp_path / "trace.csv").exists, timeout=10_000)
     table = pd.read_csv(tmp_path / "trace.csv")
-    np.testing.assert_allclose(table[f"cell_{number}"], small_field.traces[:, cell], rtol=1e-5)
+    np.testing.assert_allclose(table[f"cell_{number}"], traces[:, cell], rtol=1e-5)
     services.close()

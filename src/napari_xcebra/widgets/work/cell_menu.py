@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from qtpy.QtWidgets import QApplication, QFileDialog, QMenu
 
 from napari_xcebra.curation import STATUSES, Status
 from napari_xcebra.files import whole
+from napari_xcebra.recording.cell_shapes import correlations
 from napari_xcebra.spreadsheets import write_csv
 from napari_xcebra.widgets.controls.boxes import menu_of
 from napari_xcebra.widgets.controls.napari_window import canvas_of
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.state.deciding import Deciding
 
 RIGHT = 2
+LIMITS = (0.3, 0.5, 0.7)
+"""Correlations that similar cells are offered by."""
 
 
 class CellMenu(OfState):
@@ -73,6 +77,8 @@ class CellMenu(OfState):
                 ("Export trace …", "Save as a table, one column a cell.", self.export),
             ),
         )
+        if len(cells) == 1:
+            self._offer_similar(self.menu, one)
         for before in (4, 3):
             self.menu.insertSeparator(self.menu.actions()[before])
         self.menu.aboutToHide.connect(self.menu.deleteLater)
@@ -83,6 +89,34 @@ class CellMenu(OfState):
         self._deciding.decide(status, step_on=False)
         if self._deciding.curations.refused:
             self._open_dock("Curate")  # which says what to choose first
+
+    def _offer_similar(self, menu: QMenu, one: str) -> None:
+        help = f"Select cells whose traces correlate with that of {one}."
+        similar = menu_of(menu, (
+            (f"r ≥ {limit}", help, partial(self.select_similar, limit)) for limit in LIMITS
+        ))  # fmt: skip
+        similar.setTitle("Select similar cells")
+        menu.addMenu(similar)
+
+    def select_similar(self, limit: float) -> None:
+        """Select the cells whose traces correlate with the selected one's, the most alike first."""
+        recording, cell = self.state.recording, int(self.state.selection[0])
+        assert recording is not None, "a cell is selected"
+
+        def select(r: np.ndarray) -> None:
+            if not self.state_open or self.state.recording is not recording:
+                return
+            r[cell] = np.inf  # the trace may be constant
+            found = [int(other) for other in np.argsort(-r, kind="stable") if r[other] >= limit]
+            self.state.select(found)
+            if len(found) == 1:
+                show_info(f"No other cell has a similar trace (r ≥ {limit}).")
+
+        in_background(
+            lambda: correlations(recording.traces, cell),
+            select,
+            lambda sentence, _: show_error(sentence),
+        )
 
     def copy(self) -> None:
         """Copy a table of the selected cells."""

@@ -61,6 +61,18 @@ def test_keys_decide_and_bring_up_the_next_cell_until_the_dock_is_closed(dock_in
     assert status(dock)[[first, second, third]].tolist() == [ACCEPTED, REJECTED, UNDECIDED]
     QTest.keyClick(canvas, Qt.Key.Key_Left)
     assert state.selection.tolist() == [second]
+    # up and down step as well where no list wants them
+    layers = viewer.window._qt_viewer.layers
+    layers.setFocus()
+    QTest.keyClick(layers, Qt.Key.Key_Down)
+    assert viewer.layers.selection.active is not viewer.layers["cells"]
+    viewer.layers.selection.active = viewer.layers["cells"]
+    assert state.selection.tolist() == [second]
+    canvas.setFocus()
+    QTest.keyClick(canvas, Qt.Key.Key_Down)
+    assert state.selection.tolist() == [third]
+    QTest.keyClick(canvas, Qt.Key.Key_Up)
+    assert state.selection.tolist() == [second]
     QTest.keyClick(canvas, Qt.Key.Key_Z, CONTROL)
     assert status(dock)[second] == UNDECIDED
     QTest.keyClick(canvas, Qt.Key.Key_Z, CONTROL | SHIFT)

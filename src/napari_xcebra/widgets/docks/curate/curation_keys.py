@@ -12,7 +12,7 @@ from qtpy.QtWidgets import QMainWindow, QMenu, QShortcut, QWidget
 
 from napari_xcebra.curation import Status
 from napari_xcebra.errors import InputError
-from napari_xcebra.widgets.controls.napari_window import main_window
+from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window
 from napari_xcebra.widgets.state.preferences import KEYS, prefer, preferred
 
 MOST_TAGS = 9
@@ -29,6 +29,8 @@ class KeyAction:
     """Whether holding the key down repeats it."""
     also: str = ""
     """A second key, as other programs have it; it cannot be changed."""
+    on_image: str = ""
+    """A key that does so while the image has the focus; elsewhere it moves through lists."""
 
     @property
     def setting(self) -> str:
@@ -40,8 +42,8 @@ ACTIONS = (
     KeyAction("accept", "A", "Accept, then go to the next cell"),
     KeyAction("reject", "R", "Reject, then go to the next cell"),
     KeyAction("undecided", "U", "Leave undecided, then go to the next cell"),
-    KeyAction("previous", "Left", "Previous cell", repeats=True),
-    KeyAction("next", "Right", "Next cell", repeats=True),
+    KeyAction("previous", "Left", "Previous cell", repeats=True, on_image="Up"),
+    KeyAction("next", "Right", "Next cell", repeats=True, on_image="Down"),
     KeyAction("undo", "Ctrl+Z", "Undo", repeats=True),
     KeyAction("redo", "Ctrl+Shift+Z", "Redo", repeats=True, also="Ctrl+Y"),
     KeyAction("close up", "C", "Close-up of the cell, or the whole field"),
@@ -200,15 +202,24 @@ class KeyBindings(QObject):
 
     def __init__(self, dock: QWidget, viewer: Any, act: Callable[[str], object]) -> None:
         super().__init__(dock)
-        self._shortcuts: dict[str, QShortcut] = {}
-        window = main_window(viewer)
+        self._act = act
+        window, canvas = main_window(viewer), canvas_of(viewer)
+        self._shortcuts = {action.name: self._shortcut(action, window) for action in ACTIONS}
+        self._on_image = []
         for action in ACTIONS:
-            shortcut = QShortcut(window)
-            shortcut.setAutoRepeat(action.repeats)
-            shortcut.setEnabled(False)
-            shortcut.activated.connect(lambda name=action.name: act(name))
-            dock.destroyed.connect(shortcut.deleteLater)
-            self._shortcuts[action.name] = shortcut
+            if action.on_image and canvas is not None:
+                shortcut = self._shortcut(action, canvas)
+                shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
+                shortcut.setKey(QKeySequence(action.on_image))
+                self._on_image.append(shortcut)
+
+    def _shortcut(self, action: KeyAction, where: QWidget | None) -> QShortcut:
+        shortcut = QShortcut(where)
+        shortcut.setAutoRepeat(action.repeats)
+        shortcut.setEnabled(False)
+        shortcut.activated.connect(lambda: self._act(action.name))
+        self.parent().destroyed.connect(shortcut.deleteLater)
+        return shortcut
 
     def bind(self, keys: Keys) -> None:
         """Give the actions their keys."""
@@ -219,5 +230,5 @@ class KeyBindings(QObject):
 
     def rest(self, resting: bool) -> None:
         """Give all keys back to napari, or take them again."""
-        for shortcut in self._shortcuts.values():
+        for shortcut in (*self._shortcuts.values(), *self._on_image):
             shortcut.setEnabled(not resting)

@@ -98,6 +98,8 @@ class KeyList(QWidget):
         grid.setVerticalSpacing(2)
         for place, action in enumerate(ACTIONS):
             also = f" (also {readable(action.also)})" if action.also else ""
+            if action.on_image:
+                also = f" (on the image also {readable(action.on_image)})"
             button, meaning = KeyButton(), QLabel(action.meaning + also)
             button.taken.connect(lambda key, name=action.name: self._change(name, key))
             self.buttons[action.name], self._meanings[action.name] = button, meaning
