@@ -185,6 +185,8 @@ def test_cancelling_keeps_what_was_learned_and_the_next_run_works(dock, qtbot):
     qtbot.waitUntil(lambda: dock.progress.value() > 0, timeout=60_000)
     qtbot.mouseClick(dock.cancel_button, Qt.MouseButton.LeftButton)
     assert dock.cancel_button.text() == "Discard"
+    assert dock.progress.format() == "stopping: measuring what was learned …"
+    assert "press Discard to throw it away" in dock.next.sentence.text()
     wait_idle(dock, qtbot)
     (run,) = dock.state.runs
     assert not run.complete and 0 < run.fit.steps < LONG["steps"] and run.fit.goodness

@@ -58,7 +58,8 @@ class FactList(QWidget):
         self._size_title = QLabel("Pixel size:")
         self._size_title.setBuddy(self.pixel_size)
         self._rows.addWidget(self._size_title, LAST, 0)
-        self._rows.addWidget(self.pixel_size, LAST, 1)
+        # aligned, it does not keep the column as narrow as itself
+        self._rows.addWidget(self.pixel_size, LAST, 1, Qt.AlignmentFlag.AlignLeft)
 
     def show_facts(self, facts: Sequence[tuple[str, str]]) -> None:
         """Show these and no others."""

@@ -242,7 +242,9 @@ class TrainDock(QWidget):
 
     def _say_next(self, *, ready: bool) -> None:
         painted = bool(self.state.runs) or self.state.live is not None
-        if painted:
+        if self.training.stopping:
+            sentence, painted = "This run is kept; press Discard to throw it away at once.", False
+        elif painted:
             sentence = "Next: see which cells carry each factor, in Attribution."
         elif self.busy:
             sentence = "Cells are painted as soon as the first map is ready."

@@ -146,7 +146,7 @@ class Trainer(OfState):
             self._jobs.cancel(grace=0.0)
         else:
             self.stopping = True
-            self.doing = "measuring what was learned so far"
+            self.doing = "stopping: measuring what was learned …"
             self._jobs.cancel()
         self.changed.emit()
 
@@ -192,7 +192,11 @@ class Trainer(OfState):
             # no maps, as the user wants to go on: the Attribution dock offers them
             self._show(opened, run)
             self._layers.discard(opened, asked)
-            self.said.emit(f"{run.name} was {run.cut_short}.", "warning", "")
+            self.said.emit(
+                f"{run.name} was {run.cut_short}. Press Compute in Attribution to see its map.",
+                "warning",
+                "",
+            )
             return
         self._waiting = [(o, r.fit) for o, r in zip(asked.others, others, strict=True)]
         self._methods = sorted(FIRST, key=lambda method: method != first)
