@@ -6,7 +6,7 @@ import pytest
 from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import field, task
 from napari_xcebra.simulate.processes import correlation_time
-from napari_xcebra.simulate.task_model import STIMULUS
+from napari_xcebra.simulate.task_course import STIMULUS
 
 SIDED = ("stimulus", "choice", "outcome")
 NONE = dict.fromkeys((*SIDED, "running", "phase", "untuned"), 0)

@@ -5,14 +5,11 @@ Torch is not imported here, so that a window can show an attribution without it.
 
 from __future__ import annotations
 
-import io
-import json
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +18,7 @@ from napari_xcebra.attribution.shift_test.result import Significance
 from napari_xcebra.attribution.stability import Stability
 from napari_xcebra.attribution.tables import score_table, write_tables
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import check_description, parsed_json, whole
+from napari_xcebra.files import whole
 from napari_xcebra.learn.data.factors import Part, part_named
 from napari_xcebra.recording import Recording
 from napari_xcebra.standardise import standardised
@@ -31,14 +28,6 @@ if TYPE_CHECKING:
 
     from napari_xcebra.attribution.stream import FrameChoice
     from napari_xcebra.learn.result import Fit
-
-FORMAT = 3
-"""Version of the saved file; a later version of the program reads earlier ones."""
-_ARRAYS = ("cell_ids", "latent_scores", "factor_scores")
-_TESTED = ("p_values", "q_values", "q_beside_variables")
-_BY_SEED = "scores_by_seed"
-_DETAIL = "detail "
-"""Optional arrays of the saved file; the last is a prefix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,37 +285,9 @@ class Attribution:
 
     def packed(self) -> bytes:
         """Content of the file that `to_npz` writes."""
-        arrays = self._arrays()
-        about = {
-            "format": FORMAT,
-            "kind": "napari-xcebra attribution",
-            "method": self.method,
-            "aggregate": self.aggregate,
-            "parts": [part.as_dict() for part in self.parts],
-            "n_frames": self.n_frames,
-            "above_chance": dict(self.above_chance),
-            "verdicts": dict(self.verdicts),
-            "seed": self.seed,
-            "notes": list(self.notes),
-            "source": self.source,
-            "significance": self.significance and self.significance.as_dict(),
-            "seeds": list(self.stability.seeds) if self.stability else [],
-            "arrays": list(arrays),
-        }
-        content = io.BytesIO()
-        # typed, as mypy takes the names of arrays for options
-        named: dict[str, Any] = {"about": np.array(json.dumps(about)), **arrays}
-        np.savez(content, **named)
-        return content.getvalue()
+        from napari_xcebra.attribution.packing import packed
 
-    def _arrays(self) -> dict[str, np.ndarray]:
-        given = {name: getattr(self, name) for name in _ARRAYS}
-        given |= {_DETAIL + name: values for name, values in self.details.items()}
-        if self.significance is not None:
-            given |= {name: getattr(self.significance, name) for name in _TESTED}
-        if self.stability is not None:
-            given[_BY_SEED] = self.stability.scores
-        return {name: array for name, array in given.items() if array is not None}
+        return packed(self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Attribution:
@@ -341,48 +302,6 @@ class Attribution:
     @classmethod
     def unpacked(cls, content: bytes, path: str | os.PathLike[str]) -> Attribution:
         """From the content of a file, which sentences name."""
-        try:
-            arrays = _checked_arrays(content)
-            about = parsed_json(str(arrays.pop("about")), path)
-            check_description(about, path, "attribution", FORMAT)
-            del about["kind"], about["format"]
-            if missing := set(about.pop("arrays", ())) - arrays.keys():
-                raise ValueError(f"{', '.join(sorted(missing))} is missing")
-            scores = {name: arrays[name] for name in _ARRAYS if name in arrays}
-            tested = [arrays[name] for name in _TESTED if name in arrays]
-            about["details"] = {
-                name.removeprefix(_DETAIL): array
-                for name, array in arrays.items()
-                if name.startswith(_DETAIL)
-            }
-            about["parts"] = tuple(Part.from_dict(part) for part in about["parts"])
-            about["notes"] = tuple(about["notes"])
-            if about.get("significance") is not None:
-                about["significance"] = Significance.from_dict(about["significance"], *tested)
-            seeds = tuple(about.pop("seeds", ()))
-            loaded = cls(**{"latent_scores": None, **scores, **about})
-            by_seed = arrays.get(_BY_SEED)
-            return loaded if by_seed is None else loaded._with_seeds(seeds, by_seed)
-        except InputError:
-            raise
-        # a damaged file fails in zipfile, zlib or numpy, each in its own way
-        except Exception as error:
-            raise InputError(
-                f"{path} does not hold an attribution ({type(error).__name__}: {error})."
-            ) from error
+        from napari_xcebra.attribution.packing import unpacked
 
-    def _with_seeds(self, seeds: tuple[int, ...], scores: np.ndarray) -> Attribution:
-        """Copy with scores by seed from a file: (seeds, factors, cells)."""
-        if scores.shape != (len(seeds), len(self.parts), len(self.cell_ids)):
-            raise ValueError(f"{_BY_SEED} has the shape {scores.shape}")
-        by_seed = Stability(self.method, self.factors, self.cell_ids, scores, seeds)
-        return replace(self, stability=by_seed)
-
-
-def _checked_arrays(content: bytes) -> dict[str, np.ndarray]:
-    """Arrays of a .npz file by name, all of whose bytes are as they were written."""
-    with zipfile.ZipFile(io.BytesIO(content)) as file:
-        if (damaged := file.testzip()) is not None:
-            raise zipfile.BadZipFile(f"{damaged} is damaged")
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
+        return unpacked(content, path)

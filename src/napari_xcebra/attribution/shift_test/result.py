@@ -11,8 +11,9 @@ import numpy as np
 from napari_xcebra.attribution.encoding.predictors import Predictors
 from napari_xcebra.attribution.tables import check_factor
 from napari_xcebra.learn.data.factors import TIME
-from napari_xcebra.learn.quality.verdict import Null, spoken
+from napari_xcebra.learn.quality.verdict import Null
 from napari_xcebra.recording import Recording
+from napari_xcebra.text import listed
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.result import Fit
@@ -90,7 +91,7 @@ class Significance:
             f"with {self.shifts} other labels{truly}: {self._made(factor)}"
         )
         if self.confounded.get(factor):
-            others = spoken(self.confounded[factor])
+            others = listed(self.confounded[factor])
             return f"{compared}. It goes with {others} in nearly every trial: it may be that."
         if self.nulls.get(factor) in ("permuted", "turned"):
             return f"{compared}, which keeps what all trials share."
@@ -106,7 +107,7 @@ class Significance:
         seconds = f"{self.shortest[factor]:.2g} s or more"
         if self.nulls.get(factor) == "permuted":
             within = self.within.get(factor)
-            return f"its values permuted over trials{f' within {spoken(within)}' if within else ''}"
+            return f"its values permuted over trials{f' within {listed(within)}' if within else ''}"
         if self.nulls.get(factor) == "turned":
             return "the sequence of its values shifted over trials"
         if factor in self.reordered:

@@ -28,12 +28,12 @@ from napari_xcebra.learn.objective.ridge import Columns, Decoded, decoded, lagge
 from napari_xcebra.learn.quality.chance import (
     NAN,
     TESTED_FRAMES,
-    Sample,
     Shifts,
     null_of,
     tested,
 )
 from napari_xcebra.learn.quality.permutations import trial_orders
+from napari_xcebra.learn.quality.shifted_goodness import Sample
 from napari_xcebra.learn.quality.verdict import LARGEST_P, Goodness
 from napari_xcebra.learn.training.device import embedded
 from napari_xcebra.learn.training.training import Training

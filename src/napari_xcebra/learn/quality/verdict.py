@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -182,15 +182,6 @@ class Goodness:
         for name in ("within", "confounded"):
             known[name] = tuple(known[name])
         return cls(**known)
-
-
-def spoken(names: Sequence[str]) -> str:
-    """Names as in a sentence.
-
-    >>> spoken(["stimulus"]), spoken(["stimulus", "block"])
-    ('stimulus', 'stimulus and block')
-    """
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 Tone = Literal["plain", "good", "warning"]

@@ -12,8 +12,8 @@ from napari_xcebra.learn.quality.verdict import (
     decoded_of,
     nats_of,
     share_of,
-    spoken,
 )
+from napari_xcebra.text import listed
 
 
 def measured(of: Goodness) -> str:
@@ -62,7 +62,7 @@ def doubts(of: Goodness) -> list[str]:
     said = []
     if of.confounded and of.above_chance:
         said.append(
-            f"It goes with {spoken(of.confounded)} in nearly every trial: this test cannot "
+            f"It goes with {listed(of.confounded)} in nearly every trial: this test cannot "
             "tell them apart."
         )
     if of.too_slow:
@@ -136,4 +136,4 @@ def _trials(of: Goodness) -> str:
         return ", trials shifted"
     if of.null != "permuted":
         return ""
-    return f", trials permuted{f' within {spoken(of.within)}' if of.within else ''}"
+    return f", trials permuted{f' within {listed(of.within)}' if of.within else ''}"

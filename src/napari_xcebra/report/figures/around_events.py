@@ -13,7 +13,7 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.recording.around_events import PeriEvent, peri_event
 from napari_xcebra.recording.moments import usual_view
 from napari_xcebra.report.document import Picture
-from napari_xcebra.report.figures.field import LINES, in_picture
+from napari_xcebra.report.figures.picture import LINES, in_picture
 from napari_xcebra.report.figures.run import CELLS_ACROSS, picture
 
 

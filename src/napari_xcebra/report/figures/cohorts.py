@@ -12,7 +12,14 @@ from matplotlib.ticker import PercentFormatter
 
 from napari_xcebra.attribution.methods import title_of_method
 from napari_xcebra.cohorts.comparison import Cohort
-from napari_xcebra.report.figures.field import LINES, NOT_USED, WARNING, Where, in_picture, written
+from napari_xcebra.report.figures.picture import (
+    LINES,
+    NOT_USED,
+    WARNING,
+    Where,
+    in_picture,
+    written,
+)
 
 SPREAD = 0.25
 """Half of the width over which the days of a condition are spread."""

@@ -15,7 +15,14 @@ from napari_xcebra.attribution.matched import MatchedScores
 from napari_xcebra.attribution.ranks import relative_ranks
 from napari_xcebra.learn.joint.consistency import SessionConsistency
 from napari_xcebra.learn.quality.consistency import Dimensions
-from napari_xcebra.report.figures.field import LINES, NOT_USED, WARNING, Where, in_picture, written
+from napari_xcebra.report.figures.picture import (
+    LINES,
+    NOT_USED,
+    WARNING,
+    Where,
+    in_picture,
+    written,
+)
 from napari_xcebra.text import two
 
 

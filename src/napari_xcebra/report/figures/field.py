@@ -6,12 +6,11 @@ It needs neither a window nor the state of pyplot, so it can be drawn anywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize, to_hex, to_rgba
 from matplotlib.figure import Figure
@@ -21,23 +20,15 @@ from skimage.segmentation import find_boundaries
 
 from napari_xcebra.attribution import Attribution, auroc
 from napari_xcebra.attribution.score_map import ScoreMap
-from napari_xcebra.files import whole
 from napari_xcebra.learn.quality.verdict import NOTHING, decoded_of, nats_of
 from napari_xcebra.recording import Footprints, Recording
 from napari_xcebra.report.figures.look import PAPER, SCREEN, Colors, Look
 from napari_xcebra.report.figures.montage import Montage
-from napari_xcebra.report.figures.paper import AS_TEXT, paper_style, save_figure
+from napari_xcebra.report.figures.paper import paper_style, save_figure
+from napari_xcebra.report.figures.picture import NOT_USED, WARNING, Where, in_picture, written
 from napari_xcebra.report.figures.scale_bar import BEHIND, draw_scale_bar
 
-# Okabe and Ito: told apart with any colour vision.
-LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-OUTLINE, NOT_USED, WARNING = "#FFFFFF", "#808080", "#B03000"
-MARK = "#FF5CA8"
-DPI = 150
-
-
-Where = str | PathLike[str] | None
-"""File to write a picture to, whose ending says the format; None to only draw it."""
+OUTLINE, MARK = "#FFFFFF", "#FF5CA8"
 
 
 def painted_field(
@@ -266,16 +257,3 @@ def _key(marked: bool, outlined: bool, attribution: Attribution, threshold: floa
     if marked:
         key.append(entry("carries it (simulated)", MARK, "black", 5))
     return key
-
-
-def in_picture(name: str) -> str:
-    """A name as plain text: matplotlib reads a formula between dollar signs."""
-    return name.replace("$", r"\$")
-
-
-def written(figure: Figure, path: Where) -> Figure:
-    """The figure, after writing it if there is a path; its ending says the format."""
-    if path is not None:
-        with whole(path) as file, rc_context(AS_TEXT):
-            figure.savefig(file, dpi=DPI)
-    return figure

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from napari_xcebra.learn import Fit
-from napari_xcebra.report.figures.field import LINES, Where, in_picture, written
+from napari_xcebra.report.figures.picture import LINES, Where, in_picture, written
 
 
 def learning_curves(fit: Fit, path: Where = None) -> Figure:

@@ -26,7 +26,7 @@ from napari_xcebra.learn import Goodness
 from napari_xcebra.learn.data.factors import Part
 from napari_xcebra.recording import Recording
 from napari_xcebra.report.document import Picture, data_address
-from napari_xcebra.report.figures.field import LINES, NOT_USED, in_picture
+from napari_xcebra.report.figures.picture import LINES, NOT_USED, in_picture
 
 INCH = 96
 """Pixels of a page."""
