@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from napari.layers import Labels, Layer
+from napari.layers import Image, Labels, Layer
 from napari.utils.colormaps import CyclicLabelColormap, ensure_colormap
 
 from napari_xcebra.attribution.score_map import color_limits
@@ -151,3 +151,12 @@ def provenance(attribution: Attribution, factor: str) -> dict[str, Any]:
 def repaint(layer: Labels, scores: np.ndarray, **how: Any) -> None:
     """Give the cells of a layer the colours of new scores; see `colors_of`."""
     layer.colormap = label_colormap(colors_of(np.asarray(scores, np.float64), **how))
+
+
+def set_contrast(layer: Image, limits: tuple[float, float], most: float) -> tuple[float, float]:
+    """Set the ends of the colours, with sliders that reach to `most`; returns them as set."""
+    low, high = limits if limits[1] > limits[0] else (limits[0], limits[0] + 1.0)
+    layer.contrast_limits_range = (min(0.0, low), max(most, high))
+    layer.contrast_limits = (low, high)
+    low, high = layer.contrast_limits
+    return float(low), float(high)

@@ -12,11 +12,11 @@ from napari_xcebra.jobs import AroundTask
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.moments import window_of
 from napari_xcebra.widgets.layers.cell_movie import CellMovie
+from napari_xcebra.widgets.layers.painting import set_contrast
 from napari_xcebra.widgets.layers.score_layers import place_below
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import KEY, metadata
 from napari_xcebra.widgets.work.job_queue import JobQueue, Work
-from napari_xcebra.widgets.work.scores_over_time import set_contrast
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.state import State

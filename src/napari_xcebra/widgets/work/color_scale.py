@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.layers.score_painter import Limits, ScorePainter
     from napari_xcebra.widgets.state.state import State
     from napari_xcebra.widgets.work.around_event import AroundPainter
-    from napari_xcebra.widgets.work.scores_over_time import TimePainter
+    from napari_xcebra.widgets.work.time_painter import TimePainter
 
 MOVING = ("scores over time", "scores around an event")
 """Roles of Image layers, whose limits the user can also change with napari's own slider."""

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.work.runs.statistics_store import StatisticsStore
     from napari_xcebra.widgets.work.runs.sweeper import Sweeper
     from napari_xcebra.widgets.work.runs.training import Trainer
-    from napari_xcebra.widgets.work.scores_over_time import ScoreFeed, TimePainter
+    from napari_xcebra.widgets.work.score_feed import ScoreFeed
+    from napari_xcebra.widgets.work.time_painter import TimePainter
 
 
 class Services:
@@ -103,7 +104,7 @@ class Services:
     @cached_property
     def time_painter(self) -> TimePainter:
         """Paints the scores at the frame of the time slider."""
-        from napari_xcebra.widgets.work.scores_over_time import TimePainter
+        from napari_xcebra.widgets.work.time_painter import TimePainter
 
         return TimePainter(self.state, self.scores_over_time)
 
@@ -162,7 +163,7 @@ class Services:
     @cached_property
     def scores_over_time(self) -> ScoreFeed:
         """Scores frame by frame."""
-        from napari_xcebra.widgets.work.scores_over_time import ScoreFeed
+        from napari_xcebra.widgets.work.score_feed import ScoreFeed
 
         return ScoreFeed(self.processes)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from qtpy.QtCore import QItemSelectionModel, Qt, QThreadPool
+from qtpy.QtTest import QTest
 from qtpy.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
@@ -228,7 +229,7 @@ def test_the_table_is_sorted_by_its_titles_searched_and_copied(painted, state, r
     assert table.model.rowCount() == 1
     table.search.setText("")
     state.select([3, 7])
-    table.copy()
+    QTest.keyClick(table.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = QApplication.clipboard().text().strip().splitlines()
     assert len(lines) == 3
     assert {line.split("\t")[1] for line in lines[1:]} == {"3", "7"}
