@@ -22,7 +22,9 @@ from torch import Tensor, nn
 
 from napari_xcebra.jobs.pool import ProcessPool
 from napari_xcebra.learn import FitSettings
-from napari_xcebra.learn.model.encoder import Encoder, FrameEncoder, gelu_slope, make_encoder
+from napari_xcebra.learn.model.encoder import Encoder, gelu_slope
+from napari_xcebra.learn.model.frame_encoder import FrameEncoder
+from napari_xcebra.learn.model.making import make_encoder
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.simulate import box
 from napari_xcebra.sweeps import Sweep

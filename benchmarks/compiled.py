@@ -18,7 +18,8 @@ import torch
 from report import header, row
 from torch import Tensor
 
-from napari_xcebra.learn.model.encoder import Encoder, make_encoder
+from napari_xcebra.learn.model.encoder import Encoder
+from napari_xcebra.learn.model.making import make_encoder
 from napari_xcebra.learn.objective.loss import (
     cross_similarity,
     euclidean_info_nce,

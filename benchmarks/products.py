@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from napari_xcebra.learn import Training
 from napari_xcebra.learn.data.factors import TIME
-from napari_xcebra.learn.model.encoder import FrameEncoder, WindowEncoder
+from napari_xcebra.learn.model.frame_encoder import FrameEncoder
+from napari_xcebra.learn.model.window_encoder import WindowEncoder
 
 Shape = tuple[int, int, int]
 """Rows, inner dimension and columns of a product."""

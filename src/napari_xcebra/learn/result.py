@@ -130,7 +130,7 @@ class Fit:
         """The trained encoder, ready to use."""
         import torch
 
-        from napari_xcebra.learn.model.encoder import kernels_of, make_encoder, widths_of
+        from napari_xcebra.learn.model.making import kernels_of, make_encoder, widths_of
         from napari_xcebra.learn.training.device import choose_device
 
         # the initial weights are replaced at once; drawing them must not move the user's seed

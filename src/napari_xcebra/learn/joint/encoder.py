@@ -13,7 +13,9 @@ from torch import Tensor, nn
 
 from napari_xcebra.learn.data.factors import TIME, Part
 from napari_xcebra.learn.data.sampling import Batch
-from napari_xcebra.learn.model.encoder import Encoder, FrameEncoder, WindowEncoder
+from napari_xcebra.learn.model.encoder import Encoder
+from napari_xcebra.learn.model.frame_encoder import FrameEncoder
+from napari_xcebra.learn.model.window_encoder import WindowEncoder
 from napari_xcebra.learn.objective.regularised import Objective
 from napari_xcebra.learn.training.device import FrameData, hidden_cells
 

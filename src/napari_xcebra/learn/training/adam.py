@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+
+from napari_xcebra.learn.model.frame_encoder import FrameEncoder
+from napari_xcebra.learn.model.window_encoder import WindowEncoder
 
 FORGOTTEN = 0.1, 0.001
 """Share of the mean gradient, and of its mean square, that each step replaces (1 − β)."""
 
 LEAST = 1e-8
 """Added to the root of the mean square (ε)."""
+
+CELLS = 512
+"""Cells up to which their weights are learned at the full rate."""
 
 
 class Adam:
@@ -83,3 +89,16 @@ class Adam:
         self.steps = int(moments.get("step", 0))
         self.mean.copy_(moments.get("exp_avg", nothing))
         self.square.copy_(moments.get("exp_avg_sq", nothing))
+
+
+def rates_of(encoder: nn.Module) -> dict[nn.Parameter, float]:
+    """Share of the learning rate for the weights of many cells.
+
+    Adam moves every weight by as much, so that what a unit sees changes with the number of its
+    inputs: with thousands of cells the first step would throw the embedding to its bound, from
+    where it hardly comes back.
+    """
+    layers = [each for each in encoder.modules() if isinstance(each, FrameEncoder | WindowEncoder)]
+    firsts = [each.first if isinstance(each, WindowEncoder) else each.layers[0] for each in layers]
+    weights = [cast(nn.Parameter, first.weight) for first in firsts]
+    return {weight: min(1.0, CELLS / weight.shape[1]) for weight in weights}

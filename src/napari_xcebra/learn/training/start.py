@@ -18,7 +18,9 @@ import torch
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import TIME, Part
 from napari_xcebra.learn.data.length import independent_samples, steps_for, widths_for
-from napari_xcebra.learn.model.encoder import Encoder, FrameEncoder, make_encoder
+from napari_xcebra.learn.model.encoder import Encoder
+from napari_xcebra.learn.model.frame_encoder import FrameEncoder
+from napari_xcebra.learn.model.making import make_encoder
 from napari_xcebra.learn.objective.ridge import (
     Ridge,
     chosen_on_aside,

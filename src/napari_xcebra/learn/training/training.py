@@ -15,10 +15,10 @@ from napari_xcebra.learn.data.deconvolution import deconvolved_inputs
 from napari_xcebra.learn.data.factors import Factors, Plan, as_factors, plan_for
 from napari_xcebra.learn.data.sampling import Sampler
 from napari_xcebra.learn.data.split import Frames, split_by_memory, usable_frames
-from napari_xcebra.learn.model.encoder import Encoder, rates_of
+from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.objective.regularised import Objective
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training.adam import Adam
+from napari_xcebra.learn.training.adam import Adam, rates_of
 from napari_xcebra.learn.training.device import (
     FrameData,
     ThreadTrial,
