@@ -28,6 +28,8 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_xcebra.widgets.controls.lifetime import when_docked
+
 CHARACTERS = 60
 """In a line of a tooltip."""
 FOCUS = "#3C8FD0"
@@ -54,7 +56,13 @@ _ATTENDED, _NAMED = "xcebra_attended", "xcebra_named"
 
 def attend_to_docks(window: QWidget) -> None:
     """Make all docks of this plugin accessible that are put into a main window from now on."""
-    _Docks(window)
+    when_docked(window, _attend_to)
+
+
+def _attend_to(dock: QDockWidget) -> None:
+    inside = dock.widget()
+    if inside is not None and type(inside).__module__.startswith(PACKAGE):
+        make_accessible(inside)
 
 
 def make_accessible(root: QWidget) -> None:
@@ -96,23 +104,6 @@ def wrapped(text: str, characters: int = CHARACTERS) -> str:
         return text
     lines = (textwrap.wrap(line, characters, break_on_hyphens=False) for line in text.split("\n"))
     return "\n".join("\n".join(line) for line in lines)
-
-
-class _Docks(QObject):
-    """Watches a main window for docks of this plugin."""
-
-    def __init__(self, window: QWidget) -> None:
-        super().__init__(window)
-        window.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
-        """Attend to the widget in a dock that is shown for the first time."""
-        if event is not None and event.type() == QEvent.Type.ChildPolished:
-            dock = event.child()
-            inside = dock.widget() if isinstance(dock, QDockWidget) else None
-            if inside is not None and type(inside).__module__.startswith(PACKAGE):
-                make_accessible(inside)
-        return False
 
 
 class _Attendant(QObject):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
 from qtpy.compat import isalive
-from qtpy.QtCore import QEvent, QObject, Qt, QTimer
+from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import QDockWidget, QMainWindow
 
+from napari_xcebra.widgets.controls.lifetime import when_docked
 from napari_xcebra.widgets.controls.napari_window import real_viewer
 
 if TYPE_CHECKING:
@@ -78,27 +79,11 @@ def keep_places(window: QMainWindow) -> None:
     """Let docks of ours that are opened again, from any menu, return to where they were."""
     if window not in _PLACES:
         _PLACES[window] = {}
-        _Returning(window)
+        when_docked(window, _settle_soon)
 
 
 _PLACES: WeakKeyDictionary[QMainWindow, dict[str, Qt.DockWidgetArea]] = WeakKeyDictionary()
 """Side of each window at which a dock was last."""
-
-
-class _Returning(QObject):
-    """Watches a main window for docks of ours."""
-
-    def __init__(self, window: QMainWindow) -> None:
-        super().__init__(window)
-        window.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
-        """Settle a dock that is shown for the first time, once napari has placed it."""
-        if event is not None and event.type() == QEvent.Type.ChildPolished:
-            dock = event.child()
-            if isinstance(dock, QDockWidget) and _name_of(dock):
-                QTimer.singleShot(0, partial(_settle_if_there, ref(dock)))
-        return False
 
 
 def _add(viewer: napari.Viewer, name: str) -> QDockWidget:
@@ -107,6 +92,12 @@ def _add(viewer: napari.Viewer, name: str) -> QDockWidget:
     dock = viewer.window.add_dock_widget(widget, name=full_name(name), area=KNOWN[name].area)
     _settle(dock)
     return dock
+
+
+def _settle_soon(dock: QDockWidget) -> None:
+    """Settle a dock of ours once napari has placed it."""
+    if _name_of(dock):
+        QTimer.singleShot(0, partial(_settle_if_there, ref(dock)))
 
 
 def _settle_if_there(dock: ref[QDockWidget]) -> None:

@@ -1,4 +1,4 @@
-"""Ties the lifetime of connections and widgets to a dock."""
+"""Notices docks that come and go, and ties connections and widgets to their lifetime."""
 
 from __future__ import annotations
 
@@ -34,6 +34,28 @@ def follow(owner: QWidget, signal: Any, method: Callable[..., object]) -> None:
                 signal.disconnect(alive)
 
     owner.destroyed.connect(let_go)
+
+
+def when_docked(window: QWidget, tell: Callable[[QDockWidget], object]) -> None:
+    """Call `tell` with each dock that is shown in a main window for the first time."""
+    _Arrival(window, tell)
+
+
+class _Arrival(QObject):
+    """Watches a main window for new docks."""
+
+    def __init__(self, window: QWidget, tell: Callable[[QDockWidget], object]) -> None:
+        super().__init__(window)
+        self._tell = tell
+        window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
+        """Tell of a dock that Qt is about to show."""
+        if event is not None and event.type() == QEvent.Type.ChildPolished:
+            dock = event.child()
+            if isinstance(dock, QDockWidget):
+                self._tell(dock)
+        return False
 
 
 def end_with_dock(widget: QWidget) -> None:
