@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -122,6 +123,8 @@ def test_a_p_that_many_would_call_significant_comes_with_the_limit_that_it_misse
     assert said in found.verdict
     assert "above chance" not in found.verdict and "R²" not in found.verdict
     assert "R² 0.35" in found.measured and "0.30 ± 0.10 nats" in found.measured
+    assert found.verdict.endswith("It came close: a longer recording may show it.")
+    assert "came close" not in replace(found, p=0.06).verdict
 
 
 def test_a_factor_that_is_there_is_not_said_to_be_below_chance():

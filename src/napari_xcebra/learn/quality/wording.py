@@ -15,6 +15,9 @@ from napari_xcebra.learn.quality.verdict import (
 )
 from napari_xcebra.text import listed
 
+NEARLY = 0.05
+"""Largest p of a factor at chance that a longer recording may well show."""
+
 
 def measured(of: Goodness) -> str:
     """All that was measured, whatever the verdict, in a line."""
@@ -67,6 +70,8 @@ def doubts(of: Goodness) -> list[str]:
         )
     if of.too_slow:
         said.append(_why_untested(of))
+    if of.strength == "at chance" and of.p <= NEARLY:
+        said.append("It came close: a longer recording may show it.")
     if of.factor == TIME or not of.above_chance:
         return said
     if of.goodness < 0.01 and of.r2 < BEHIND and not of.too_slow:

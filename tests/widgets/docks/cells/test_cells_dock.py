@@ -14,7 +14,7 @@ from napari_xcebra.attribution import attribute
 from napari_xcebra.attribution.single_cell.tuning import Column, TuningCurve, TuningMap, tuning_to
 from napari_xcebra.jobs import Worker
 from napari_xcebra.learn import Factor, FitSettings, fit
-from napari_xcebra.recording import Origin, Recording, Variable
+from napari_xcebra.recording import Origin, Recording, Trials, Variable
 from napari_xcebra.recording.traces import NpyTraces
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.docks.cells.dock import CellsDock
@@ -207,9 +207,9 @@ def test_the_time_slider_moves_the_cursor_and_turns_the_page(dock, state, shown,
     assert plot.frame == 333
     first, last = plot.frames
     assert first < 333 < last and last - first < 110
-    assert dock.traces.time.readout.text() == "33.3 s · frame 333 · trial 3 of 4"
+    assert dock.traces.time.readout.text() == "33.3 s · frame 333 · segment 3 of 4"
     state.frame = 230
-    assert dock.traces.time.readout.text().endswith("trial 2 of 4 · excluded")
+    assert dock.traces.time.readout.text().endswith("segment 2 of 4 · excluded")
 
 
 def test_trials_and_excluded_frames_are_shaded(dock, shown):
@@ -305,6 +305,17 @@ def test_a_slider_beyond_the_end_of_a_shorter_recording_does_no_harm(dock, state
     assert moment(short, 5000) == "19.9 s · frame 199"
     dock.traces.plot.move_cursor(10**6)
     assert dock.traces.plot.frame == 5999
+
+
+def test_trials_are_counted_without_the_time_between_them_and_segments_are_no_trials():
+    traces = np.random.default_rng(0).random((100, 3))
+    trials = Trials([10, 50], [30, 70])
+    in_trials = Recording.from_arrays(traces, rate=10.0, trials=trials)
+    told = [moment(in_trials, frame).split(" · ")[2] for frame in (0, 10, 29, 30, 69, 70)]
+    between = "between trials"
+    assert told == [between, "trial 1 of 2", "trial 1 of 2", between, "trial 2 of 2", between]
+    in_segments = Recording.from_arrays(traces, rate=10.0, starts=[0, 60])
+    assert moment(in_segments, 60) == "6.0 s · frame 60 · segment 2 of 2"
 
 
 def test_100_000_frames_are_drawn_with_as_many_points_as_the_screen_has(dock, state, settled):

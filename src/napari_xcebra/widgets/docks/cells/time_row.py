@@ -42,10 +42,20 @@ def moment(recording: Recording, frame: int) -> str:
     """A frame in words; the nearest one of the recording, whose slider may be another's."""
     frame = int(np.clip(frame, 0, recording.n_frames - 1))
     words = [f"{np.asarray(recording.times)[frame]:.1f} s", f"frame {frame}"]
-    starts = np.asarray(recording.starts)
-    if len(starts) > 1:
-        trial = int(np.searchsorted(starts, frame, side="right"))
-        words.append(f"trial {trial} of {len(starts)}")
+    words += _part_of(recording, frame)
     if np.asarray(recording.excluded)[frame]:
         words.append("excluded")
     return " · ".join(words)
+
+
+def _part_of(recording: Recording, frame: int) -> list[str]:
+    """Which trial a frame belongs to, or which segment of a recording without trials."""
+    trials, starts = recording.trials, np.asarray(recording.starts)
+    if trials is not None:
+        number = int(np.searchsorted(trials.first, frame, side="right"))
+        inside = number > 0 and frame < trials.stop[number - 1]
+        return [f"trial {number} of {len(trials)}" if inside else "between trials"]
+    if len(starts) > 1:
+        number = int(np.searchsorted(starts, frame, side="right"))
+        return [f"segment {number} of {len(starts)}"]
+    return []
