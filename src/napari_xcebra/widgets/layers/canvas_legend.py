@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 from napari.utils.colormaps import ensure_colormap
@@ -42,13 +43,23 @@ class _Corner:
 
     def __init__(self, viewer: Any, *, right: bool) -> None:
         self._right = right
-        self._canvas: Any = canvas_of(viewer)
-        self._scene = scene_of(viewer)
+        # they must not outlive their window
+        canvas, scene = canvas_of(viewer), scene_of(viewer)
+        self._canvas_of_window = None if canvas is None else ref(canvas)
+        self._scene_of_window = None if scene is None else ref(scene)
         self.place = QRect()
         """Where it is on the canvas, in pixels; empty while it is hidden."""
         self._picture: Any = None
-        if self._scene is not None:
-            self._scene.events.resize.connect(self.update)
+        if scene is not None:
+            scene.events.resize.connect(self.update)
+
+    @property
+    def _canvas(self) -> Any:
+        return self._canvas_of_window and self._canvas_of_window()
+
+    @property
+    def _scene(self) -> Any:
+        return self._scene_of_window and self._scene_of_window()
 
     @property
     def width(self) -> float:
