@@ -141,6 +141,16 @@ class SettingsForm(QWidget, Generic[Settings]):
         """The box of a knob, to adapt how it looks."""
         return self._rows[name].native
 
+    def reveal(self, sentence: str) -> QWidget | None:
+        """The box of the first setting that a sentence names, unfolded; None if it names none."""
+        named = [name for name in self._rows if f"`{name}`" in sentence]
+        if not named:
+            return None
+        box = self.widget(min(named, key=lambda name: sentence.index(f"`{name}`")))
+        if self.rare.isAncestorOf(box) and hasattr(self, "advanced"):
+            self.advanced.unfolded = True
+        return box
+
     def problem(self) -> str:
         """What is wrong with the settings; empty if they are valid."""
         try:

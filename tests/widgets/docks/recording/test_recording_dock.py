@@ -526,6 +526,7 @@ def test_what_a_dropped_recording_lacks_is_asked_for_in_the_dock(
         viewer.open(str(folder), plugin="napari-xcebra")
     dock = docked_widget(viewer, "Recording").widget()
     assert "set “Frame rate (Hz)”, in frames per second, such as 30" in dock.notice.text
+    assert dock.empty.isHidden() and dock.focusWidget() is dock.form.settings.widget("rate")
     assert dock.form.path.path == folder
     settings = dock.form.settings
     settings.value = replace(settings.value, rate=15.0)

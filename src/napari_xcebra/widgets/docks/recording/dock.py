@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import QSize, Qt
+from qtpy.QtCore import QSize, Qt, QTimer
 from qtpy.QtWidgets import (
     QComboBox,
     QDockWidget,
@@ -163,8 +163,16 @@ class RecordingDock(QWidget):
         self._added = ()
         self.notice.say(sentence, "problem", details)
         self.fold.unfolded = True
+        self.empty.hide()  # the form needs the room; files can be dropped anywhere on the dock
+        if (box := self.form.settings.reveal(sentence)) is not None:
+            box.setFocus()
+            QTimer.singleShot(0, self._scroll_to_focus)  # once all is in its place
         if "`array`" in sentence:
             self.form.offer_arrays()
+
+    def _scroll_to_focus(self) -> None:
+        if (box := self.focusWidget()) is not None:
+            self._area.ensureWidgetVisible(box)
 
     # ------------------------------------------------------------ changing
 
@@ -278,7 +286,7 @@ class RecordingDock(QWidget):
         inside = QWidget()
         parts = (self.top, self.layers_button, (self.empty, 10), self.found, self.fold)
         in_column(*parts, 1, of=inside).setContentsMargins(9, 9, 9, 9)
-        area = QScrollArea()
+        self._area = area = QScrollArea()
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(inside)

@@ -193,7 +193,6 @@ class OpenForm(QWidget):
         choices.setCompletionMode(QCompleter.CompletionMode.UnfilteredPopupCompletion)
         field.setCompleter(choices)
         field.setPlaceholderText(f"one of {len(names)}: type to choose")
-        self.settings.advanced.unfolded = True
         field.setFocus()
         if field.isVisible():
             choices.complete()
