@@ -172,7 +172,7 @@ class RasterPanel(Panel):
                     "rastermap",
                     task,
                     lambda order: done(order) if wanted() else None,
-                    say=lambda said, *_: self.say(said),
+                    say=lambda said, *_: self.say(said) if wanted() else None,
                 )
             )
         elif by == CORRELATION:
