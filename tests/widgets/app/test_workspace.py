@@ -13,6 +13,7 @@ from napari_xcebra.widgets.app.workspace import (
     Workspace,
     open_saved_workspace,
     open_workspace,
+    save_workspace,
 )
 from napari_xcebra.widgets.controls import dock_opening
 from napari_xcebra.widgets.controls.dock_opening import (
@@ -23,6 +24,7 @@ from napari_xcebra.widgets.controls.dock_opening import (
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.workspace_file import load_workspace
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
@@ -143,6 +145,20 @@ def test_a_session_is_saved_and_opened_from_the_menu(
     chosen_in_the_menu("napari-xcebra.open_saved_workspace")
     qtbot.waitUntil(lambda: len(state.opened) == 2, timeout=20_000)
     assert state.recording.n_cells == small_field.n_cells
+
+
+def test_a_recording_that_is_closed_while_it_is_saved_is_saved(
+    viewer, state, small_field, tmp_path, qtbot
+):
+    folder = tmp_path / "kept"
+    state.show(small_field)
+    state.frame = 17
+    save_workspace(viewer, folder)
+    state.forget(state.current)
+    qtbot.waitUntil(lambda: (folder / "session.json").exists(), timeout=20_000)
+    saved = load_workspace(folder)
+    assert saved.front.recording.n_cells == small_field.n_cells
+    assert saved.shown[0]["frame"] == 17
 
 
 def test_an_opened_workspace_has_its_docks_its_map_its_cells_and_its_frame(

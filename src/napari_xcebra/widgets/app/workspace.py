@@ -21,6 +21,7 @@ from napari_xcebra.widgets.work.background import in_background
 from napari_xcebra.widgets.work.reading import reader_of, result_of
 from napari_xcebra.widgets.work.services import services_of
 from napari_xcebra.workspace_file import WorkspaceFile, load_workspace
+from napari_xcebra.workspace_file import save_workspace as write_workspace
 
 if TYPE_CHECKING:
     import napari
@@ -76,14 +77,15 @@ def save_workspace(viewer: napari.Viewer, folder: str | Path | None = None) -> A
         )
     if not folder:
         return None
-    runs = [run for opened in state.opened for run in opened.runs]
+    now = state.as_file()
 
     def saved(path: Path) -> None:
-        state.saved_runs.mark(runs)
+        for opened in now.opened:
+            state.saved_runs.mark(opened.runs)
         show_info(f"Saved the workspace to {path}.")
 
     return in_background(
-        lambda: state.save(folder),
+        lambda: write_workspace(now, folder),
         saved,
         lambda sentence, _: show_error(sentence),
     )

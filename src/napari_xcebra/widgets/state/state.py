@@ -207,11 +207,16 @@ class State:
 
     # ------------------------------------------------------------ on disk
 
-    def save(self, folder: str | PathLike[str]) -> Path:
-        """Write recordings (where they are), runs and view settings to a folder."""
+    def as_file(self) -> WorkspaceFile:
+        """Recordings, runs and view settings as they are now, to be written in any thread."""
         current = self.opened.index(self._current) if self._current else -1
         views = [self._view_of(opened).as_dict() for opened in self.opened]
-        return save_workspace(WorkspaceFile(self.opened, current, views), folder)
+        now = [replace(opened, runs=list(opened.runs)) for opened in self.opened]
+        return WorkspaceFile(now, current, views)
+
+    def save(self, folder: str | PathLike[str]) -> Path:
+        """Write recordings (where they are), runs and view settings to a folder."""
+        return save_workspace(self.as_file(), folder)
 
     def _view_of(self, opened: Opened) -> View:
         if opened is self._current:
