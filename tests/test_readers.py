@@ -35,7 +35,7 @@ def test_a_recording_becomes_layers_that_say_how_it_was_opened(saved, recording)
 
 def test_one_path_may_come_as_a_list(saved):
     assert get_reader([str(saved)]) is not None
-    assert len(read([str(saved)])) == 4
+    assert len(read([str(saved)])) == 5
 
 
 def test_plain_arrays_tables_stacks_and_other_folders_are_left_to_other_readers(saved, tmp_path):

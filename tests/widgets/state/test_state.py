@@ -58,7 +58,7 @@ def test_a_path_that_napari_opens_becomes_the_current_recording(viewer, small_fi
     assert state.current.opening.path == path
     assert state.recording.n_cells == small_field.n_cells
     assert told == ["mouse 7.npz"]
-    assert len(state.layers.of(state.current)) == 5
+    assert len(state.layers.of(state.current)) == 6  # with the movie, which is saved along
 
 
 def test_a_sample_becomes_the_current_recording_also_of_docks_that_open_later(viewer):
