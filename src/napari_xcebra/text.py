@@ -101,3 +101,13 @@ def unmarked(text: str) -> str:
     'speed‹b>'
     """
     return text.replace("<", "‹")
+
+
+def round_length(most: float) -> float:
+    """The longest of 1, 2, 5, 10, 20 … that is no longer than a length.
+
+    >>> round_length(73.0), round_length(0.3)
+    (50.0, 0.2)
+    """
+    power = 10.0 ** math.floor(math.log10(most))
+    return round(max(step for step in (1, 2, 5) if step * power <= most * (1 + 1e-9)) * power, 12)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
+
+from napari_xcebra.text import round_length
 
 SHARE, MARGIN = 0.25, 0.04
 """Of the width of the field: the longest bar, and its distance from the edge."""
@@ -36,13 +36,3 @@ def draw_scale_bar(ax: Axes, pixel_size: float, width: float, text: float) -> No
     ax.annotate(f"{length:g} µm", (right, bottom), (0, 2), ha="right", va="bottom",
                 textcoords="offset points", color="white", fontsize=text,
                 bbox=BEHIND)  # fmt: skip
-
-
-def round_length(longest: float) -> float:
-    """The longest of 1, 2 or 5 times a power of ten.
-
-    >>> round_length(130.0), round_length(0.6), round_length(49.0)
-    (100.0, 0.5, 20.0)
-    """
-    power = 10.0 ** math.floor(math.log10(longest))
-    return max(n * power for n in (1, 2, 5) if n * power <= longest)

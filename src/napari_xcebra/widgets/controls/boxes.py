@@ -89,7 +89,9 @@ def menu_of(parent: QWidget, entries: Iterable[tuple[str, str, Callable[[], obje
 
 
 class ChoiceBox(QComboBox):
-    """Ends what has no room in it with dots."""
+    """Puts dots where its text has no room."""
+
+    dots = Qt.TextElideMode.ElideRight
 
     def paintEvent(self, event: QPaintEvent | None) -> None:
         """Draw the box, then as much of its text as fits."""
@@ -98,13 +100,12 @@ class ChoiceBox(QComboBox):
         painter.drawComplexControl(kind.CC_ComboBox, option)
         field = QStyle.SubControl.SC_ComboBoxEditField
         room = self.style().subControlRect(kind.CC_ComboBox, option, field, self).width()
-        dots = Qt.TextElideMode.ElideRight
-        option.currentText = self.fontMetrics().elidedText(option.currentText, dots, room - 2)
+        option.currentText = self.fontMetrics().elidedText(option.currentText, self.dots, room - 2)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
         painter.end()
 
 
-def small_box(help: str) -> QComboBox:
+def small_box(help: str) -> ChoiceBox:
     """Combobox for a row of controls, which may become narrower than its entries."""
     box = ChoiceBox()
     box.setToolTip(help)

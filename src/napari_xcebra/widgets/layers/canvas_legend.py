@@ -7,7 +7,6 @@ micrometres, and coordinates here stay pixels.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -19,7 +18,7 @@ from superqt.utils import qimage_to_array
 from vispy.scene.visuals import Image
 from vispy.visuals.transforms import STTransform
 
-from napari_xcebra.text import brief
+from napari_xcebra.text import brief, round_length
 from napari_xcebra.widgets.controls.napari_window import canvas_of, scene_of
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.state.of_state import OfState
@@ -226,13 +225,3 @@ class ScaleBar(_Corner):
         painter.drawText(words, int(Qt.AlignmentFlag.AlignHCenter), self.text)
         left = inside.center().x() - round(self.length) // 2
         painter.fillRect(QRect(left, inside.bottom() - 2, round(self.length), 3), INK)
-
-
-def round_length(most: float) -> float:
-    """The longest of 1, 2, 5, 10, 20 … that is no longer than a length.
-
-    >>> round_length(73.0), round_length(0.3)
-    (50.0, 0.2)
-    """
-    power = 10.0 ** math.floor(math.log10(most))
-    return round(max(step for step in (1, 2, 5) if step * power <= most * (1 + 1e-9)) * power, 12)

@@ -17,6 +17,7 @@ from napari_xcebra.attribution.single_cell.tuning import (
     TuningCurve,
     TuningMap,
 )
+from napari_xcebra.text import round_length
 from napari_xcebra.widgets.controls.plain_text import in_markup
 from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import (
@@ -98,7 +99,7 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
             plot.showAxis(side)
             axis = plot.getAxis(side)
             axis.setTicks(None)
-            axis.setTickDensity(1.0)
+            axis.setTickSpacing()
             axis.setWidth(None) if side == "left" else axis.setHeight(None)
             axis.setPen(style.faint)
             axis.setTextPen(style.ink)
@@ -156,8 +157,9 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
         plot.addItem(image)
         area = _area(tuning)
         plot.setRange(area, padding=0)
-        for side in ("left", "bottom"):
-            plot.getAxis(side).setTickDensity(0.5)  # numbers of a small map would run together
+        # more numbers would run together below a small map
+        for side, span in (("left", area.height()), ("bottom", area.width())):
+            plot.getAxis(side).setTickSpacing(levels=[(round_length(span / 2), 0)])
         plot.getAxis("left").setWidth(LEFT)
         plot.getAxis("bottom").setHeight(BOTTOM)
         plot.titleLabel.setMaximumHeight(TITLE)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QWidget
 
 from napari_xcebra.attribution.single_cell.tuning import Column, columns_of
@@ -62,8 +63,9 @@ class EmbeddingPanel(Panel):
             small_box("Latent on the vertical axis, or principal component (PC) of them all."),
             small_box("Third axis: drag the cloud to rotate it."),
         ]
-        for box in self.axes:
-            self.controls.addWidget(box, 1)
+        for box, room in zip(self.axes, (3, 3, 2), strict=True):
+            box.dots = Qt.TextElideMode.ElideMiddle  # the number comes last
+            self.controls.addWidget(box, room)
             box.activated.connect(lambda _: self._axes_chosen())
         self.color = small_box("What the points are coloured by.")
         self.key = self.plot.key = ColorKey()

@@ -66,7 +66,6 @@ class TracePanel(Panel):
         looked = self._looked
         self.offer_controls(looked is not None)
         self.title.setText(_title(looked) if looked else "")
-        self.title.setVisible(bool(self.title.text()))
         self._offer_scores()
         if looked is None:
             self.say("Open a recording in the Recording dock to see its cells.")
@@ -106,6 +105,8 @@ class TracePanel(Panel):
         ]
         self._lanes += self._score_lanes(looked, list(pens.values()))
         self._lanes += self.behavior.lanes
+        # without lanes, the message says it
+        self.title.setVisible(bool(self.title.text() and self._lanes))
         if self._lanes:
             self.show_view()
             self.plot.show_lanes(self._lanes)
