@@ -119,6 +119,8 @@ def test_sessions_says_what_is_missing_before_it_trains(two_days, tmp_path, caps
     both = ["sessions", *map(str, paths), *out]
     assert main([*both, "--factor", "place=position", "--behavior", "x.csv"]) == 2
     assert "2 recordings and 1 --behavior are given" in capsys.readouterr().err
+    assert main([*both, "--factor", "place=position", "--movie", "x.tif"]) == 2
+    assert "--movie is that of one recording" in capsys.readouterr().err
     (tmp_path / "wrong.csv").write_text("a,b\n99,1\n")
     wrong = ["--factor", "direction=direction", "--matched", str(tmp_path / "wrong.csv")]
     assert main([*both, *wrong]) == 2

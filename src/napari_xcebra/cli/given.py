@@ -171,6 +171,10 @@ def _opened(arguments: argparse.Namespace) -> dict[str, Recording]:
             f"{len(arguments.paths)} recordings and {len(files)} --behavior are given: give one "
             "--behavior per recording, in the same order; a TOML file (CONFIG) can say more."
         )
+    if arguments.movie:
+        raise InputError(
+            "--movie is that of one recording: leave it out, as sessions are trained without."
+        )
     recordings: dict[str, Recording] = {}
     names = session_names([str(Path(path).absolute()) for path in arguments.paths])
     for number, name in enumerate(names):
