@@ -41,33 +41,22 @@ class State:
     """State of one viewer.
 
     One recording is in front: its layers are in the viewer, and those of the others are set aside.
-
-    Signals
-    -------
-    leaving
-        Another recording is about to come to the front.
-    recording_changed
-        Another recording is current, or the current one was changed or closed.
-    runs_changed
-        A run of the current recording was added, changed, renamed or removed.
-    shown_changed
-        What is painted is to change; `shown` says how.
-    live_changed
-        The run that is being trained has a new map, or has come to its end.
-    selection_changed
-        Other cells are selected.
-    frame_changed(int)
-        The time slider was moved.
     """
 
     leaving = Signal()
+    """Another recording is about to come to the front."""
     recording_changed = Signal()
+    """Another recording is current, or the current one was changed or closed."""
     runs_changed = Signal()
+    """A run of the current recording was added, changed, renamed or removed."""
     shown_changed = Signal()
+    """What is painted is to change; `shown` says how."""
     live_changed = Signal()
+    """The run that is being trained has a new map, or has come to its end."""
     selection_changed = Signal()
+    """Other cells are selected."""
     frame_changed = Signal(int)
-
+    """The time slider was moved to this frame."""
     closed = False
     """Whether the window is closed."""
 
