@@ -26,9 +26,13 @@ from napari_xcebra.report.figures.look import PAPER, SCREEN, Colors, Look
 from napari_xcebra.report.figures.montage import Montage
 from napari_xcebra.report.figures.paper import paper_style, save_figure
 from napari_xcebra.report.figures.picture import NOT_USED, WARNING, Where, in_picture, written
-from napari_xcebra.report.figures.scale_bar import BEHIND, draw_scale_bar
+from napari_xcebra.text import round_length
 
 OUTLINE, MARK = "#FFFFFF", "#FF5CA8"
+SHARE, MARGIN = 0.25, 0.04
+"""Of the width of the field: the longest bar, and its distance from the edge."""
+BEHIND = {"facecolor": "black", "alpha": 0.45, "edgecolor": "none", "pad": 0.6}
+"""What white text on an image stands on; text with an outline would be written as curves."""
 
 
 def painted_field(
@@ -181,7 +185,7 @@ class _Field:
         self._name_planes(ax, look)
         if self.pixel_size is not None:
             width = self.montage.width if self.montage else self.extent[1] + 0.5
-            draw_scale_bar(ax, self.pixel_size, width, look.small)
+            _scale_bar(ax, self.pixel_size, width, look.small)
         if at_chance:
             _warn(ax, look)
         else:
@@ -206,6 +210,31 @@ class _Field:
         for plane, (row, column) in enumerate(self.montage.corners if self.montage else ()):
             ax.annotate(f"plane {plane}", (column, row), (4, -4), textcoords="offset points",
                         va="top", fontsize=look.small, color="white", bbox=BEHIND)  # fmt: skip
+
+
+def _scale_bar(ax: Axes, pixel_size: float, width: float, text: float) -> None:
+    """Draw a bar of a round length, with the length above it, into the lower right corner.
+
+    Parameters
+    ----------
+    ax : Axes
+        In pixels, rows downwards.
+    pixel_size : float
+        Micrometres.
+    width : float
+        Pixels of the field, or of one of its planes.
+    text : float
+        Points.
+    """
+    length = round_length(SHARE * width * pixel_size)
+    right = max(ax.get_xlim()) - MARGIN * width
+    bottom = max(ax.get_ylim()) - MARGIN * width
+    left = right - length / pixel_size
+    ax.plot([left, right], [bottom, bottom], color="white", lw=2, solid_capstyle="butt",
+            path_effects=[withStroke(linewidth=3, foreground="black")])  # fmt: skip
+    ax.annotate(f"{length:g} µm", (right, bottom), (0, 2), ha="right", va="bottom",
+                textcoords="offset points", color="white", fontsize=text,
+                bbox=BEHIND)  # fmt: skip
 
 
 def _warn(ax: Axes, look: Look) -> None:
