@@ -123,6 +123,17 @@ def test_the_time_slider_and_the_session_follow_each_other(state, small_field):
     assert seen == [42, 77, 599]
 
 
+def test_napari_does_not_paint_its_list_of_layers_at_every_frame(state, small_field):
+    """It would for each new thumbnail, which takes a third of the time of a frame."""
+    opened = state.show(small_field)
+    heard = []
+    for layer in state.layers.of(opened, "movie", "activity"):
+        layer.visible = True
+        layer.events.thumbnail.connect(heard.append)
+    state.frame = 300
+    assert len(state.layers.of(opened, "movie", "activity")) == 2 and heard == []
+
+
 def test_layers_of_a_closed_recording_are_not_drawn_while_they_are_removed(viewer, small_field):
     """Where planes go with them, napari draws between two removals, and ended the program."""
     state = services_of(viewer).state

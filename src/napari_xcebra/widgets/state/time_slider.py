@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from napari_xcebra.widgets.state.of_state import OfState
+from napari_xcebra.widgets.state.own_layers import role_of
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.state import State
+
+IN_TIME = ("movie", "activity", "scores over time", "scores around an event")
+"""Roles of layers that change with the slider."""
 
 
 class TimeSlider(OfState):
@@ -25,6 +29,7 @@ class TimeSlider(OfState):
         self.frame = 0
         self._held = False
         state.viewer.dims.events.current_step.connect(self._follow)
+        state.viewer.layers.events.inserted.connect(_keep_thumbnail)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -81,3 +86,13 @@ class TimeSlider(OfState):
         if frame != self.frame:
             self.frame = frame
             self.state.frame_changed.emit(frame)
+
+
+def _keep_thumbnail(inserted: Any) -> None:
+    """Let a layer change without a word to napari's list of layers.
+
+    For every new thumbnail napari paints the whole list, which takes a third of each frame.
+    """
+    layer = inserted.value
+    if role_of(layer) in IN_TIME and not layer.events.thumbnail.blocked():
+        layer.events.thumbnail.block()
