@@ -13,7 +13,7 @@ from napari_xcebra.widgets.state.of_state import OfState
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.state import State
 
-PAUSE = 0.12
+PAUSE = 0.25
 """Seconds between two texts: each takes 7 ms to draw, as long as the rest of the window."""
 
 
@@ -32,25 +32,25 @@ class TimeText(OfState):
 
     def __init__(self, state: State) -> None:
         super().__init__(state)
-        self._written = self._waiting = False
+        self._written = False
         self._last = 0.0
+        self._at_rest = QTimer()
+        self._at_rest.setSingleShot(True)
+        self._at_rest.setInterval(int(1000 * PAUSE))
+        self._at_rest.timeout.connect(self._write_late)
         state.recording_changed.connect(self._write)
         state.frame_changed.connect(self._write_soon)
         self._write()
 
     def _write_soon(self) -> None:
-        """Write at once, or, where the slider moves fast, after a pause."""
-        if self._waiting:
-            return
-        left = self._last + PAUSE - time.monotonic()
-        if left <= 0:
-            self._write()
+        """Write with a frame, where the last text is old enough, and when the slider rests."""
+        if time.monotonic() - self._last < PAUSE:
+            self._at_rest.start()
         else:
-            self._waiting = True
-            QTimer.singleShot(int(1000 * left) + 1, self._write_late)
+            self._at_rest.stop()
+            self._write()
 
     def _write_late(self) -> None:
-        self._waiting = False
         if self.state_open:
             self._write()
 
