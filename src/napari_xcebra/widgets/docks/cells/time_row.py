@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from qtpy.QtWidgets import QSizePolicy, QWidget
+from superqt import QElidingLabel
 
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.boxes import small_button
 from napari_xcebra.widgets.controls.layouts import in_row
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.plots.time_plot import TimePlot
 
 SPANS = {"10 s": 10.0, "60 s": 60.0, "All": np.inf}
@@ -20,7 +20,8 @@ class TimeRow(QWidget):
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__()
-        self.readout = PlainLabel()
+        # where it does not fit it ends in dots: a number that is cut off looks like another number
+        self.readout = QElidingLabel()
         # its text must not decide how narrow the dock can be
         self.readout.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.readout.setToolTip("Position of the time slider.")
