@@ -9,7 +9,7 @@ from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.dock_opening import full_name
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.work.services import services_of
-from napari_xcebra.workspace_file import load_workspace
+from napari_xcebra.workspace_file import load_workspace, save_workspace
 
 pytestmark = pytest.mark.gui
 
@@ -76,7 +76,7 @@ def test_from_a_sample_to_a_saved_session_and_back(make_napari_viewer, qtbot, tm
     services_of(state.viewer).painter.beside = None
     state.shown = before
 
-    state.save(tmp_path / "session")
+    save_workspace(state.as_file(), tmp_path / "session")
     saved = load_workspace(tmp_path / "session")
     state.restore(saved)
     assert len(state.opened) == 2

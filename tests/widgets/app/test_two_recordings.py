@@ -17,7 +17,7 @@ from napari_xcebra.widgets.docks.recording.dock import RecordingDock
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.work.services import services_of
-from napari_xcebra.workspace_file import load_workspace
+from napari_xcebra.workspace_file import load_workspace, save_workspace
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 LEFT = Qt.MouseButton.LeftButton
@@ -241,7 +241,7 @@ def test_a_workspace_file_keeps_what_is_shown_of_each_recording(
         opened = state.show(recording)
         state.add_run(a_run(recording, made_up_scores), opened)
         state.shown = replace(state.shown, run="run 1", factor=factor)
-    saved = load_workspace(state.save(tmp_path / "kept"))
+    saved = load_workspace(save_workspace(state.as_file(), tmp_path / "kept"))
     assert [shown["factor"] for shown in saved.shown] == ["speed", "place"]
     for opened in list(state.opened):
         state.forget(opened)

@@ -25,6 +25,7 @@ from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.work.services import services_of
 from napari_xcebra.workspace_file import load_workspace
+from napari_xcebra.workspace_file import save_workspace as write_workspace
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
@@ -174,7 +175,7 @@ def test_an_opened_workspace_has_its_docks_its_map_its_cells_and_its_frame(
     state.shown = replace(state.shown, run="run 1", factor=factor, method=method)
     state.select([3, 1])
     state.frame = 17
-    state.save(tmp_path / "kept")
+    write_workspace(state.as_file(), tmp_path / "kept")
     state.forget(state.current)
     assert state.current is None and not viewer.layers
     open_saved_workspace(viewer, tmp_path / "kept")

@@ -16,7 +16,7 @@ from napari_xcebra.widgets.layers.score_layers import TRAINING
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import Asked, painted_map, shown_map
 from napari_xcebra.widgets.work.services import services_of
-from napari_xcebra.workspace_file import load_workspace
+from napari_xcebra.workspace_file import load_workspace, save_workspace
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
@@ -90,7 +90,7 @@ def test_nothing_is_offered_that_needs_a_trained_run(state, asked, dock, qtbot, 
     assert not dock.scores.over_time.follow.isEnabled()
     assert not dock.scores.significance.isVisibleTo(dock)
     assert shown_map(state) is None  # what is exported, walked through and decided by
-    state.save(tmp_path / "session")
+    save_workspace(state.as_file(), tmp_path / "session")
     assert load_workspace(tmp_path / "session").opened[0].runs == []
 
 

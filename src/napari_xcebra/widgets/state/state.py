@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import ref
@@ -27,7 +25,7 @@ from napari_xcebra.widgets.state.preferences import preferred_colormap
 from napari_xcebra.widgets.state.saved_runs import SavedRuns
 from napari_xcebra.widgets.state.shown import Shown, View, painted_map
 from napari_xcebra.widgets.state.time_slider import TimeSlider
-from napari_xcebra.workspace_file import Opened, WorkspaceFile, save_workspace
+from napari_xcebra.workspace_file import Opened, WorkspaceFile
 
 if TYPE_CHECKING:
     import napari
@@ -202,10 +200,6 @@ class State:
         views = [self._view_of(opened).as_dict() for opened in self.opened]
         now = [replace(opened, runs=list(opened.runs)) for opened in self.opened]
         return WorkspaceFile(now, current, views)
-
-    def save(self, folder: str | PathLike[str]) -> Path:
-        """Write recordings (where they are), runs and view settings to a folder."""
-        return save_workspace(self.as_file(), folder)
 
     def _view_of(self, opened: Opened) -> View:
         if opened is self._current:

@@ -73,16 +73,8 @@ def in_background(
     return worker
 
 
-def listen(
-    events: Iterable[Any],
-    each: Callable[[Any], object],
-    owner: QWidget | None = None,
-) -> Any:
-    """Follow messages of a job in a thread and call `each` with them in the window's thread.
-
-    Messages that come after the widget `owner` is gone are dropped.
-    """
-    exists = while_exists(owner)
+def listen(events: Iterable[Any], each: Callable[[Any], object]) -> Any:
+    """Follow messages of a job in a thread and call `each` with them in the window's thread."""
     needed: dict[str, Any] = {"events": events, "each": each}
     del events, each
 
@@ -96,8 +88,7 @@ def listen(
             pool.reserveThread()
 
     def yielded(event: Any) -> None:
-        if exists():
-            needed["each"](event)
+        needed["each"](event)
 
     worker = GeneratorWorker(follow)
     worker.yielded.connect(yielded)
