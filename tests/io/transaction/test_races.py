@@ -27,7 +27,7 @@ def outcomes(*words):
 def test_programs_that_write_and_restore_at_once_take_turns(tmp_path, kind, processes):
     counts = outcomes("race", kind, tmp_path, "--processes", processes, "--rounds", 12)
     assert counts["export done"] > 3
-    assert counts["restore done"] + counts["export refused"] > 3
+    assert counts.get("restore done", 0) + counts.get("export refused", 0) > 3
 
 
 @pytest.mark.parametrize("kind", ["suite2p", "caiman"])
