@@ -53,13 +53,6 @@ def press_button(parent, text):
     press(next(button for button in parent.findChildren(QPushButton) if button.text() == text))
 
 
-def choose(box, text):
-    """Choose an entry of a box with the mouse."""
-    box.showPopup()
-    place = box.view().visualRect(box.model().index(box.findText(text), 0)).center()
-    press(box.view().viewport(), place)
-
-
 def choose_in_menu(viewer, *path):
     """Go through the menus of the window with the mouse."""
     menu = main_window(viewer).menuBar()
@@ -85,14 +78,14 @@ def drag_upper_limit(viewer, layer, share):
     QApplication.processEvents()
 
 
-def tell_of_run(recording, p=0.04):
+def with_speed_at_chance(recording):
     """A short run in which speed is at chance, though with a p that many call significant."""
     quick = FitSettings(steps=5, batch_size=64, time_latents=1, seed=0)
     trained = fit(recording, {"place": ["position"], "speed": ["speed"]}, quick)
     place, speed = (trained.goodness[name] for name in ("place", "speed"))
     known = {
         "place": replace(place, above_chance=True, p=0.001),
-        "speed": replace(speed, above_chance=False, p=p),
+        "speed": replace(speed, above_chance=False, p=0.04),
     }
     return replace(trained, goodness=trained.goodness | known)
 
@@ -137,7 +130,7 @@ def test_dock_layer_and_colour_bar_agree_when_the_contrast_slider_is_dragged(
 ):
     state, scale = services_of(window).state, services_of(window).color_scale
     state.show(small_field)
-    trained, scores = tell_of_run(small_field), made_up_scores(small_field)
+    trained, scores = with_speed_at_chance(small_field), made_up_scores(small_field)
     maps = {m: replace(scores, method=m) for m in ("conditional-encoding", "generative-gradient")}
     state.add_run(Run("run 1", now(), {}, trained, maps))
     services_of(window).open_dock("Attribution")
@@ -160,12 +153,10 @@ def test_dock_layer_and_colour_bar_agree_when_the_contrast_slider_is_dragged(
     assert scale.bar.lines[2::2] == tuple(map(brief, limits))
 
 
-def test_the_verdict_on_a_factor_at_chance_names_the_limit_that_its_p_misses(
-    window, small_field, made_up_scores
-):
+def test_the_verdict_on_a_factor_at_chance_names_the_limit_that_its_p_misses(window, small_field):
     state = services_of(window).state
     state.show(small_field)
-    state.add_run(Run("run 1", now(), {}, tell_of_run(small_field), {}))
+    state.add_run(Run("run 1", now(), {}, with_speed_at_chance(small_field), {}))
     services_of(window).open_dock("Train")
     row = dock_of(window, "Train").verdict.rows["speed"]
     press(row.head)

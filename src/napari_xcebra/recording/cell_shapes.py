@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.traces import LazyTraces, in_blocks, read_block
 
 SMOOTHING = 0.7
 """Standard deviation, in pixels, by which the steps of an outline are rounded off."""
@@ -17,8 +17,6 @@ REACH = 2.5
 """Diameters between the centres of two cells up to which they are neighbours."""
 MOST = 8
 """Neighbours of a cell at most."""
-BLOCK = 1000
-"""Frames that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -148,28 +146,19 @@ def correlation(first: np.ndarray, second: np.ndarray) -> float:
     return float(a @ b / spread) if spread > 0 else float("nan")
 
 
-def correlations(traces: Any, cell: int) -> np.ndarray:
-    """Pearson's r of the trace of a cell with those of all: (cells,) float; NaN if constant.
-
-    Read by blocks, over the frames that both cells have.
+def correlations(traces: LazyTraces | np.ndarray, cell: int) -> np.ndarray:
+    """Pearson's r of the trace of a cell with those of all, as `correlation`: (cells,) float.
 
     Parameters
     ----------
-    traces : (frames, cells) float
-        In memory or on disk.
+    traces : (frames, cells) float32
+        In memory or on disk, of which they are read by blocks.
     cell : int
 
     >>> correlations(np.array([[0.0, 1.0, 3.0], [1.0, 3.0, 2.0], [2.0, 5.0, 1.0]]), 0).round(6)
     array([ 1.,  1., -1.])
     """
-    sums = np.zeros((6, traces.shape[1]))
-    for first in range(0, traces.shape[0], BLOCK):
-        all_ = np.asarray(traces[first : first + BLOCK], np.float64)
-        both = np.isfinite(all_) & np.isfinite(all_[:, [cell]])
-        a, b = np.where(both, all_[:, [cell]], 0), np.where(both, all_, 0)
-        sums += [part.sum(axis=0) for part in (both, a, b, a * a, b * b, a * b)]
-    n, a, b, aa, bb, ab = sums
-    with np.errstate(invalid="ignore", divide="ignore"):
-        r: np.ndarray = (n * ab - a * b) / np.sqrt((n * aa - a * a) * (n * bb - b * b))
-    r[~np.isfinite(r)] = np.nan
-    return r
+    own = read_block(traces, slice(0, traces.shape[0]), slice(cell, cell + 1))[:, 0]
+    return np.array(
+        [correlation(own, other) for _, block in in_blocks(traces) for other in block.T]
+    )

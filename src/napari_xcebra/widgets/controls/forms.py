@@ -102,6 +102,7 @@ class SettingsForm(QWidget, Generic[Settings]):
         self.rare = QWidget()
         """Settings that rarely need changing."""
         self.rare.setLayout(self._form([k for k in knobs if k.metadata["advanced"]]))
+        self.advanced: Fold | None = None
         if not apart:
             self.advanced = Fold("Advanced", "Settings that rarely need changing.", self.rare)
             layout.addWidget(self.advanced)
@@ -147,7 +148,7 @@ class SettingsForm(QWidget, Generic[Settings]):
         if not named:
             return None
         box = self.widget(min(named, key=lambda name: sentence.index(f"`{name}`")))
-        if self.rare.isAncestorOf(box) and hasattr(self, "advanced"):
+        if self.advanced is not None and self.rare.isAncestorOf(box):
             self.advanced.unfolded = True
         return box
 
