@@ -26,7 +26,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-from breaking.tally import COLUMNS, Tally
+from breaking.tally import COLUMNS, EXAMPLES, Tally
 from report import header, row
 
 FAMILIES = {
@@ -39,6 +39,11 @@ FAMILIES = {
     "flipped": ("flipped bits", 0.0),
     "hostile": ("hostile folders", 0.0),
     "pulled_away": ("pulled away", 0.0),
+    "orientation": ("orientation", 0.0),
+    "clocks": ("clock tables", 0.0),
+    "changed": ("changed recordings", 0.0),
+    "killed.renames": ("killed at each rename", 0.0),
+    "faults.disks": ("full disk", 0.0),
 }
 """Module of each family, its name, and its share of the time if it goes on until told to stop."""
 MEMORY = Path("/dev/shm")
@@ -50,6 +55,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=FAMILIES, default=list(FAMILIES))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--examples", type=int, default=EXAMPLES, help="cases named of each kind")
     parser.add_argument("--keep", type=Path, help="folder for the files of the trials")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was counted is printed
@@ -66,14 +72,16 @@ def main() -> None:
         shutil.rmtree(home, ignore_errors=True)
         total = [sum(tally.broken[column] for tally in tallies) for column in COLUMNS]
         print(row("all", sum(tally.trials for tally in tallies), *total, ""))
-        print("", *(line for tally in tallies for line in tally.lines()), sep="\n")
+        print("", *(line for tally in tallies for line in tally.lines(given.examples)), sep="\n")
 
 
 def tallied(name: str, home: Path, seed: int, seconds: float) -> Tally:
     """Run a family; those without a share of the time run until they are through."""
     title, share = FAMILIES[name]
     tally = Tally(title, time.monotonic() + share * seconds)
-    import_module(f"breaking.{name}").family(home / name, random.Random(seed), tally)
+    module, _, part = name.partition(".")
+    run = getattr(import_module(f"breaking.{module}"), part or "family")
+    run(home / name, random.Random(seed), tally)
     tally.ended = time.monotonic()
     return tally
 

@@ -10,11 +10,13 @@ import itertools
 import os
 import random
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from breaking.commands import COMMANDS
 from breaking.processes import Fork, Tell, failure_of
 from breaking.tally import Tally
 from breaking.targets import START, TARGETS, Mixed, Target
@@ -22,8 +24,11 @@ from breaking.targets import START, TARGETS, Mixed, Target
 OPERATIONS = ("open", "write", "replace", "rename", "link", "unlink", "remove", "fsync", "mkdir",
               "rmdir", "ftruncate", "chmod")  # fmt: skip
 ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO)
+KILLED, KILLED_AFTER = -1, -2
 MOST = 400
 """Operations of one write, at most."""
+PAGES = 2048
+"""Room on a disk beyond which nothing is too large."""
 NEW = 7
 
 
@@ -36,18 +41,25 @@ class Failing:
         From 0; -1 counts only.
     code : int
         Such as `errno.ENOSPC`.
+        `KILLED` ends the process there, `KILLED_AFTER` once it is done.
     on : bool
         Whether those after it fail as well.
+    operations : tuple of str
+        Of `os`, those that count.
     """
 
-    def __init__(self, number: int, code: int, on: bool) -> None:
+    def __init__(
+        self, number: int, code: int, on: bool = False, operations: tuple[str, ...] = OPERATIONS
+    ) -> None:
         self.count, self._number, self._code, self._on = 0, number, code, on
-        self.failed = ""
+        self.failed, self._operations = "", operations
 
     def __enter__(self) -> Failing:
-        for name in OPERATIONS:
+        for name in self._operations:
             setattr(os, name, self._wrapped(getattr(os, name), f"os.{name}"))
         real = io.open
+        if self._operations != OPERATIONS:
+            return self
         for module in (io, builtins):
             module.open = self._wrapped(real, "open")  # type: ignore[attr-defined]
         return self
@@ -63,6 +75,10 @@ class Failing:
             number, self.count = self.count, self.count + 1
             if number == self._number or (self._on and 0 <= self._number <= number):
                 self.failed = self.failed or name
+                if self._code == KILLED_AFTER:
+                    real(*given, **named)
+                if self._code in (KILLED, KILLED_AFTER):
+                    os.kill(os.getpid(), signal.SIGKILL)
                 path = given[0] if given and not isinstance(given[0], int) else None
                 raise OSError(self._code, os.strerror(self._code), path)
             return real(*given, **named)
@@ -73,9 +89,7 @@ class Failing:
 def family(
     home: Path, rng: random.Random, tally: Tally, targets: tuple[Target, ...] = TARGETS
 ) -> None:
-    """A full disk, and each operation of each write in turn, by as many errors as time allows."""
-    for target in targets:
-        full_disk(target, home / f"full {target.name}", tally)
+    """Each operation of each write in turn, by as many errors as time allows."""
     for number, (on, code) in enumerate(itertools.product((False, True), ERRORS)):
         for target in targets:
             if number == 0 or tally.in_time:
@@ -151,13 +165,27 @@ def _check(target: Target, folder: Path, lines: list[str], tally: Tally, case: s
         tally.broke("lost", f"{case}: said to have failed, and is there")
 
 
-def full_disk(target: Target, folder: Path, tally: Tally) -> None:
+def disks(
+    home: Path,
+    rng: random.Random,
+    tally: Tally,
+    targets: tuple[Target, ...] = (*TARGETS, *COMMANDS),
+    most: int = PAGES,
+) -> None:
+    """Everything that writes, on a full disk, where there is a right to make one."""
+    for target in targets:
+        full_disk(target, home / f"full {target.name}", tally, most)
+
+
+def full_disk(target: Target, folder: Path, tally: Tally, most: int) -> None:
     """A disk with room for some more pages, from none to enough."""
-    for pages in range(0, 40, 2):
+    pages = 0
+    while pages < most:
         with small_disk(folder) as room:
             if room is None:
                 return
             target.prepare(room)
+            before = {path.name for path in room.rglob("*")}
             free = os.statvfs(room)
             filler = room / "filler"
             filler.write_bytes(bytes(max(0, free.f_bavail - pages) * free.f_bsize))
@@ -165,16 +193,23 @@ def full_disk(target: Target, folder: Path, tally: Tally) -> None:
             lines = [f"-{line[1:]}" if "No space left" in line else line for line in lines]
             filler.unlink()
             tally.trials += 1
-            _check(target, room, lines, tally, f"{target.name}, disk with {pages} pages left")
+            case = f"{target.name}, disk with {pages} pages left"
+            _check(target, room, lines, tally, case)
             if str(NEW) in lines:
                 return
+            if not any(line.startswith(("-", "!")) for line in lines):
+                tally.broke("silent", f"{case}: failed without a word")
+            for path in room.rglob("*"):
+                if path.name not in before and not path.name.endswith((".lock", ".written")):
+                    tally.broke("left", f"{target.name}, full disk: {path.relative_to(room)}")
+        pages = pages + 2 if pages < 24 else pages * 3 // 2
 
 
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[Path | None]:
-    """A disk of 4 MB at a folder; None where there is no right to make one."""
+    """A disk of 16 MB at a folder; None where there is no right to make one."""
     folder.mkdir(parents=True, exist_ok=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
     try:
         made = subprocess.run(mount, capture_output=True, check=False).returncode == 0
     except OSError:

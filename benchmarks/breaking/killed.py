@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import shutil
 import time
 from pathlib import Path
 
-from breaking.processes import Fork, Tell, failure_of
+from breaking.commands import COMMANDS, OTHER
+from breaking.faults import KILLED, KILLED_AFTER, Failing
+from breaking.processes import PATIENCE, Fork, Tell, failure_of
 from breaking.tally import Tally
 from breaking.targets import START, TARGETS, Mixed, Target
 
+RENAMES = ("replace", "rename", "link")
+MOST = 60
+"""Renames of one write, at most."""
 LONGEST = 0.15
 """Seconds after its first write at which a process is killed at the latest."""
 
@@ -29,6 +35,51 @@ def family(
     for target in targets:
         if last[target] != START:
             check_left(target, home / target.name, tally)
+
+
+def renames(
+    home: Path,
+    rng: random.Random,
+    tally: Tally,
+    targets: tuple[Target, ...] = (*TARGETS, *COMMANDS),
+    most: int = MOST,
+) -> None:
+    """Everything that writes, killed at each rename."""
+    for target in targets:
+        at_renames(target, home, tally, rng, most)
+
+
+def at_renames(target: Target, home: Path, tally: Tally, rng: random.Random, most: int) -> None:
+    """Kill a write right before and right after each rename: all is old, or all is new."""
+    template, folder = home / f"{target.name} template", home / target.name
+    _begin(target, home)
+    shutil.rmtree(template, ignore_errors=True)
+    folder.rename(template)
+    begun = range(MOST) if most >= MOST else sorted(rng.sample(range(24), most))
+    for number, code in itertools.product(begun, (KILLED, KILLED_AFTER)):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(template, folder)
+
+        def work(tell: Tell, number: int = number, code: int = code) -> None:
+            with target.opened(folder) as write, Failing(number, code, operations=RENAMES):
+                write(OTHER)
+            tell("unharmed")
+
+        lines, in_time = Fork(work).lines(4 * PATIENCE)
+        if lines[-1:] == ["unharmed"]:
+            return
+        tally.trials += 1
+        case = f"{target.name}, killed {'after' if code == KILLED_AFTER else 'before'} a rename"
+        for line in lines if in_time else ["!hang"]:
+            tally.broke("hang" if line == "!hang" else "other", f"{case}: {line}"[:200])
+        try:
+            found = target.found(folder)
+        except Exception as error:
+            what = str(error) if isinstance(error, Mixed) else failure_of(error)
+            tally.broke("mixed", f"{case}: {_short(what, folder)}")
+            continue
+        if found not in (START, OTHER):
+            tally.broke("mixed", f"{case}: neither the old nor the new one")
 
 
 def kill_once(

@@ -1,4 +1,9 @@
-"""Opens files in a process that is watched: hangs and memory are counted, not suffered."""
+"""Opens files in a process that is watched: hangs and memory are counted, not suffered.
+
+Run as a program, it opens recordings as the window does, one after the other, and stands for the
+window: one JSON object a line (path, behavior, footprints) is answered by a line, "ready" at the
+start, then a word and a sentence for each. Whatever happens to it happens to the window.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +14,23 @@ import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from breaking.driver import GUARD_SECONDS
 from breaking.processes import OwnTime, family_of
 from breaking.tally import Tally, World
+from napari_xcebra.errors import InputError
+from napari_xcebra.io import OpenSettings
+from napari_xcebra.io.guard import open_task
+from napari_xcebra.io.opening import Opening
+from napari_xcebra.jobs import JobFailed, Worker
+from napari_xcebra.jobs.limits import COMPUTING as GUARD_SECONDS
+from napari_xcebra.recording import Recording
+from napari_xcebra.widgets.layers.layers import recording_layers
 
 PATIENCE = 20.0
 """Seconds of its own (see `OwnTime`) that an answer may take, beyond the program's own limit."""
@@ -118,7 +130,7 @@ class Window:
         environment = self._world.environment()
         environment["PYTHONPATH"] = os.pathsep.join([home, *filter(None, sys.path)])
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "breaking.driver"],
+            [sys.executable, "-m", "breaking.opened"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -173,3 +185,55 @@ def _peak(pid: int) -> int:
 def _forget_peak(pid: int) -> None:
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def opening_of(wanted: Mapping[str, Any]) -> Opening:
+    footprints = wanted.get("footprints")
+    return Opening(
+        Path(wanted["path"]),
+        tuple(map(Path, wanted.get("behavior", ()))),
+        Path(footprints) if footprints else None,
+        settings=OpenSettings(rate=10.0),
+    )
+
+
+def shown(recording: Recording) -> str:
+    """What the window makes of a recording at once: layers, notes, and one trace."""
+    recording_layers(recording)
+    recording.traces[:, 0]
+    return f"{recording.n_cells} cells, {recording.n_frames} frames, {len(recording.notes)} notes"
+
+
+def guarded() -> Callable[[Opening], Recording]:
+    """Opens recordings with the program's own guard, as the window does."""
+    worker = Worker(warm_up="reading")
+    worker.start()
+
+    def opened(opening: Opening) -> Recording:
+        try:
+            return worker.submit(open_task(opening)).result()
+        except JobFailed as failed:
+            # a sentence about an exception that nobody thought of is none
+            if "Traceback" in failed.details:
+                raise RuntimeError(failed.details.strip().splitlines()[-1]) from failed
+            raise
+
+    return opened
+
+
+def serve(opened: Callable[[Opening], Recording]) -> None:
+    """Answer until there is nothing more to open."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    print("ready", flush=True, file=answers)
+    for line in sys.stdin:
+        try:
+            word, said = "recording", shown(opened(opening_of(json.loads(line))))
+        except InputError as error:
+            word, said = "sentence", str(error)
+        except Exception as error:
+            word, said = type(error).__name__, str(error)
+        print(word, " ".join(said.split())[:300], flush=True, file=answers)
+
+
+if __name__ == "__main__":
+    serve(guarded())

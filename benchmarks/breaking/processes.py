@@ -96,9 +96,15 @@ class Fork:
             os.kill(self.pid, signal.SIGKILL)
         return self.lines()[0]
 
-    def lines(self, seconds: float = PATIENCE) -> tuple[list[str], bool]:
-        """What it told until its end, and whether it ended in time; if not, it is killed."""
+    def lines(
+        self, seconds: float = PATIENCE, *, each: float | None = None
+    ) -> tuple[list[str], bool]:
+        """What it told until its end, and whether it ended in time; if not, it is killed.
+
+        Time is that of the whole, or of each line. A crash is told in a last line.
+        """
         own, in_time = OwnTime(self.pid), True
+        seconds = each or seconds
         while True:
             if not select.select([self._source], [], [], 0.05)[0]:
                 if in_time and own.look() > seconds:
@@ -109,8 +115,11 @@ class Fork:
             if not more:
                 break
             self._text += more
+            own = OwnTime(self.pid) if each else own
         os.close(self._source)
-        os.waitpid(self.pid, 0)
+        ended = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        if ended < 0 and ended != -signal.SIGKILL:
+            self._text += f"!crash: {signal.Signals(-ended).name}\n".encode()
         return self._text.decode().split("\n")[:-1], in_time
 
 

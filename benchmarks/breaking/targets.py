@@ -258,13 +258,13 @@ class Workspace(Target):
         opening = Opening(folder / "recording.npz")
         runs = [run_of(number), replace(run_of(number), created="later")]
         opened = Opened("mine", opening.open(), opening=opening, runs=runs)
-        save_workspace(WorkspaceFile([opened], 0, {"run": number}), folder / "workspace")
+        save_workspace(WorkspaceFile([opened], 0, [{"run": number}]), folder / "workspace")
 
     def found(self, folder: Path) -> int:
         loaded = load_workspace(folder / "workspace")
         if len(loaded.opened[0].runs) != 2:
             raise Mixed(f"{len(loaded.opened[0].runs)} runs of 2")
-        return one(int(loaded.shown["run"]), *map(number_of_run, loaded.opened[0].runs))
+        return one(int(loaded.shown[0]["run"]), *map(number_of_run, loaded.opened[0].runs))
 
     def left(self, folder: Path) -> list[str]:
         runs = [f"runs/{each.name}" for each in (folder / "workspace" / "runs").iterdir()]
