@@ -18,6 +18,17 @@ from napari_xcebra.widgets.state import preferences
 from napari_xcebra.widgets.state.state import State
 from napari_xcebra.widgets.work.services import services_of
 
+PATIENCE = 60_000
+"""Milliseconds in which an effect that is waited for comes about on the busiest computer."""
+
+
+@pytest.fixture
+def qtbot(qtbot):
+    """As pytest-qt's, which gives up after 5 seconds, or when it is told to."""
+    wait = qtbot.waitUntil
+    qtbot.waitUntil = lambda effect, timeout=0: wait(effect, timeout=max(timeout, PATIENCE))
+    return qtbot
+
 
 @pytest.fixture(scope="session", autouse=True)
 def modules_are_not_searched_for_garbage():

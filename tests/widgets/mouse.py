@@ -1,18 +1,38 @@
-"""Events of the mouse: as napari hands them to callbacks, and as Qt sends them to the canvas."""
+"""Mouse and keyboard: as napari hands events to callbacks, and as Qt sends them to a window."""
 
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from napari.utils._proxies import ReadOnlyWrapper
 from qtpy.QtCore import QEvent, QPoint, QPointF, Qt
 from qtpy.QtGui import QMouseEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
-from napari_xcebra.widgets.controls.napari_window import canvas_of
+from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window
 from napari_xcebra.widgets.layers.camera import camera_of
 
 NO_KEY = Qt.KeyboardModifier.NoModifier
+
+
+ACTIVE = 20_000
+"""Milliseconds within which a window manager makes a window active, however busy it is."""
+
+
+def activate(viewer):
+    """Give the keyboard to the window of a viewer; keys sent before that are lost.
+
+    Where no window manager does so, Qt is told to; if that does not help, the test is skipped.
+    """
+    window = main_window(viewer)
+    window.show()
+    window.raise_()
+    window.activateWindow()
+    if not QTest.qWaitForWindowActive(window, ACTIVE):
+        QApplication.setActiveWindow(window)
+    if QApplication.activeWindow() is not window:
+        pytest.skip("No window manager gives the keyboard to the window of this test.")
 
 
 def event(kind, position, pos, modifiers, button=1):

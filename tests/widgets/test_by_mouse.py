@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from mouse import drag
+from mouse import activate, drag
 from napari._qt.dialogs.qt_reader_dialog import QtReaderDialog
 from qtpy.QtCore import QPoint, Qt, QTimer
 from qtpy.QtTest import QTest
@@ -35,6 +35,7 @@ def window(make_napari_viewer):
     viewer = make_napari_viewer(show=True)
     viewer.window.resize(1280, 800)
     open_workspace(viewer)
+    activate(viewer)
     yield viewer
     services_of(viewer).close()
 
@@ -144,7 +145,7 @@ def test_dock_layer_and_colour_bar_agree_when_the_contrast_slider_is_dragged(
     (layer,) = [x for x in window.layers if role_of(x) == "scores over time" and x.visible]
     before = tuple(layer.contrast_limits)
     drag_upper_limit(window, layer, 0.25)
-    assert layer.contrast_limits[1] < before[1]
+    qtbot.waitUntil(lambda: layer.contrast_limits[1] < before[1])
     limits = tuple(layer.contrast_limits)
     assert scale.now.limits == pytest.approx(limits)
     boxes = dock.scores.colors.low.value(), dock.scores.colors.high.value()
@@ -184,7 +185,7 @@ def test_naparis_own_menu_opens_tables_and_a_folder_that_was_curated(
     services.open_dock("Curate")
     qtbot.waitUntil(lambda: services.queue.cell is not None)
     QTest.keyClick(canvas_of(window), Qt.Key.Key_A)
-    assert services.curations.of(opened).status.tolist().count(1) == 1
+    qtbot.waitUntil(lambda: services.curations.of(opened).status.tolist().count(1) == 1)
     assert list(stack.rglob("*.jsonl")) != []
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_, **__: str(stack))
     QTimer.singleShot(0, lambda: answer_which_reader("napari builtins"))

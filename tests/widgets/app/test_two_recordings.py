@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mouse import activate, click_image
 from qtpy.QtCore import Qt
+from qtpy.QtWidgets import QApplication
+from scipy.ndimage import distance_transform_edt
 
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.footprints import Footprints
@@ -14,7 +17,7 @@ from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.dock_opening import full_name
 from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
-from napari_xcebra.widgets.layers.camera import camera_of
+from napari_xcebra.widgets.layers.camera import camera_of, field_of, fit_into_view
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.work.services import services_of
 from napari_xcebra.workspace_file import load_workspace, save_workspace
@@ -144,11 +147,12 @@ def test_by_mouse_a_map_is_seen_after_a_decision_in_another_recording(
     state = services.state
     one = state.show(small_field)
     open_workspace(viewer)
+    activate(viewer)
     canvas = canvas_of(viewer)
     qtbot.mouseClick(services.open_dock("Curate").widget(), LEFT)
     qtbot.waitUntil(lambda: services.queue.cell is not None)
     qtbot.keyClick(canvas, Qt.Key.Key_A)
-    assert services.curations.of(one).status.tolist().count(1) == 1
+    qtbot.waitUntil(lambda: services.curations.of(one).status.tolist().count(1) == 1)
     state.show(other_field)
     services.open_dock("Train")
     dock = viewer.window.dock_widgets[full_name("Train")]
@@ -161,6 +165,104 @@ def test_by_mouse_a_map_is_seen_after_a_decision_in_another_recording(
     assert seen > colourful(viewer) + 0.02
     assert frames_of_slider(viewer) == [400]
     services.close()
+
+
+@pytest.fixture(scope="module")
+def two_sizes():
+    """58 cells and 110 cells."""
+    made = {}
+    for cells, side in ((58, 128), (110, 192)):
+        recording = field(cells=cells, frames=300, shape=(side, side), junk=0, seed=cells).recording
+        made[cells] = replace(recording, source=f"mouse of {cells}")
+    return made
+
+
+@pytest.mark.parametrize("first", [58, 110])
+def test_by_mouse_nothing_of_one_recording_is_left_in_the_window_of_the_other(
+    make_napari_viewer, qtbot, two_sizes, made_up_scores, first
+):
+    """58 cells, trained, and 110 without a run: opened in both orders, switched, closed."""
+    viewer = make_napari_viewer(show=True)
+    viewer.window.resize(1500, 950)
+    services = services_of(viewer)
+    state = services.state
+    open_workspace(viewer)
+    activate(viewer)
+    docks = {name: services.open_dock(name).widget() for name in ("Attribution", "Cells", "Curate")}
+    recording_dock = services.open_dock("Recording").widget()
+    opened = {cells: state.show(two_sizes[cells]) for cells in (first, 168 - first)}
+    small, large = opened[58], opened[110]
+    state.add_run(a_run(small.recording, made_up_scores), small)
+
+    choose(qtbot, recording_dock.opened_box, small.name)
+    services.open_dock("Attribution")
+    table = docks["Attribution"].scores.table
+    qtbot.waitUntil(lambda: table.model.rowCount() == 58)
+    recording_dock.footer.say_added(["behaviour.csv"])
+    services.open_dock("Recording")
+    choose(qtbot, recording_dock.opened_box, large.name)
+    assert state.current is large and recording_dock.notice.text == ""
+    scores = docks["Attribution"].scores
+    assert table.model.rowCount() == 0 and scores.histogram._map is None and scores.isHidden()
+    assert "No run yet" in docks["Attribution"].empty.sentence.text()
+
+    QApplication.processEvents()  # docks come and go, and the canvas has another size
+    fit_into_view(state, field_of(state))
+    empty = np.argwhere((large.labels[:128, :128] == 0) & (small.labels > 0))[0]
+    click_image(viewer, empty)
+    assert state.current is large and not len(state.selection)
+    click_cell(viewer, large, 64)
+    qtbot.waitUntil(lambda: state.selection.tolist() == [64])
+    assert ring(state) == [64]
+    name = f"cell {np.asarray(large.recording.cell_ids)[64]}"
+    qtbot.waitUntil(lambda: name in [lane.title for lane in docks["Cells"].traces.lanes])
+
+    services.open_dock("Curate")
+    qtbot.waitUntil(lambda: docks["Curate"].presence.now)
+    canvas = canvas_of(viewer)
+    for _ in range(3):
+        before = state.selection.tolist()
+        qtbot.keyClick(canvas, Qt.Key.Key_Right)
+        qtbot.waitUntil(lambda b=before: state.selection.tolist() != b)
+    qtbot.keyClick(canvas, Qt.Key.Key_A)
+    qtbot.waitUntil(lambda: services.curations.of(large).status.any())
+    assert state.layers.of(large, "decisions")
+
+    services.open_dock("Recording")
+    qtbot.mouseClick(recording_dock.close_button, LEFT)
+    assert state.opened == [small] and state.current is small
+    assert owners(viewer) == {small.token}
+    box = recording_dock.opened_box
+    assert [box.itemText(i) for i in range(box.count())] == [small.name]
+    services.open_dock("Attribution")
+    qtbot.waitUntil(lambda: table.model.rowCount() == 58)
+    close_anyway(recording_dock)
+    assert owners(viewer) == set() and state.current is None
+    assert table.model.rowCount() == 0
+    assert "No recording yet" in docks["Attribution"].empty.sentence.text()
+    services.close()
+
+
+def click_cell(viewer, opened, cell):
+    """Click on the pixel of a cell that is the farthest from all others."""
+    inside = distance_transform_edt(opened.labels == cell + 1)
+    click_image(viewer, np.unravel_index(np.argmax(inside), inside.shape))
+
+
+def ring(state):
+    (layer,) = state.layers.of(state.current, "selection")
+    return layer.metadata["napari-xcebra"]["cells"]
+
+
+def owners(viewer):
+    """Tokens of the recordings whose layers are in the viewer."""
+    return {x.metadata["napari-xcebra"]["token"] for x in viewer.layers if role_of(x)}
+
+
+def close_anyway(dock):
+    """Close the recording in front, though its run is lost."""
+    dock.footer.may_close = lambda _: True
+    dock.close_button.click()
 
 
 def colourful(viewer):

@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from qtpy.QtCore import Qt
 
+from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.widgets.controls.forms import SettingsForm
 
@@ -34,3 +36,19 @@ def test_the_form_shows_the_settings_it_is_given(form, lambda_):
     settings = replace(form.value, lambda_=lambda_)
     form.value = settings
     assert form.value == settings
+
+
+@pytest.mark.parametrize(
+    ("typed", "rate"),
+    [("7,5", 7.5), ("7.5", 7.5), ("1,234", 30.0), ("7,5x", 30.0), ("1.234,5", 1234.5)],
+)
+def test_a_decimal_comma_is_taken_or_the_number_before_stays(qtbot, typed, rate):
+    form = SettingsForm(OpenSettings(rate=30))
+    qtbot.addWidget(form)
+    form.show()
+    box = form.widget("rate")
+    box.setFocus()
+    box.selectAll()
+    qtbot.keyClicks(box, typed)
+    qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert form.value.rate == rate

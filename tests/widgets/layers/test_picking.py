@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mouse import event
+from mouse import activate, event
 from napari.utils.colormaps.standardize_color import transform_color
 from napari.utils.interactions import (
     mouse_move_callbacks,
@@ -67,7 +67,7 @@ def test_real_clicks_of_the_mouse_arrive(make_napari_viewer, small_field, qtbot)
     state = services_of(viewer).state
     opened = state.show(small_field)
     viewer.layers.selection.active = viewer.layers["mean image"]
-    qtbot.wait(100)
+    activate(viewer)
     canvas = viewer.window._qt_viewer.canvas.native
     left, shift = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier
     qtbot.mouseClick(canvas, left, pos=on_canvas(viewer, inside(opened, 4)))

@@ -9,14 +9,14 @@ from napari.utils.notifications import show_error, show_info
 from qtpy.QtCore import QRect, Qt, QTimer
 from qtpy.QtWidgets import QFileDialog, QMainWindow, QTabWidget, QVBoxLayout, QWidget
 
-from napari_xcebra.jobs import open_task
+from napari_xcebra.io.guard import open_task
 from napari_xcebra.support.logs import log_folder
 from napari_xcebra.widgets.controls.dock_opening import AREAS, DOCKS, open_dock
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.controls.notice import copy_diagnostics
 from napari_xcebra.widgets.layers.layers import recording_layers
-from napari_xcebra.widgets.state.garbage import collect_while_waiting
 from napari_xcebra.widgets.state.own_layers import LayerTuple
+from napari_xcebra.widgets.state.state import collect_while_waiting
 from napari_xcebra.widgets.work.background import in_background
 from napari_xcebra.widgets.work.reading import reader_of, result_of
 from napari_xcebra.widgets.work.services import services_of

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from qtpy.QtCore import Qt
-from qtpy.QtGui import QPaintEvent
+from qtpy.QtCore import QLocale, QPoint, Qt
+from qtpy.QtGui import QPaintEvent, QValidator
 from qtpy.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
@@ -16,13 +16,17 @@ from qtpy.QtWidgets import (
     QMenu,
     QPushButton,
     QSizePolicy,
+    QSpinBox,
     QStyle,
     QStyleOptionComboBox,
     QStylePainter,
+    QToolTip,
     QWidget,
 )
 from superqt.utils import signals_blocked
 
+from napari_xcebra.errors import InputError
+from napari_xcebra.text import parse_number
 from napari_xcebra.widgets.controls.plain_text import plain
 
 LARGE = 1e12
@@ -140,7 +144,83 @@ def fill(box: QComboBox, choices: list[tuple[str, Any]], chosen: Any) -> None:
     box.blockSignals(False)
 
 
-class NumberBox(QDoubleSpinBox):
+class _Typed:
+    """Reads what is typed into a spin box as `parse_number` does.
+
+    Qt's own boxes take a comma for a mark between thousands and drop it: 7,5 becomes 75.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        box: Any = self
+        box.setLocale(QLocale.c())  # shows a point everywhere
+        self._keep()
+        box.editingFinished.connect(self._keep)
+
+    def _keep(self) -> None:
+        """Remember the number that is there before another is typed."""
+        box: Any = self
+        self._before = box.value()
+
+    def setValue(self, value: Any) -> None:
+        """Show a number."""
+        super().setValue(value)  # type: ignore[misc]
+        self._keep()
+
+    def stepBy(self, steps: int) -> None:
+        """Go up or down."""
+        super().stepBy(steps)  # type: ignore[misc]
+        self._keep()
+
+    def _number(self, text: str) -> float:
+        box: Any = self
+        bare = text.removeprefix(box.prefix()).removesuffix(box.suffix()).strip()
+        if box.specialValueText() and bare in ("", box.specialValueText()):
+            return float(box.minimum())
+        number = parse_number(bare)
+        if isinstance(self, QSpinBox) and not number.is_integer():
+            raise InputError(f"{bare!r} is not a whole number.")
+        if not box.minimum() <= number <= box.maximum():
+            raise InputError(f"{bare}: {box.minimum():g} to {box.maximum():g} is needed.")
+        return number
+
+    def validate(self, text: str | None, place: int) -> tuple[QValidator.State, str, int]:
+        """Whether it is a number, or may become one."""
+        try:
+            self._number(text or "")
+        except InputError:
+            return QValidator.State.Intermediate, text or "", place
+        return QValidator.State.Acceptable, text or "", place
+
+    def fixup(self, text: str | None) -> str:
+        """Go back to the number before, and say what is wrong with the one typed."""
+        try:
+            self._number(text or "")
+        except InputError as error:
+            box: Any = self
+            QToolTip.showText(box.mapToGlobal(QPoint(0, box.height())), plain(str(error)), box)
+            number: str = box.textFromValue(max(self._before, box.minimum()))
+            return number
+        return text or ""
+
+
+class DecimalBox(_Typed, QDoubleSpinBox):
+    """Number field that takes a decimal comma as well as a point."""
+
+    def valueFromText(self, text: str | None) -> float:
+        """The number typed."""
+        return self._number(text or "")
+
+
+class WholeBox(_Typed, QSpinBox):
+    """Field of whole numbers, which refuses a fraction instead of dropping its comma."""
+
+    def valueFromText(self, text: str | None) -> int:
+        """The number typed."""
+        return int(self._number(text or ""))
+
+
+class NumberBox(DecimalBox):
     """Adapts its decimals and steps to the size of the numbers."""
 
     def __init__(self, tooltip: str) -> None:

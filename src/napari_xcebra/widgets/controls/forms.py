@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, fields, replace
 from typing import Any, Generic, TypeVar
 
@@ -19,13 +20,14 @@ from qtpy.QtWidgets import (
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.settings import choices_of, number_of, title_of, words_of
+from napari_xcebra.widgets.controls.boxes import DecimalBox, WholeBox
 from napari_xcebra.widgets.controls.layouts import Fold, in_form, in_row, spare_from_wheel
 from napari_xcebra.widgets.controls.path_fields import PathField
 from napari_xcebra.widgets.controls.wording import in_dock
 
 
 class WordOrNumber(QWidget):
-    """A check box for the word; unticked, a magicgui field for the number appears next to it."""
+    """A check box for the word; unticked, a field for the number appears next to it."""
 
     changed = Signal()
 
@@ -59,6 +61,33 @@ class WordOrNumber(QWidget):
         self.tick.setChecked(value == self.tick.text())
         if not isinstance(value, str):
             self.number.value = value
+
+
+class NumberField:
+    """A number within bounds, with a decimal point or comma."""
+
+    def __init__(self, kind: type, about: Mapping[str, Any], tooltip: str, value: float) -> None:
+        self.tooltip, self._kind = tooltip, kind
+        self.native = DecimalBox() if kind is float else WholeBox()
+        low, high = (0, 999) if about["low"] is None else (about["low"], about["high"])
+        self.native.setToolTip(tooltip)
+        if kind is float:
+            # as fine as the default is given, so that 0.003 is not shown as 0
+            step = _step(about["number"])
+            self.native.setDecimals(max(2, math.ceil(-math.log10(step))))
+            self.native.setSingleStep(step)
+        self.native.setRange(kind(low), kind(high))
+        self.value = value
+        self.changed = self.native.valueChanged
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return self._kind(self.native.value())
+
+    @value.setter
+    def value(self, value: float) -> None:
+        self.native.setValue(self._kind(value))
 
 
 class FileField:
@@ -168,14 +197,10 @@ def _widget_for(cls: type, knob: Field[Any], value: Any) -> Any:
     options: dict[str, Any] = {"tooltip": help}
     if choices := choices_of(cls, knob.name):
         return create_widget(value, name=knob.name, options=options | {"choices": choices})
-    if hint in (int, float) and about["low"] is not None:
-        options |= {"min": about["low"], "max": about["high"]}
-    if hint is float:
-        # as fine as the default is given, so that 0.003 is not shown as 0
-        options |= {"step": _step(about["number"])}
     if words:
-        number = create_widget(about["number"], annotation=hint, name=knob.name, options=options)
-        return WordOrNumber(words[0], number, value)
+        return WordOrNumber(words[0], NumberField(hint, about, help, about["number"]), value)
+    if hint in (int, float):
+        return NumberField(hint, about, help, value)
     if about["file"]:
         return FileField(f"a file: {title_of(knob).lower()}", help, value)
     field = create_widget(value, annotation=hint, name=knob.name, options=options)

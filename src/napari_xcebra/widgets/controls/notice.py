@@ -57,10 +57,14 @@ VERDICT_HELP = (
 
 
 class Notice(QFrame):
-    """Hidden until something is said."""
+    """Hidden until something is said, which is forgotten when another recording is in front.
 
-    def __init__(self) -> None:
+    With `lasting`, it speaks of something else than the recording in front, and stays.
+    """
+
+    def __init__(self, *, lasting: bool = False) -> None:
         super().__init__()
+        self._lasting = lasting
         self.setObjectName("notice")
         self._text = PlainLabel(wrap=True)
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -106,6 +110,11 @@ class Notice(QFrame):
     def clear(self) -> None:
         """Show nothing."""
         self.say("")
+
+    def forget_recording(self) -> None:
+        """Show nothing that was said of another recording."""
+        if not self._lasting:
+            self.clear()
 
     def copy_diagnostics(self) -> None:
         """Copy what a report of this error needs."""

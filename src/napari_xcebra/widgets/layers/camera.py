@@ -225,6 +225,6 @@ class SecondView(OfState):
         )
         layers = self.state.viewer.layers
         active = layers.selection.active
-        layers.append(copy)
+        self.state.layers.put(copy)
         layers.selection.active = active
         return [copy]

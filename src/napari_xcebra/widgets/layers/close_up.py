@@ -8,7 +8,6 @@ from weakref import WeakSet
 
 import numpy as np
 from napari.layers import Image
-from psygnal import Signal
 from superqt.utils import qdebounced
 
 from napari_xcebra.recording.cell_shapes import Neighbor
@@ -25,6 +24,7 @@ from napari_xcebra.widgets.layers.painting import add_quietly
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import metadata, role_of
+from napari_xcebra.widgets.state.signals import Signal
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.cell_queue import CellQueue
@@ -84,6 +84,7 @@ class CloseUp(OfState):
         curations.changed.connect(self._later)
         camera_of(state.viewer).events.zoom.connect(self._later)
         state.leaving.connect(self._leave)
+        state.front_changed.connect(self._forget_neighbors)
         state.recording_changed.connect(self._update)
 
     @property
@@ -105,7 +106,7 @@ class CloseUp(OfState):
         if in_front and not self._in_front:
             # after all that paints, so that what they show is hidden again
             for signal in (self.state.shown_changed, self.state.runs_changed):
-                signal.disconnect(self._uncover, missing_ok=True)
+                signal.disconnect(self._uncover)
                 signal.connect(self._uncover)
         self._in_front = in_front
         self._update()
@@ -114,6 +115,10 @@ class CloseUp(OfState):
         """Outline the neighbours of a cell, once they are known."""
         self._neighbors = cell, neighbors
         self._later()
+
+    def _forget_neighbors(self) -> None:
+        """They are known by their places, which cells of another recording have, too."""
+        self._neighbors = (-1, ())
 
     # ------------------------------------------------------------ on and off
 
@@ -274,4 +279,4 @@ class CloseUp(OfState):
             metadata=metadata("close-up", opened.recording, opened.token),
             **placed,
         )
-        add_quietly(self.state.viewer, layer)
+        add_quietly(self.state, layer)

@@ -38,7 +38,7 @@ class DecisionPainter(OfState):
             if not status.any():
                 return
             layer = outlines_layer(opened, "decisions", NAME)
-            add_quietly(self.state.viewer, layer)
+            add_quietly(self.state, layer)
             layer.events.visible.connect(self._show)
         decided = np.flatnonzero(status)
         colors = np.array(["", ACCEPTED, REJECTED])[status[decided]]

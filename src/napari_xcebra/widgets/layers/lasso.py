@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from psygnal import Signal
 from qtpy.QtCore import QPointF, Qt
 from qtpy.QtGui import QColor, QPainter, QPen, QPolygonF
 from qtpy.QtWidgets import QWidget
@@ -16,6 +15,7 @@ from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.layers.camera import camera_of, labels_layer
 from napari_xcebra.widgets.layers.picking import STILL
 from napari_xcebra.widgets.state.of_state import OfState
+from napari_xcebra.widgets.state.signals import Signal
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.state import State

@@ -43,7 +43,7 @@ def outline_others(state: State, others: np.ndarray) -> None:
             return
         layer = Layer.create(*others_layer(opened.recording, opened.footprints, opened.token))
         at = next((i for i, x in enumerate(state.viewer.layers) if role_of(x) == "cells"), 0)
-        state.viewer.layers.insert(at, layer)
+        state.layers.put(layer, at)
     cells, entry = np.flatnonzero(others), layer.metadata[KEY]
     if entry["cells"] != cells.tolist():
         entry["cells"] = cells.tolist()

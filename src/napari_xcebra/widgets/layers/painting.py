@@ -22,6 +22,7 @@ from napari_xcebra.widgets.state.shown import COLORMAP
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
+    from napari_xcebra.widgets.state.state import State
 
 GREY = (0.5, 0.5, 0.5, 0.35)
 """Cells of a factor at chance."""
@@ -112,11 +113,11 @@ def doubt_of(attribution: Attribution, factor: str) -> str:
     return NOT_TESTED if attribution.not_tested(factor) else ""
 
 
-def add_quietly(viewer: Any, layer: Layer) -> None:
+def add_quietly(state: State, layer: Layer) -> None:
     """Add a layer that the brush must not change; the selected layers stay selected."""
-    layers = viewer.layers
+    layers = state.viewer.layers
     chosen, active = set(layers.selection), layers.selection.active
-    viewer.add_layer(layer)
+    state.layers.put(layer)
     layers.selection = chosen
     layers.selection.active = active
     layer.editable = False

@@ -74,34 +74,24 @@ class Picking:
 
         A click on the background selects nothing, and with `add` changes nothing.
         """
-        found = self.cell_at(position, view_direction)
-        if found is None:
-            if not add and self._state.current is not None:
-                self._state.select([])
-            return
-        opened, cell = found
-        self._state.current = opened
-        self._state.select([cell], toggle=add)
+        cell = self.cell_at(position, view_direction)
+        if cell is not None:
+            self._state.select([cell], toggle=add)
+        elif not add:
+            self._state.select([])
 
     def _mouse_is_free(self, viewer: Any) -> bool:
         active = viewer.layers.selection.active
         return str(getattr(active, "mode", "pan_zoom")) in PICKING_MODES
 
-    def cell_at(self, position: Any, view_direction: Any = None) -> tuple[Opened, int] | None:
-        """Recording and position of the cell at a place in the world.
-
-        The current recording is asked first, then the others that are in view.
-        """
+    def cell_at(self, position: Any, view_direction: Any = None) -> int | None:
+        """Position of the cell of the recording in front that is at a place in the world."""
         state = self._state
-        others = [opened for opened in state.opened if opened is not state.current]
-        for opened in filter(None, [state.current, *others]):
-            layers = state.layers.of(opened)
-            if not any(layer.visible for layer in layers):
-                continue
-            label = _label_at(layers, position, view_direction, state.viewer.dims)
-            if label:
-                return opened, label - 1
-        return None
+        layers = state.layers.of(state.current)
+        if not any(layer.visible for layer in layers):
+            return None
+        label = _label_at(layers, position, view_direction, state.viewer.dims)
+        return label - 1 if label else None
 
     # ------------------------------------------------------------ what is selected
 
@@ -113,7 +103,7 @@ class Picking:
         layer = state.layers.one(opened, "selection")
         if layer is None and len(state.selection):
             layer = outlines_layer(opened, "selection", "selected cells", width=1.5)
-            add_quietly(state.viewer, layer)
+            add_quietly(state, layer)
             layer.events.visible.connect(self._outline)
         if layer is not None:
             lines = style_of(state.viewer.theme).lines
@@ -152,14 +142,15 @@ class Picking:
         role = role_of(viewer.layers.selection.active) if viewer.layers.selection.active else None
         if role == "scores":
             return ""
-        found = self.cell_at(viewer.cursor.position, view_direction(viewer))
-        if found is None:
+        opened, cell = (
+            self._state.current,
+            self.cell_at(viewer.cursor.position, view_direction(viewer)),
+        )
+        if opened is None or cell is None:
             return ""
-        opened, cell = found
-        score = self._painted(cell) if opened is self._state.current else ""
         status = STATUSES[self._curations.status(opened)[cell]]
         named = "" if role == "cells" else naming(opened, cell, status)
-        return ", ".join(filter(None, [named, score]))
+        return ", ".join(filter(None, [named, self._painted(cell)]))
 
     def _painted(self, cell: int) -> str:
         """Score and z of what is painted."""

@@ -125,7 +125,7 @@ class ScoreLayers(OfState):
     def _insert(self, layer: Labels) -> Labels:
         # the label image is shared: drawing in one layer would change all
         layer.editable = False
-        self.state.viewer.layers.insert(place_below(self.state, "decisions", "selection"), layer)
+        self.state.layers.put(layer, place_below(self.state, "decisions", "selection"))
         return layer
 
 

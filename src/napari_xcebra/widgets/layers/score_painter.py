@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 from napari.layers import Labels
-from psygnal import Signal
 
 from napari_xcebra.attribution.score_map import ScoreMap, attribution_of
 from napari_xcebra.widgets.layers.camera import SecondView
@@ -18,6 +17,7 @@ from napari_xcebra.widgets.layers.score_layers import TRAINING, ScoreLayers, ent
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import KEY, role_of
 from napari_xcebra.widgets.state.shown import bright_cells, painted_map
+from napari_xcebra.widgets.state.signals import Signal
 
 if TYPE_CHECKING:
     from napari.layers import Layer
@@ -46,13 +46,13 @@ class ScorePainter(OfState):
         super().__init__(state)
         self._limits: dict[tuple[str, ...], Limits] = {}
         self.layers = ScoreLayers(state)
-        self._beside: Beside | None = None
+        self._besides: WeakKeyDictionary[Opened, Beside] = WeakKeyDictionary()
         self._cells_hidden: WeakSet[Any] = WeakSet()
         self._second = SecondView(state)
         state.shown_changed.connect(self.update)
         state.live_changed.connect(self.update)
         state.runs_changed.connect(self._follow_runs)
-        state.recording_changed.connect(self._follow_recording)
+        state.recording_changed.connect(self.update)
         self.update()
 
     # ------------------------------------------------------------ colours
@@ -98,27 +98,28 @@ class ScorePainter(OfState):
 
     @property
     def beside(self) -> Beside | None:
-        """Run and factor of the map beside."""
-        return self._beside
+        """Run and factor of the map beside that of the recording in front."""
+        return self._besides.get(self.state.current) if self.state.current else None
 
     @beside.setter
     def beside(self, beside: Beside | None) -> None:
-        self._beside = beside
+        self._take(beside)
         self.update()
+
+    def _take(self, beside: Beside | None) -> None:
+        if (opened := self.state.current) is not None and beside is not None:
+            self._besides[opened] = beside
+        elif opened is not None:
+            self._besides.pop(opened, None)
 
     def map_beside(self) -> ScoreMap | None:
         """The map beside, by the same method; None if there is none."""
-        opened, shown = self.state.current, self.state.shown
-        run = opened.run(self._beside[0]) if opened and self._beside else None
+        opened, shown, beside = self.state.current, self.state.shown, self.beside
+        run = opened.run(beside[0]) if opened and beside else None
         attribution = attribution_of(run, shown.method, self.state.recording)
-        if (
-            attribution is None
-            or shown.blind
-            or not self._beside
-            or self._beside[1] not in attribution.factors
-        ):
+        if attribution is None or shown.blind or not beside or beside[1] not in attribution.factors:
             return None
-        return ScoreMap(attribution, self._beside[1])
+        return ScoreMap(attribution, beside[1])
 
     def update(self) -> None:
         """Paint what is to be shown, and hide our other score layers."""
@@ -127,16 +128,16 @@ class ScorePainter(OfState):
         beside: Labels | None = None
         active = state.viewer.layers.selection.active
         painted, run = painted_map(state), self._run
-        if self._beside == (shown.run, shown.factor):
-            self._beside = None  # the same map twice says nothing
+        if self.beside == (shown.run, shown.factor):
+            self._take(None)  # the same map twice says nothing
         if painted is not None and run is not None:
             layer = self._painted_layer(run, painted, self.limits)
             outline_others(state, ~painted.known)
             # while scores follow the time slider, another layer shows them
             if not shown.over_time or painted.why_not_over_time:
                 showing.append(layer)
-            if (other := self.map_beside()) is not None and self._beside is not None:
-                beside_run = state.current.run(self._beside[0]) if state.current else None
+            if (other := self.map_beside()) is not None and self.beside is not None:
+                beside_run = state.current.run(self.beside[0]) if state.current else None
                 assert beside_run is not None
                 beside = self._painted_layer(beside_run, other, other.limits)
                 showing.append(beside)
@@ -245,11 +246,6 @@ class ScorePainter(OfState):
 
     def _follow_runs(self) -> None:
         self.layers.follow_runs()
-        self.update()
-
-    def _follow_recording(self) -> None:
-        if self._beside is not None and self.map_beside() is None:
-            self._beside = None
         self.update()
 
 

@@ -120,6 +120,16 @@ class ScoreHistogram(QWidget):
         self.score.suit(low, low + width)
         self.region.hide()
 
+    def forget_recording(self) -> None:
+        """Show nothing."""
+        self._map = None
+        self.region.hide()
+        self.marks.clear()
+        self.count.clear()
+        if self._bars is not None:
+            self.plot.removeItem(self._bars)
+            self._bars = None
+
     @property
     def heights(self) -> np.ndarray:
         """(bars,) float, height of each bar: its cells, or their logarithm if one has most."""

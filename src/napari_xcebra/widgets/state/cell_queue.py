@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from psygnal import Signal
 
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.curation import STATUSES, UNDECIDED, Curation, Filter, Queue, Status, ordered
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.shown import chosen_map
+from napari_xcebra.widgets.state.signals import Signal
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.curations import Curations

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from psygnal import Signal
 
 from napari_xcebra.curation import (
     Change,
@@ -25,6 +24,7 @@ from napari_xcebra.errors import InputError, refusal
 from napari_xcebra.io.decisions import extractor_accepted
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.preferences import keep, kept_text
+from napari_xcebra.widgets.state.signals import Signal
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from psygnal import Signal
 
 from napari_xcebra.curation import UNDECIDED, Curation, Status
 from napari_xcebra.errors import InputError
@@ -14,6 +13,7 @@ from napari_xcebra.io.decisions import recall, table_beside
 from napari_xcebra.text import counted
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.shown import shown_map
+from napari_xcebra.widgets.state.signals import Signal
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.cell_queue import CellQueue

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import (
+    KEY,
     LayerTuple,
     Role,
     clean_names,
@@ -47,8 +48,9 @@ class LayerSets(OfState):
         self._drawing = drawing
         # by token, of recordings that are not in front
         self._aside: dict[str, list[Any]] = {}
-        # tokens of recordings that have come to the front before
+        # tokens of recordings that have come to the front before, and that changed since
         self._drawn: set[str] = set()
+        self._outdated: set[str] = set()
 
     def is_aside(self, opened: Opened) -> bool:
         """Whether the layers of a recording are set aside."""
@@ -71,6 +73,9 @@ class LayerSets(OfState):
         self._drawing.put_back(viewer, self._aside.pop(opened.token, []))
         if opened.token not in self._drawn:
             self.add(opened, layers)
+        if opened.token in self._outdated:
+            self._outdated.discard(opened.token)
+            self._drawing.bring_up_to_date(viewer, opened)
 
     def add(self, opened: Opened, layers: Sequence[LayerTuple] | None = None) -> None:
         """Add those of the images, activity and cells of a recording that are not in the viewer."""
@@ -86,8 +91,11 @@ class LayerSets(OfState):
         clean_names(self.state.viewer, opened)
 
     def update(self, opened: Opened) -> None:
-        """Update the layers of a recording that was changed."""
-        self._drawing.bring_up_to_date(self.state.viewer, opened)
+        """Update the layers of a recording that was changed, once it is in front."""
+        if opened is self.state.current:
+            self._drawing.bring_up_to_date(self.state.viewer, opened)
+        else:
+            self._outdated.add(opened.token)
 
     def of(self, opened: Opened | None, *roles: Role) -> list[Any]:
         """Layers of a recording, also while it is not in front; those of some roles, if given."""
@@ -107,6 +115,22 @@ class LayerSets(OfState):
         wanted |= {"movie"} if opened.recording.movie is not None else set()
         return not wanted <= {role_of(layer) for layer in self.of(opened)}
 
+    def put(self, layer: Any, place: int | None = None) -> None:
+        """Insert a layer of a recording into the viewer, above the others unless told where.
+
+        Wherever layers of a recording are made, this adds them. One of a recording that is not in
+        front waits with its others, and one of a closed recording is dropped.
+        """
+        token = layer.metadata[KEY]["token"]
+        owner = next((opened for opened in self.state.opened if opened.token == token), None)
+        if owner is None:
+            return
+        if self.is_aside(owner):
+            self._aside[token].append(layer)
+        else:
+            layers = self.state.viewer.layers
+            layers.insert(len(layers) if place is None else place, layer)
+
     def remove(self, opened: Opened, layer: Any) -> None:
         """Remove a layer of a recording, also if it is not in front."""
         if self.is_aside(opened):
@@ -115,6 +139,8 @@ class LayerSets(OfState):
             self.state.viewer.layers.remove(layer)
 
     def forget(self, opened: Opened) -> None:
-        """Remove all layers of a recording."""
-        self._drawing.take_out(self.state.viewer, layers_of(self.state.viewer, opened))
+        """Remove all layers of a recording that is not in front, copies by the user included."""
+        if own := layers_of(self.state.viewer, opened):
+            self._drawing.take_out(self.state.viewer, own)
         self._aside.pop(opened.token, None)
+        self._outdated.discard(opened.token)

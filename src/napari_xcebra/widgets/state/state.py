@@ -5,6 +5,7 @@ Docks change it through its methods and listen to its signals.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -13,17 +14,16 @@ from uuid import uuid4
 from weakref import ref
 
 import numpy as np
-from psygnal import Signal
 
 from napari_xcebra.files import name_of
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run, free_name
-from napari_xcebra.widgets.state.garbage import collect_while_waiting
 from napari_xcebra.widgets.state.layer_sets import Drawing, LayerSets
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, role_of, token_of
 from napari_xcebra.widgets.state.preferences import preferred_colormap
 from napari_xcebra.widgets.state.saved_runs import SavedRuns
 from napari_xcebra.widgets.state.shown import Shown, View, painted_map
+from napari_xcebra.widgets.state.signals import Signal
 from napari_xcebra.widgets.state.time_slider import TimeSlider
 from napari_xcebra.workspace_file import Opened, WorkspaceFile
 
@@ -35,6 +35,15 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.state.shown import LiveRun
 
 
+def collect_while_waiting() -> None:
+    """Collect garbage now, while the user waits for something to open.
+
+    With napari loaded this takes 0.2 s, and Python does it whenever there are enough new objects,
+    mostly at the first layer that is added during training. Done now, it is not due by then.
+    """
+    gc.collect()
+
+
 class State:
     """State of one viewer.
 
@@ -43,8 +52,10 @@ class State:
 
     leaving = Signal()
     """Another recording is about to come to the front."""
+    front_changed = Signal()
+    """Another recording is in front, or none: every view is emptied before it is filled anew."""
     recording_changed = Signal()
-    """Another recording is current, or the current one was changed or closed."""
+    """Another recording is current, the current one was changed, or one was opened or closed."""
     runs_changed = Signal()
     """A run of the current recording was added, changed, renamed or removed."""
     shown_changed = Signal()
@@ -98,18 +109,31 @@ class State:
 
     @current.setter
     def current(self, opened: Opened | None) -> None:
-        if opened is self._current:
-            return
-        before = self._current
-        if before in self.opened:
-            self._views[before.token] = self._view_of(before)
+        if opened is not self._current:
+            self._turn_to(opened)
+
+    def _turn_to(self, opened: Opened | None, closing: Opened | None = None) -> None:
+        """Bring a recording to the front with what was seen of it; close another, if given.
+
+        Everything is that of the new one before anybody is told.
+        """
+        before, moved = self._current, False
         with self._slider.held():
             self._bring_to_front(opened)
-            self._current = opened
-        token = opened.token if opened else ""
-        view = self._views.pop(token, View(Shown(colormap=self._shown.colormap)))
-        self._shown, self._selection = view.shown, view.selection
-        moved = self._slider.begin_at(view.frame)
+            if opened is not before:
+                if before is not None:
+                    self._views[before.token] = self._view_of(before)
+                self._current = opened
+            if closing is not None:
+                self.opened.remove(closing)
+                self._views.pop(closing.token, None)
+                self.layers.forget(closing)
+        if opened is not before:
+            kept = self._views.pop(opened.token, None) if opened else None
+            view = kept or View(Shown(colormap=self._shown.colormap))
+            self._shown, self._selection = view.shown, view.selection
+            moved = self._slider.begin_at(view.frame)
+            self.front_changed.emit()
         self.recording_changed.emit()
         self.runs_changed.emit()
         self.selection_changed.emit()
@@ -151,24 +175,26 @@ class State:
         self.current = opened
         return opened
 
-    def change_recording(self, recording: Recording) -> None:
-        """Replace the current recording by a changed copy: other kinds, traces, accepted cells."""
-        if self._current is None:
+    def change_recording(self, recording: Recording, of: Opened | None = None) -> None:
+        """Replace a recording by a changed copy: other kinds, traces, accepted cells.
+
+        That of `of`, which need not be in front; else the current one.
+        """
+        opened = of or self._current
+        if opened not in self.opened:
             return
-        self._current.recording = recording
+        opened.recording = recording
         for drawn in ("labels", "centers", "shapes"):
-            self._current.__dict__.pop(drawn, None)
-        self.layers.update(self._current)
-        self.recording_changed.emit()
+            opened.__dict__.pop(drawn, None)
+        self.layers.update(opened)
+        if opened is self._current:
+            self.recording_changed.emit()
 
     def forget(self, opened: Opened) -> None:
         """Close a recording and remove its layers."""
-        self.opened.remove(opened)
-        with self._slider.held():
-            self.layers.forget(opened)
-        self._views.pop(opened.token, None)
-        if opened is self._current:
-            self.current = self.opened[-1] if self.opened else None
+        others = [other for other in self.opened if other is not opened]
+        following = others[-1] if others else None
+        self._turn_to(following if opened is self._current else self._current, closing=opened)
 
     def _adopt(self, layer: Any) -> None:
         """Adopt a recording that came with a layer: from a reader, a sample or a script."""
@@ -227,7 +253,10 @@ class State:
         return list(self._current.runs) if self._current else []
 
     def add_run(self, run: Run, to: Opened | None = None) -> Run:
-        """Add a run, under another name if its own is taken; returns it as it was added."""
+        """Add a run, under another name if its own is taken; returns it as it was added.
+
+        `to` may be another recording than the one in front.
+        """
         opened = to or self._current
         assert opened is not None, "a run needs a recording"
         run = replace(run, name=free_name(run.name, [r.name for r in opened.runs]))
@@ -316,7 +345,8 @@ class State:
 
     def select(self, cells: Iterable[int], *, toggle: bool = False) -> None:
         """Select cells by position; with `toggle`, change these and keep the others."""
-        chosen = list(dict.fromkeys(int(cell) for cell in cells))
+        there = range(self.recording.n_cells if self.recording else 0)
+        chosen = [cell for cell in dict.fromkeys(int(cell) for cell in cells) if cell in there]
         if toggle:
             before = self._selection.tolist()
             kept = [cell for cell in before if cell not in chosen]

@@ -135,7 +135,7 @@ class AroundPainter(OfState):
             metadata=metadata("scores around an event", opened.recording, opened.token,
                               title=title, of=of),
         )  # fmt: skip
-        state.viewer.layers.insert(place_below(state, "decisions", "selection"), layer)
+        state.layers.put(layer, place_below(state, "decisions", "selection"))
         begins = np.flatnonzero(scores.place == 0)
         if len(begins):
             state.frame = int(begins[0])

@@ -49,10 +49,9 @@ class CellMenu(OfState):
     def _on_press(self, viewer: Any, event: Any) -> Iterator[None]:
         if event.button != RIGHT or not (yield from is_click(event)):
             return
-        found = self._picking.cell_at(event.position, event.view_direction)
-        if found is None:
+        cell = self._picking.cell_at(event.position, event.view_direction)
+        if cell is None:
             return
-        self.state.current, cell = found
         if cell not in self.state.selection:
             self.state.select([cell])
         self._pop_up()

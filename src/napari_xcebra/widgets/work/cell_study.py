@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from psygnal import Signal
 
 from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.recording.cell_shapes import CellShapes, Neighbor, correlation
 from napari_xcebra.recording.clips import Clips, read_clips
 from napari_xcebra.widgets.state.of_state import OfState
+from napari_xcebra.widgets.state.signals import Signal
 from napari_xcebra.widgets.work.background import in_background
 
 if TYPE_CHECKING:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from psygnal import Signal
-
 from napari_xcebra.attribution.methods import DEFAULT, method_named, title_of_method
 from napari_xcebra.widgets.layers.canvas_legend import ColorBar
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import KEY, role_of
 from napari_xcebra.widgets.state.shown import painted_map
+from napari_xcebra.widgets.state.signals import Signal
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.layers.score_painter import Limits, ScorePainter

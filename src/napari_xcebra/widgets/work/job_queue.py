@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from psygnal import Signal
-
 from napari_xcebra.jobs import Advanced, Cancelled, Failed, Finished, Job, Started, Task
 from napari_xcebra.jobs.events import Event, Outcome
 from napari_xcebra.jobs.job import GRACE
+from napari_xcebra.widgets.state.signals import Signal
 from napari_xcebra.widgets.work.activity import Activity, ActivityBar
 from napari_xcebra.widgets.work.background import listen
 

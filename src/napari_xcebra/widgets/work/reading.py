@@ -19,8 +19,8 @@ from qtpy.QtWidgets import QProgressDialog
 from napari_xcebra import jobs
 from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.io.discovery import is_pose, is_recording, needs_library
+from napari_xcebra.io.guard import ReadTask, open_task, question
 from napari_xcebra.io.movie.opening import is_movie, may_be_of
-from napari_xcebra.jobs.tasks import ReadTask, open_task, question
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.state.preferences import kept_pixel_size
 

@@ -6,10 +6,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 import numpy as np
-from psygnal import Signal
 
 from napari_xcebra.jobs import OverTimeTask
 from napari_xcebra.widgets.state.score_cache import Question, ScoresOverTime
+from napari_xcebra.widgets.state.signals import Signal
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
 
 GRACE = 30.0

@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from qtpy.QtWidgets import QWidget
+
 from napari_xcebra.widgets.controls.accessible import attend_to_docks
 from napari_xcebra.widgets.controls.dock_opening import keep_places, open_dock
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
@@ -21,6 +23,7 @@ from napari_xcebra.widgets.state.cell_queue import CellQueue
 from napari_xcebra.widgets.state.curations import Curations
 from napari_xcebra.widgets.state.deciding import Deciding
 from napari_xcebra.widgets.state.preferences import follow_preferences
+from napari_xcebra.widgets.state.signals import Listeners
 from napari_xcebra.widgets.state.state import State
 from napari_xcebra.widgets.work.cell_menu import CellMenu
 from napari_xcebra.widgets.work.closing import AskBeforeClosing
@@ -69,6 +72,7 @@ class Services:
         self.camera = FollowFront(state)
         self.close_up = CloseUp(state, self.curations, self.queue)
         self.scale_bar = ScaleBar(state)
+        state.front_changed.connect(self._empty_views)
         window = main_window(viewer)
         if window is not None:
             window.destroyed.connect(self.close)
@@ -83,6 +87,17 @@ class Services:
         self.curations.close()
         if self.state.has_viewer:  # a window that was deleted may have outlived it
             close_reader(self.state.viewer)
+
+    def _empty_views(self) -> None:
+        """Let everything in the window forget the recording that was in front.
+
+        A view says how in `forget_recording`; none listens for itself, and none can be left out.
+        """
+        window, views = main_window(self.state.viewer), Listeners()
+        for view in window.findChildren(QWidget) if window is not None else ():
+            if (forget := getattr(view, "forget_recording", None)) is not None:
+                views.connect(forget)
+        views.emit()
 
     def at_stake(self) -> list[str]:
         """What would be lost with the window, a sentence each."""

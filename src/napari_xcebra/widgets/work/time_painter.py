@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from napari.layers import Image
-from psygnal import Signal
 
 from napari_xcebra.attribution.methods import method_named, title_of_method
 from napari_xcebra.attribution.score_map import ScoreMap
@@ -16,6 +15,7 @@ from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import KEY, metadata
 from napari_xcebra.widgets.state.score_cache import Question, ScoresOverTime
 from napari_xcebra.widgets.state.shown import shown_map
+from napari_xcebra.widgets.state.signals import Signal
 from napari_xcebra.widgets.state.state import State
 from napari_xcebra.widgets.work.score_feed import SLIDER, ScoreFeed
 
@@ -150,8 +150,7 @@ class TimePainter(OfState):
             rgb=False,
             metadata=metadata("scores over time", opened.recording, opened.token, named=NAME),
         )
-        at = place_below(state, "scores", "decisions", "selection")
-        state.viewer.layers.insert(at, layer)
+        state.layers.put(layer, place_below(state, "scores", "decisions", "selection"))
         return layer
 
     # ------------------------------------------------------------ computing

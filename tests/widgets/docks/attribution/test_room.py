@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mouse import activate
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
@@ -13,7 +14,7 @@ from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.recording.variable import Variable
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.dock_opening import full_name, open_dock
-from napari_xcebra.widgets.controls.napari_window import canvas_of
+from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.plots.score_histogram import ScoreHistogram
 from napari_xcebra.widgets.state.shown import shown_map
@@ -37,7 +38,8 @@ def window(make_napari_viewer, qtbot):
     state.add_run(run)
     state.shown = replace(state.shown, run="run 1", factor="place", method=METHOD)
     open_dock(viewer, "Attribution")
-    qtbot.wait(200)
+    activate(viewer)
+    qtbot.waitUntil(lambda: rows_in_sight(the_dock(viewer).scores.table.view) >= 15)
     return viewer
 
 
@@ -56,10 +58,10 @@ def test_rows_numbers_and_clicks(window, qtbot):
     table = dock.scores.table
     assert rows_in_sight(table.view) >= 15
     window.window.resize(1280, 800)
-    qtbot.wait(300)
+    qtbot.waitUntil(lambda: main_window(window).height() <= 800 and rows_in_sight(table.view) < 15)
     assert rows_in_sight(table.view) >= 6
     for part in (dock.scores.significance, dock.scores.stability, dock.export):
-        assert part.visibleRegion().boundingRect().height() == part.height() > 0
+        qtbot.waitUntil(lambda p=part: p.visibleRegion().boundingRect().height() == p.height() > 0)
 
     # no number and no title is cut
     metrics, header = table.view.fontMetrics(), table.view.horizontalHeader()
@@ -78,7 +80,7 @@ def test_rows_numbers_and_clicks(window, qtbot):
     down, right = (middle - np.array(camera.center[-2:])) * camera.zoom
     at = QPoint(round(right + canvas.width() / 2), round(down + canvas.height() / 2))
     qtbot.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
-    assert state.selection.tolist() == [cell]
+    qtbot.waitUntil(lambda: state.selection.tolist() == [cell])
     row = table.view.visualRect(table.model.index(int(table.model.rows_of([cell])[0]), 0))
     assert table.view.viewport().rect().contains(row.center())
 
@@ -93,8 +95,8 @@ def test_rows_numbers_and_clicks(window, qtbot):
     bar = dock.scores.tabs.tabBar()
     for tab in (1, 2, 0):
         QTest.mouseClick(bar, Qt.MouseButton.LeftButton, pos=bar.tabRect(tab).center())
-        qtbot.wait(50)
-        assert dock.scores.tabs.currentIndex() == tab
+        qtbot.waitUntil(lambda t=tab: dock.scores.tabs.currentIndex() == t)
+        QApplication.processEvents()
         assert tops == [
             part.mapTo(dock, QPoint(0, 0)) for part in (dock.choice, dock.scores.significance)
         ]

@@ -1,8 +1,8 @@
 """A field with scores, and the Curate dock beside it."""
 
 import pytest
+from mouse import activate
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication
 
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.controls.dock_opening import full_name, open_dock
@@ -48,8 +48,7 @@ def dock_in_front(make_napari_viewer, scored, curate_dock, qtbot):
     viewer = make_napari_viewer(show=True)
     scored(services_of(viewer).state)
     dock = curate_dock(viewer)
-    window = viewer.window._qt_window
-    window.activateWindow()
-    qtbot.waitUntil(lambda: QApplication.activeWindow() is window, timeout=10_000)
+    activate(viewer)
+    qtbot.waitUntil(lambda: dock.queue.cell is not None and dock.close_up._on)
     yield dock
     services_of(viewer).close()

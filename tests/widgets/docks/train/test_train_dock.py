@@ -8,7 +8,7 @@ import numpy as np
 import psutil
 import pytest
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QMessageBox
+from qtpy.QtWidgets import QApplication, QMessageBox
 from scored import scored_recording, scored_run
 
 from napari_xcebra.attribution.methods import FIRST
@@ -137,7 +137,7 @@ def test_the_buttons_stay_under_the_mouse_whatever_is_said_above(small_screen, q
         lambda: dock.next.say(""),
     ):
         change()
-        qtbot.wait(30)  # for the layout
+        QApplication.processEvents()  # for the layout
         places.append(dock.train_button.mapTo(dock, dock.train_button.rect().topLeft()))
     assert set(map(str, places)) == {str(places[0])}
 

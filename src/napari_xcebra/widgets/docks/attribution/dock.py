@@ -191,7 +191,7 @@ class AttributionDock(QWidget):
         self.scores.setVisible(painted is not None)
         self._more.setVisible(painted is not None)
         if painted is None:
-            self.scores.forget()
+            self.scores.forget_recording()
             return
         self.scores.show_map(painted)
         for button in (self.statistics_button, self.methods_button, self.export):

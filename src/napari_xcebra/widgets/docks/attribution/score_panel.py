@@ -121,12 +121,18 @@ class ScorePanel(QWidget):
         self.over_time.offer_events(self._around.events, why_not)
 
     def forget(self) -> None:
-        """Forget the map: there is none, or its cells have changed."""
+        """Forget the map, as its cells have changed: the next one is drawn whole."""
         self._map = None
+
+    def forget_recording(self) -> None:
+        """Show nothing: there is no map."""
+        self.forget()
+        self.histogram.forget_recording()
+        self.table.show_ranking(None)
+        self.side_by_side.show_maps(None, None, "", 0.0)
 
     def show_decisions(self) -> None:
         """Show which cells are accepted."""
-        # after a switch to another recording, the map in this panel is still the old one
         painted = painted_map(self._state)
         if self._map is not None and painted is not None:
             self._show_scores(painted)

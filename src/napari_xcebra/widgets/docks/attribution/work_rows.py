@@ -10,7 +10,6 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import (
     QCheckBox,
     QPushButton,
-    QSpinBox,
     QWidget,
 )
 from superqt.utils import signals_blocked
@@ -19,7 +18,7 @@ from napari_xcebra.attribution.methods import EVERY, method_named, title_of_meth
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.runs import Run
 from napari_xcebra.text import about, two
-from napari_xcebra.widgets.controls.boxes import SMALL, NumberBox, primary_button, slim
+from napari_xcebra.widgets.controls.boxes import SMALL, NumberBox, WholeBox, primary_button, slim
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
 from napari_xcebra.widgets.controls.work_bar import WorkBar, takes
@@ -242,7 +241,7 @@ class StabilityRow(QuestionRow):
             stop="Stop; finished seeds are kept.",
             only=SEEDS_ONLY,
         )
-        self.more = QSpinBox()
+        self.more = WholeBox()
         slim(self.more, 28)
         self.more.setRange(1, 50)
         self.more.setValue(USUAL)

@@ -106,8 +106,8 @@ class AgreementPanel(QWidget):
         self.other_table.setText(as_html(found))
         self.other_table.setVisible(found.n_cells > 0)
 
-    def forget_other(self) -> None:
-        """Forget the other curator: the recording has changed."""
+    def forget_recording(self) -> None:
+        """Forget the other curator, who judged another recording."""
         self.other.clear()
         self.other_table.hide()
 

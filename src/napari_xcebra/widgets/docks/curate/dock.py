@@ -131,7 +131,7 @@ class CurateDock(QWidget):
     def _follow_state(self) -> None:
         state = self.state
         for signal, method in (
-            (state.recording_changed, self._show_recording),
+            (state.recording_changed, self._later),
             (state.runs_changed, self._later),
             (state.shown_changed, self._later),
             (self.curations.changed, self._later),
@@ -240,11 +240,6 @@ class CurateDock(QWidget):
         self.close_up.come_or_go(self.presence.now and self.isVisible())
         self._refresh()
         self._begin()
-
-    def _show_recording(self) -> None:
-        self.notice.clear()
-        self.agreement.forget_other()
-        self._later()
 
     def _refresh(self) -> None:
         there = self.state.current is not None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFileDialog, QMenu, QPushButton, QWidget
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.state.curations import Curations
     from napari_xcebra.widgets.state.state import State
     from napari_xcebra.widgets.work.runs.retraining import Retraining
+    from napari_xcebra.workspace_file import Opened
 
 
 class FinishRow(QWidget):
@@ -43,7 +46,7 @@ class FinishRow(QWidget):
     def __init__(self, state: State, curations: Curations, retraining: Retraining) -> None:
         super().__init__()
         self._state, self._curations, self._retraining = state, curations, retraining
-        self._written: Written | None = None
+        self._written: WeakKeyDictionary[Opened, Written] = WeakKeyDictionary()
         self.dialog: SaveDecisions | None = None
         self.save = QPushButton("Save decisions")
         self.save.setToolTip("Save to suite2p, CaImAn, NWB, a table or ImageJ, or as a layer.")
@@ -72,7 +75,9 @@ class FinishRow(QWidget):
         return menu_of(self, entries)
 
     def show_state(self) -> None:
-        """Show whether another round of training can begin."""
+        """Show whether another round of training can begin, and what can be put back."""
+        written = self._written.get(opened) if (opened := self._state.current) else None
+        self.undo.setVisible(written is not None and bool(written.files))
         why_not = self._retraining.why_not()
         self.again.setEnabled(not why_not)
         self.again.setToolTip(
@@ -98,7 +103,7 @@ class FinishRow(QWidget):
         if what is None:
             return None
         self.dialog = SaveDecisions(what, self)
-        self.dialog.written.connect(self._keep_written)
+        self.dialog.written.connect(partial(self._keep_written, self._state.current))
         self.dialog.open()
         return self.dialog
 
@@ -113,9 +118,11 @@ class FinishRow(QWidget):
 
     def restore(self) -> None:
         """Put back what was written last."""
-        written = self._written
+        opened = self._state.current
+        written = self._written.get(opened) if opened else None
         if written is not None:
-            in_background(lambda: written.restore().files, self._restored, self._failed, self)
+            done = partial(self._restored, opened)
+            in_background(lambda: written.restore().files, done, self._failed, self)
 
     def restore_earlier(self) -> None:
         """Put back what was written here at an earlier time."""
@@ -128,7 +135,8 @@ class FinishRow(QWidget):
                 "",
             )
             return
-        in_background(lambda: restore(path).files, self._restored, self._failed, self)
+        done = partial(self._restored, opened)
+        in_background(lambda: restore(path).files, done, self._failed, self)
 
     def _to_write(self) -> ToWrite | None:
         opened = self._state.current
@@ -157,14 +165,16 @@ class FinishRow(QWidget):
         ]
         return pd.concat(tables, ignore_index=True)
 
-    def _keep_written(self, written: Written) -> None:
-        self._written = written
-        self.undo.setVisible(bool(written.files))
+    def _keep_written(self, opened: Opened | None, written: Written) -> None:
+        if opened is not None:
+            self._written[opened] = written
+        self.show_state()
         self.said.emit(in_a_sentence(written), "good", "")
 
-    def _restored(self, files: Sequence[object]) -> None:
-        self._written = None
-        self.undo.hide()
+    def _restored(self, opened: Opened | None, files: Sequence[object]) -> None:
+        if opened is not None:
+            self._written.pop(opened, None)
+        self.show_state()
         self.said.emit(f"Restored {counted(len(files), 'file')}.", "good", "")
 
     def _failed(self, sentence: str, details: str) -> None:

@@ -109,7 +109,7 @@ class KeyList(QWidget):
         self.defaults = QPushButton("Default keys")
         self.defaults.setToolTip("Restore the default key of every action.")
         self.defaults.clicked.connect(lambda _=False: self.changed.emit(default_keys()))
-        self.notice = Notice()
+        self.notice = Notice(lasting=True)
         in_column(self.notice, grid, self.defaults, of=self)
 
     def show_keys(self, keys: Keys, tags: tuple[str, ...]) -> None:

@@ -60,6 +60,11 @@ class TagsAndNote(QWidget):
             self.note.setText(note)
         self._title = title
 
+    def forget_recording(self) -> None:
+        """Forget the note: a cell of another recording may have the same id."""
+        self._title = ""
+        self.note.clear()
+
     def _tell_tag(self, number: int) -> None:
         if number < len(self._names):
             self.tag_toggled.emit(self._names[number])

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QDoubleSpinBox, QGridLayout, QLabel, QWidget
+from qtpy.QtWidgets import QGridLayout, QLabel, QWidget
 from superqt.utils import signals_blocked
 
 from napari_xcebra.recording import Recording
-from napari_xcebra.widgets.controls.boxes import slim
+from napari_xcebra.widgets.controls.boxes import DecimalBox, slim
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
 
 LAST = 99
 """Row below all facts; rows without any take no room."""
 
 
-class PixelSize(QDoubleSpinBox):
+class PixelSize(DecimalBox):
     """Micrometres per pixel; 0 if it is not known."""
 
     def __init__(self) -> None:

@@ -13,10 +13,9 @@ from napari_xcebra.jobs import Job
 from napari_xcebra.recording import Recording
 from napari_xcebra.sample_data import SAMPLES
 from napari_xcebra.widgets.layers.layers import recording_layers
-from napari_xcebra.widgets.state.garbage import collect_while_waiting
 from napari_xcebra.widgets.state.own_layers import LayerTuple, shown_by
 from napari_xcebra.widgets.state.preferences import keep_pixel_size
-from napari_xcebra.widgets.state.state import State
+from napari_xcebra.widgets.state.state import State, collect_while_waiting
 from napari_xcebra.widgets.work.reading import result_of
 from napari_xcebra.workspace_file import Opened
 
@@ -87,8 +86,8 @@ def with_pixel_size(opened: Opened, size: float) -> Recording:
 
 def take_behavior(state: State, opened: Opened, opening: Opening, recording: Recording) -> None:
     """Give a recording the behaviour that was read anew, unless it was opened again since."""
-    if state.current is opened and opened.opening is opening:
-        state.change_recording(replace(opened.recording, behavior=recording.behavior))
+    if opened.opening is opening:
+        state.change_recording(replace(opened.recording, behavior=recording.behavior), opened)
 
 
 def is_from(opened: Opened, opening: Opening | None) -> bool:

@@ -50,6 +50,10 @@ class ReplaceOrAdd(QFrame):
         self._then = None
         self.hide()
 
+    def forget_recording(self) -> None:
+        """Ask no longer: the recording that was named is not in front."""
+        self.withdraw()
+
     def _answer(self, replacing: bool) -> None:
         then = self._then
         self.withdraw()

@@ -52,7 +52,7 @@ class CohortWindow(QDialog):
         )
         self.compare_button = QPushButton("Compare")
         self.compare_button.setToolTip(f"Write tables and figures to {folder}, and show the first.")
-        self.notice = Notice()
+        self.notice = Notice(lasting=True)
         self.figure = QLabel()
         self.figure.setMinimumSize(QSize(320, 200))
         self.figure.setAlignment(Qt.AlignmentFlag.AlignCenter)

@@ -9,7 +9,6 @@ from qtpy.QtWidgets import (
     QDialog,
     QLabel,
     QPushButton,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -17,6 +16,7 @@ from qtpy.QtWidgets import (
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.suggestions import latents_for
 from napari_xcebra.text import counted
+from napari_xcebra.widgets.controls.boxes import WholeBox
 from napari_xcebra.widgets.controls.layouts import in_form, in_row
 from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.notice import Notice
@@ -44,7 +44,7 @@ class Range(QWidget):
 
     def __init__(self, tooltip: str, first: int, last: int) -> None:
         super().__init__()
-        self.first, self.last = QSpinBox(), QSpinBox()
+        self.first, self.last = WholeBox(), WholeBox()
         line = in_row(of=self)
         for box, value, word in ((self.first, first, "from"), (self.last, last, "to")):
             box.setRange(1, MOST)
@@ -85,7 +85,7 @@ class DimensionWindow(QDialog):
         self.heading = PlainLabel(HELP, wrap=True)
         self.of_time = Range("Latents for what was not observed", 1, 4)
         self.of_factor = Range("Latents of the ticked factor", 1, 1)
-        self.seeds = QSpinBox()
+        self.seeds = WholeBox()
         self.seeds.setRange(2, 10)
         self.seeds.setValue(3)
         self.seeds.setMaximumWidth(130)
@@ -123,6 +123,7 @@ class DimensionWindow(QDialog):
         self.seeds.valueChanged.connect(lambda _: self._show())
         for signal, method in (
             (self.state.recording_changed, self._show),
+            (self.state.recording_changed, self._show_found),
             (self.state.runs_changed, self._show),
             (self.search.changed, self._show_found),
             (self.jobs.changed, self._show),

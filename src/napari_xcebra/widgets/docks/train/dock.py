@@ -84,6 +84,7 @@ class TrainDock(QWidget):
         self.runs.carrying.connect(self.carry)
         for signal, method in (
             (self.state.recording_changed, self._show_recording),
+            (self.state.recording_changed, self._show_training),
             (self.state.shown_changed, self._show_live),
             (self.state.runs_changed, self._show_live),
             (self.state.live_changed, self._show_live),
@@ -160,12 +161,13 @@ class TrainDock(QWidget):
     def _show_training(self) -> None:
         """Show progress and curves of the training, even if it began before this dock."""
         self._mark_ready()
-        if self.busy:
+        here, elsewhere = self.training.of_front, self.training.elsewhere
+        if here:
             self.course.follow(self.training.course)
-        self.course.setVisible(self.busy or self.state.shown_run is not None)
+        self.course.setVisible(here or self.state.shown_run is not None)
         at, doing = self.training.progress, self.training.doing
         words = (doing,) if self.training.stopping or not at else in_words(at)
-        self.progress.show_words(at, *words)
+        self.progress.show_words(at, *filter(None, (elsewhere,)), *words)
 
     # ------------------------------------------------------------ showing
 
@@ -204,9 +206,9 @@ class TrainDock(QWidget):
         self.verdict.show_verdicts(judged.goodness.values() if judged else ())
         if judged is None:
             if self._judged is not None and not self.busy:
-                self.notice.clear()  # the run was deleted, or another recording has none
-            self.course.setVisible(self.busy)
-        elif not self.busy:
+                self.notice.clear()  # the run was deleted
+            self.course.setVisible(self.training.of_front)
+        elif not self.training.of_front:
             self.course.show_fit(judged)
             if judged is not self._judged:
                 self.notice.say("\n".join(judged.notes), "warning")
@@ -246,7 +248,7 @@ class TrainDock(QWidget):
             sentence, painted = "This run is kept; press Discard to throw it away at once.", False
         elif painted:
             sentence = "Next: see which cells carry each factor, in Attribution."
-        elif self.busy:
+        elif self.training.of_front:
             sentence = "Cells are painted as soon as the first map is ready."
         else:
             sentence = "Next: tick the factors to study, and press Train." if ready else ""
@@ -257,7 +259,8 @@ class TrainDock(QWidget):
         if self.state.current is None:
             return "Open a recording first."
         if self.busy:
-            return "A run is being trained."
+            where = self.training.elsewhere
+            return f"A run of {where} is being trained." if where else "A run is being trained."
         return self.choice.why_not(self.state.current)
 
 

@@ -10,7 +10,6 @@ from qtpy.QtWidgets import (
     QHeaderView,
     QMenu,
     QPushButton,
-    QSpinBox,
     QTableWidget,
     QTableWidgetItem,
     QToolButton,
@@ -23,6 +22,7 @@ from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.data.suggestions import latents_for, suggested_factors, why_not
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
+from napari_xcebra.widgets.controls.boxes import WholeBox
 from napari_xcebra.widgets.controls.layouts import in_column, in_row, reach_after
 from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
 
@@ -133,7 +133,7 @@ class FactorTable(QWidget):
         item = self._table.item(row, NAME)
         menu: QMenu = self._table.cellWidget(row, VARIABLES).menu()
         variables = [action.data() for action in menu.actions() if action.isChecked()]
-        spin: QSpinBox = self._table.cellWidget(row, LATENTS)
+        spin: WholeBox = self._table.cellWidget(row, LATENTS)
         ticked = item.checkState() == Qt.CheckState.Checked
         return ticked, item.text().strip(), variables, spin.value() or None
 
@@ -153,7 +153,7 @@ class FactorTable(QWidget):
             item.setCheckState(Qt.CheckState.Checked if ticked else Qt.CheckState.Unchecked)
             item.setToolTip("Ticked factors are trained together. Double-click to rename.")
             self._table.setItem(row, NAME, item)
-            spin = QSpinBox()
+            spin = WholeBox()
             spin.setRange(0, 64)
             spin.setValue(latents or 0)
             spin.setAccessibleName(f"Latents of {name}")
@@ -166,7 +166,7 @@ class FactorTable(QWidget):
         reach_after(self._table, [self._table.cellWidget(*place) for place in places])
         self.changed.emit()
 
-    def _variables_button(self, chosen: list[str], spin: QSpinBox) -> QToolButton:
+    def _variables_button(self, chosen: list[str], spin: WholeBox) -> QToolButton:
         assert self._recording is not None
         button, menu = QToolButton(), QMenu()
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -185,11 +185,11 @@ class FactorTable(QWidget):
         self._show_choice(button, spin)
         return button
 
-    def _choose(self, button: QToolButton, spin: QSpinBox) -> None:
+    def _choose(self, button: QToolButton, spin: WholeBox) -> None:
         self._show_choice(button, spin)
         self.changed.emit()
 
-    def _show_choice(self, button: QToolButton, spin: QSpinBox) -> None:
+    def _show_choice(self, button: QToolButton, spin: WholeBox) -> None:
         names = [action.data() for action in button.menu().actions() if action.isChecked()]
         button.setText(", ".join(names) or "choose…")
         button.setAccessibleName(f"Variables: {', '.join(names) or 'none'}")

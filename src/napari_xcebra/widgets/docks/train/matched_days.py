@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from napari_xcebra.attribution.matched import MatchedScores, matched_scores
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.guard import ReadTask
 from napari_xcebra.io.matching import read_matching
-from napari_xcebra.jobs.tasks import ReadTask
 from napari_xcebra.recording.matching import Matching
 from napari_xcebra.widgets.work.background import in_background
 from napari_xcebra.widgets.work.reading import reader_of, result_of

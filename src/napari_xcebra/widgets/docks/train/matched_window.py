@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,6 +57,8 @@ class MatchedWindow(QDialog):
         self.state = services.state
         self.found: MatchedScores | None = None
         self._opened: list[Opened] = []
+        # the columns of the table, whatever was opened, closed or dragged since
+        self._compared: list[Opened] = []
         self.setWindowTitle("The same cells, day by day")
         self.resize(720, 640)
         self.file = PathField("matched cells", HELP, "CellReg, ROICaT or a table")
@@ -74,7 +77,7 @@ class MatchedWindow(QDialog):
         self.table.setToolTip("Score of each cell and its id; select a row to see it in the image.")
         self.save = QPushButton("Save table…")
         self.save.setToolTip("Write a row for each cell, session and factor as .csv.")
-        self.notice = Notice()
+        self.notice = Notice(lasting=True)
         self._lay_out()
         self.compare.clicked.connect(lambda _=False: self.begin())
         self.save.clicked.connect(lambda _=False: self._save())
@@ -128,7 +131,8 @@ class MatchedWindow(QDialog):
             return
         self.notice.clear()
         self.compare.setEnabled(False)
-        compare_days(path, chosen, self.state.viewer, self._show, self._failed, self)
+        show = partial(self._show, list(chosen.values()))
+        compare_days(path, chosen, self.state.viewer, show, self._failed, self)
 
     def _failed(self, sentence: str, details: str) -> None:
         self.notice.say(sentence, "problem", details)
@@ -137,8 +141,8 @@ class MatchedWindow(QDialog):
         self.table.setRowCount(0)
         self._show_ready()
 
-    def _show(self, found: MatchedScores) -> None:
-        self.found = found
+    def _show(self, compared: list[Opened], found: MatchedScores) -> None:
+        self.found, self._compared = found, compared
         self.factor.blockSignals(True)
         self.factor.clear()
         self.factor.addItems(found.factors)
@@ -171,10 +175,9 @@ class MatchedWindow(QDialog):
     def _select(self) -> None:
         """Select the cells of the chosen rows in the recording that is in front."""
         current = self.state.current
-        chosen = self.chosen
-        column = next((i for i, each in enumerate(chosen.values()) if each is current), None)
-        if column is None or current is None:
+        if current is None or current not in self._compared:
             return
+        column = self._compared.index(current)
         rows = sorted({index.row() for index in self.table.selectedIndexes()})
         cells = [self.table.item(row, column).data(Qt.ItemDataRole.UserRole) for row in rows]
         places = {int(cell): i for i, cell in enumerate(np.asarray(current.recording.cell_ids))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from qtpy.QtCore import Signal
@@ -13,7 +14,6 @@ from qtpy.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
-    QSpinBox,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -27,6 +27,8 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.report.exports import default_path
 from napari_xcebra.support.diagnostics import cores
 from napari_xcebra.sweeps.task import Place
+from napari_xcebra.text import parse_number
+from napari_xcebra.widgets.controls.boxes import WholeBox
 from napari_xcebra.widgets.controls.layouts import in_row, spare_from_wheel
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.path_fields import PathField
@@ -50,7 +52,7 @@ class SweepPlace(QGroupBox):
             "Where runs are computed; results are saved on this computer either way."
         )
         spare_from_wheel(self.where)
-        self.processes = QSpinBox()
+        self.processes = WholeBox()
         self.processes.setRange(1, max(1, cores()))
         self.processes.setValue(max(1, cores()))
         self.processes.setToolTip("Runs at the same time; each uses one core and its own memory.")
@@ -62,7 +64,8 @@ class SweepPlace(QGroupBox):
         )
         self.test = QPushButton("Test")
         self.test.setToolTip("Check what the cluster has, and whether it can run this.")
-        self.found = Notice()
+        self.found = Notice(lasting=True)
+        self._suggested: Path | None = None
         self.folder = PathField(
             "a folder for the sweep",
             "Results of each run are saved here. An unfinished sweep in this folder continues.",
@@ -100,9 +103,10 @@ class SweepPlace(QGroupBox):
         return Place(self.processes.value())
 
     def suggest(self, recording: Recording) -> None:
-        """Name a folder beside the recording, unless one is named."""
-        if self.folder.path is None:
-            self.folder.path = default_path(recording, "sweep", suffix="")
+        """Name a folder beside the recording, unless the user named one."""
+        if self.folder.path in (None, self._suggested):
+            self._suggested = default_path(recording, "sweep", suffix="")
+            self.folder.path = self._suggested
 
     def why_not(self) -> str:
         """Why nothing can be run there; empty if it can."""
@@ -222,11 +226,13 @@ class SweepForm(QGroupBox):
 def values_of(text: str, title: str) -> list[Any]:
     """Values as typed: numbers and words after commas, whole numbers also as a range.
 
-    >>> values_of("0-2, 7", "Seeds"), values_of("auto, 0.1", "λ"), values_of("-60, 0", "Shifts")
-    ([0, 1, 2, 7], ['auto', 0.1], [-60, 0])
+    After semicolons, numbers may have a decimal comma.
+
+    >>> values_of("0-2, 7", "Seeds"), values_of("auto, 0.1", "λ"), values_of("-60; 0,5", "Shifts")
+    ([0, 1, 2, 7], ['auto', 0.1], [-60, 0.5])
     """
     values: list[Any] = []
-    for part in filter(None, (each.strip() for each in text.split(","))):
+    for part in filter(None, (each.strip() for each in text.split(";" if ";" in text else ","))):
         first, dash, last = part.rpartition("-")
         if dash and first.strip().isdecimal() and last.strip().isdecimal():
             values += range(int(first), int(last) + 1)
@@ -234,8 +240,8 @@ def values_of(text: str, title: str) -> list[Any]:
             values.append(part)
         else:
             try:
-                number = float(part)
-            except ValueError:
+                number = parse_number(part)
+            except InputError:
                 raise InputError(
                     f"{title}: {part!r} is not a number; type values as 1, 2, 4 or 1-4."
                 ) from None

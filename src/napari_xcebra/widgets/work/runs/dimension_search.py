@@ -8,12 +8,12 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from psygnal import Signal
 
 from napari_xcebra.jobs import DimensionTask
 from napari_xcebra.learn.data.suggestions import latents_for
 from napari_xcebra.learn.training.progress import seconds_to_fit
 from napari_xcebra.widgets.state.of_state import OfState
+from napari_xcebra.widgets.state.signals import Signal
 from napari_xcebra.widgets.work.job_queue import SEVERAL, JobQueue, Work
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from psygnal import Signal
 from qtpy.QtCore import QTimer
 
 from napari_xcebra.attribution.ranks import rank_correlation
@@ -13,6 +12,7 @@ from napari_xcebra.runs import free_name
 from napari_xcebra.widgets.state.curations import OFFERED
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.shown import shown_map
+from napari_xcebra.widgets.state.signals import Signal
 
 if TYPE_CHECKING:
     from napari_xcebra.runs import Run

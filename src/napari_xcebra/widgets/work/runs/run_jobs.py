@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from napari_xcebra.widgets.work.job_queue import SEVERAL, JobQueue, Work
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.attribution.stability import Stability
-    from napari_xcebra.jobs import Job
+    from napari_xcebra.jobs import Job, Task
     from napari_xcebra.learn import Fit
     from napari_xcebra.recording import Recording
     from napari_xcebra.runs import Run
@@ -58,7 +59,8 @@ class RunJobs(OfState):
                 self.state.replace_run(run.name, run.with_significance(significance))
 
         task = SignificanceTask(fit, opened.recording)
-        self._jobs.ask(Work("the test against chance", task, keep, ("test", id(fit))))
+        key = ("test", id(fit))
+        self._jobs.ask(self._work(opened, "the test against chance", task, keep, key))
 
     def repeat(self, opened: Opened, run: Run, method: str, more: int) -> None:
         """Train with more seeds once other work is done, and score the cells by a method.
@@ -86,7 +88,7 @@ class RunJobs(OfState):
         )
         title = f"{title_of_method(method)} with {more} more seeds"
         key = ("repeat", id(fit))
-        self._jobs.ask(Work(title, task, keep, key, long=True, grace=SEVERAL))
+        self._jobs.ask(self._work(opened, title, task, keep, key, long=True, grace=SEVERAL))
 
     def seconds_to_test(self, opened: Opened, run: Run) -> float:
         """About how long a test of a run takes; NaN if its variables are gone."""
@@ -108,7 +110,26 @@ class RunJobs(OfState):
                 self.state.replace_run(run.name, run.with_attribution(attribution))
 
         task = AttributeTask(fit, opened.recording, method, method_named(method).frames)
-        return Work(title_of_method(method), task, keep, ("scores", id(fit)))
+        return self._work(opened, title_of_method(method), task, keep, ("scores", id(fit)))
+
+    def _work(
+        self,
+        opened: Opened,
+        title: str,
+        task: Task,
+        keep: Callable[[Any], object],
+        key: Hashable,
+        **how: Any,
+    ) -> Work:
+        """Work on a run that names its recording, where another one may be looked at meanwhile."""
+        named = f"{title} of {opened.name}" if len(self.state.opened) > 1 else title
+        name = opened.name
+
+        def say(sentence: str, tone: str, details: str) -> None:
+            in_front = not self.state_open or opened is self.state.current or name in sentence
+            self._jobs.said.emit(sentence if in_front else f"{name}: {sentence}", tone, details)
+
+        return Work(named, task, keep, key, say, **how)
 
 
 def seconds_to_repeat(run: Run, more: int) -> float:

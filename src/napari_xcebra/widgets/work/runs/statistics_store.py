@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from psygnal import Signal
 
 from napari_xcebra.attribution.comparison import Comparison, compare
 from napari_xcebra.attribution.methods import METHODS
@@ -16,6 +15,7 @@ from napari_xcebra.attribution.single_cell import STATISTICS, CellStatistics, ap
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import StatisticsTask
 from napari_xcebra.widgets.state.of_state import OfState
+from napari_xcebra.widgets.state.signals import Signal
 from napari_xcebra.widgets.work.job_queue import JobQueue, Work
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from psygnal import Signal
 from qtpy.QtCore import QTimer
 
 from napari_xcebra.attribution.methods import FIRST
@@ -27,6 +26,7 @@ from napari_xcebra.learn.joint.result import JointFit
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.shown import Asked, best_factor
+from napari_xcebra.widgets.state.signals import Signal
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
 from napari_xcebra.widgets.work.runs.map_so_far import BREATH, MapSoFar
 
@@ -59,6 +59,8 @@ class Trainer(OfState):
         self._live = MapSoFar(state, painter.layers)
         self._waiting: list[tuple[Opened, Fit]] = []
         self._methods: Sequence[str] = ()
+        self.opened: Opened | None = None
+        """The recording that was trained on last, which need not be in front."""
         self.doing = ""
         self.stopping = False
         """Whether it was stopped, and measures what was learned so far."""
@@ -127,7 +129,7 @@ class Trainer(OfState):
     def _learn(self, task: Task, asked: Asked) -> Job | None:
         if self.busy:
             return None
-        self.course, self._waiting = [], []
+        self.opened, self.course, self._waiting = asked.opened, [], []
         self.doing = "starting"
         heard = partial(self._trained, asked=asked)
         return self._jobs.ask(Work(asked.name, task, heard=heard, grace=MEASURING))
@@ -150,6 +152,22 @@ class Trainer(OfState):
             self._jobs.cancel()
         self.changed.emit()
 
+    @property
+    def of_front(self) -> bool:
+        """Whether a run of the recording in front is being trained or scored."""
+        return self.busy and self.opened is self.state.current
+
+    @property
+    def elsewhere(self) -> str:
+        """The recording that it is about, where that is not in front; else empty."""
+        opened = self.opened
+        return opened.name if opened is not None and opened is not self.state.current else ""
+
+    def _say(self, sentence: str, tone: str, details: str = "") -> None:
+        """Say something of a run, with the name of its recording if that is not in front."""
+        said = f"{self.elsewhere}: {sentence}" if self.elsewhere else sentence
+        self.said.emit(said, tone, details)
+
     def _tell(self) -> None:
         self.changed.emit()
 
@@ -165,14 +183,17 @@ class Trainer(OfState):
         elif isinstance(event, Failed):
             self._end()
             self._live.give_up(asked)
-            self.said.emit(event.sentence, "problem", event.details)
+            self._say(event.sentence, "problem", event.details)
         elif isinstance(event, Finished | Cancelled):
             self._end()
             if event.result is None:
                 self._live.give_up(asked)
-                self.said.emit("Stopped; nothing of this run is kept.", "plain", "")
-                return
-            self._keep(event, asked)
+                self._say("Stopped; nothing of this run is kept.", "plain")
+            elif asked.opened not in self.state.opened:
+                self._live.give_up(asked)
+                self._say(f"{asked.name} is not kept, as its recording was closed.", "plain")
+            else:
+                self._keep(event, asked)
 
     def _keep(self, event: Finished | Cancelled, asked: Asked) -> None:
         """Add the run to the others, and have its maps made."""
@@ -192,10 +213,9 @@ class Trainer(OfState):
             # no maps, as the user wants to go on: the Attribution dock offers them
             self._show(opened, run)
             self._layers.discard(opened, asked)
-            self.said.emit(
+            self._say(
                 f"{run.name} was {run.cut_short}. Press Compute in Attribution to see its map.",
                 "warning",
-                "",
             )
             return
         self._waiting = [(o, r.fit) for o, r in zip(asked.others, others, strict=True)]
@@ -220,7 +240,7 @@ class Trainer(OfState):
     ) -> None:
         """Make these maps one after the other, and show the first."""
         method, *others = methods
-        self.doing = "scoring the cells"
+        self.opened, self.doing = opened, "scoring the cells"
         task = AttributeTask(fit, opened.recording, method)
         self._jobs.ask(
             Work(method, task, heard=lambda e: self._scored(e, opened, fit, others, show=show))
@@ -231,7 +251,7 @@ class Trainer(OfState):
     ) -> None:
         if isinstance(event, Failed):
             self._end()
-            self.said.emit(event.sentence, "problem", event.details)
+            self._say(event.sentence, "problem", event.details)
             if others:
                 self._score(opened, fit, others, show=show)
             else:
@@ -249,13 +269,14 @@ class Trainer(OfState):
             self._live.end()
             if isinstance(event, Cancelled):
                 self._waiting = []
-            elif others and run is not None:
+            elif others and run is not None and opened in self.state.opened:
                 self._score(opened, fit, others, show=False)
             else:
                 self._score_next()
 
     def _score_next(self) -> None:
         """Make the maps of the next run that was trained together with this one, if any."""
+        self._waiting = [(o, fit) for o, fit in self._waiting if o in self.state.opened]
         if self._waiting:
             opened, fit = self._waiting.pop(0)
             self._score(opened, fit, self._methods)
