@@ -23,6 +23,13 @@ def one_thread():
 
 
 @pytest.fixture(scope="session", autouse=True)
+def files_read_here():
+    """Files are read in the process of the test, to be quick; `tests/io/test_guard.py` has the
+    limited child read them, as users do."""
+    os.environ["NAPARI_XCEBRA_GUARDED"] = "0"
+
+
+@pytest.fixture(scope="session", autouse=True)
 def logs_of_tests(tmp_path_factory):
     """Logs go to a folder of the tests, here and in child processes."""
     os.environ["NAPARI_XCEBRA_LOGS"] = str(tmp_path_factory.mktemp("logs"))

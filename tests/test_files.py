@@ -1,15 +1,31 @@
 """A file is written whole or not at all."""
 
+import contextlib
 import errno
 import os
+import signal
+import socket
 import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import napari_xcebra as xc
 from napari_xcebra import files
+from napari_xcebra.attribution import Attribution
+from napari_xcebra.curation import open_curation
+from napari_xcebra.curation.lines import read_journal
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import TEMPORARY_NAME, read_description, read_json, whole
+from napari_xcebra.io.discovery import format_of
+from napari_xcebra.io.opening import Opening
+from napari_xcebra.learn import Fit
+from napari_xcebra.recording import Recording
+from napari_xcebra.runs import Run
+from napari_xcebra.spreadsheets import read_csv
+from napari_xcebra.sweeps.config import read_sweep
+from napari_xcebra.workspace_file import load_workspace
 
 
 def names(folder):
@@ -159,13 +175,6 @@ def test_a_file_far_larger_than_any_description_is_not_read(tmp_path, monkeypatc
         read_json(tmp_path / "run.json")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "run.json")
-    with pytest.raises(InputError, match="is not a file"):
-        read_json(tmp_path / "run.json")
-
-
 def test_a_missing_file_gets_a_sentence(tmp_path):
     with pytest.raises(InputError, match=r"cannot be read: No such file"):
         read_json(tmp_path / "run.json")
@@ -179,3 +188,64 @@ def test_nothing_is_written_through_a_link_by_a_name_of_ours(tmp_path):
     with pytest.raises(InputError, match="fit is a link to another place"):
         files.refuse_link(tmp_path / "fit")
     files.refuse_link(tmp_path / "run")
+
+
+def in_place_of_a_file(path, kind):
+    """Something that is no file, or claims more than any file of ours has."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with contextlib.chdir(path.parent), socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        with path.open("wb") as file:
+            file.truncate(6 * 2**30)
+    return path
+
+
+def read_table_here(path):
+    try:
+        read_csv(path)
+    except OSError as error:
+        raise InputError(str(error)) from error
+
+
+def open_a_curation(path):
+    recording = Recording.from_arrays(np.ones((20, 3), np.float32), rate=10.0)
+    open_curation(recording, None, journal=path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no pipes among its files")
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "holes"])
+@pytest.mark.parametrize(
+    "name, read",
+    [
+        ("journal.jsonl", read_journal),
+        ("journal.jsonl", open_a_curation),
+        ("workspace/session.json", lambda path: load_workspace(path.parent)),
+        ("run/run.json", lambda path: Run.load(path.parent)),
+        ("fit/fit.json", lambda path: Fit.load(path.parent)),
+        ("map.npz", Attribution.load),
+        ("table.csv", read_table_here),
+        ("out/opening.json", lambda path: Opening.load(path.parent)),
+        ("traces.npy", lambda path: xc.open_recording(path, rate=10.0)),
+        ("behaviour.csv", lambda path: format_of(path, "behaviour file").load(path, None)),
+        ("sweep.toml", read_sweep),
+    ],
+)
+def test_what_is_no_file_is_a_sentence_and_never_waited_for(tmp_path, kind, name, read):
+    path = in_place_of_a_file(tmp_path / name, kind)
+    if kind == "holes" and name in ("traces.npy", "behaviour.csv"):
+        pytest.skip("the limited child reads these: tests/io/test_guard.py")
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waits"))
+    signal.alarm(10)
+    try:
+        with pytest.raises(InputError) as error:
+            read(path)
+    finally:
+        signal.alarm(0)
+    assert path.parts[-1] in str(error.value) or path.parent.name in str(error.value)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import read_json, whole, write_description
+from napari_xcebra.files import open_file, read_bytes, read_json, whole, write_description
 
 Listed = Mapping[str, Mapping[str, Any]]
 """Size and SHA-256 of files, by their names in a folder."""
@@ -44,7 +44,7 @@ def entry(content: bytes) -> dict[str, Any]:
 
 def entry_of(path: Path) -> dict[str, Any]:
     """Size and SHA-256 of a file."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"sha256": digest, "size": os.fstat(file.fileno()).st_size}
 
@@ -120,7 +120,9 @@ def content_of(folder: Path, name: str, files: Listed) -> bytes:
         raise NotAsListed(f"{name} is not in its list of files")
     for path in (_staged(folder, name, files[name]), folder / name):
         with contextlib.suppress(OSError):
-            content = path.read_bytes()
+            if path.stat().st_size != files[name]["size"]:
+                continue
+            content = read_bytes(path)
             if entry(content) == {key: files[name].get(key) for key in ("sha256", "size")}:
                 return content
     raise NotAsListed(_difference(folder, name))
@@ -223,6 +225,6 @@ def _parents(path: Path, folder: Path) -> Iterable[Path]:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path)
     except OSError:
         return b""

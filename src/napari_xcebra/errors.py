@@ -15,12 +15,12 @@ def brief(sentence: str, longest: int = LONGEST) -> str:
     What was found stands at its beginning, and what to do at its end.
 
     >>> brief("A very long name is not known: choose another.", 30)
-    'A very long name is […] e another.'
+    'A very long nam […] e another.'
     """
     if len(sentence) <= longest:
         return sentence
     end = longest // 3
-    start = longest - end
+    start = longest - end - len(" […] ")  # what is brief stays as it is
     return f"{sentence[:start].rstrip()} […] {sentence[-end:].lstrip()}"
 
 

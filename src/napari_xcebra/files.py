@@ -11,6 +11,7 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -25,6 +26,8 @@ _NO_FLUSH = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
 """What drives answer that cannot be told to write at once: some shared ones."""
 
 CHECKSUM = "checksum"
+MOST_BYTES = 2**31
+"""Bytes of a file of ours past which it is not read at once: maps and weights take far less."""
 MOST_TEXT = 2**27
 """Bytes of a text file past which it is not read: names of cells and settings take far less."""
 
@@ -134,6 +137,40 @@ def refuse_link(path: Path) -> None:
         )
 
 
+def open_file(path: str | os.PathLike[str]) -> BufferedReader:
+    """A file, to be read; OSError if there is none, or a pipe, a socket or a device in its place.
+
+    Those may never begin, or never end.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    if not stat.S_ISREG(Path(path).stat().st_mode):  # opening some devices does something
+        raise _no_file(path)
+    file = os.fdopen(os.open(path, flags), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it was replaced in between
+        file.close()
+        raise _no_file(path)
+    return file
+
+
+def _no_file(path: str | os.PathLike[str]) -> OSError:
+    if Path(path).is_dir():
+        return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    return OSError(
+        errno.EINVAL, "it is a pipe or a device, where a file is needed", os.fspath(path)
+    )
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """Content of a file; OSError if it is no file, or has more than `most` bytes."""
+    with open_file(path) as file:
+        # a file of holes claims any size and takes none
+        if os.fstat(file.fileno()).st_size <= most and len(content := file.read(most + 1)) <= most:
+            return content
+    raise OSError(
+        errno.EFBIG, f"it is too large (more than {most / 2**20:,.0f} MB)", os.fspath(path)
+    )
+
+
 def read_json(path: str | os.PathLike[str]) -> Any:
     """What a JSON file holds, or a sentence if it cannot be read, whatever is in it."""
     return parsed_json(read_text(path), path)
@@ -151,16 +188,8 @@ def parsed_json(text: str, path: str | os.PathLike[str]) -> Any:
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """Text of a file that a person or this program wrote, or a sentence."""
-    path = Path(path)
     try:
-        # a pipe or device in its place may never begin, or never end
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise InputError(f"{path} is not a file.")
-        with path.open("rb") as file:
-            text = file.read(MOST_TEXT + 1)
-        if len(text) > MOST_TEXT:
-            raise InputError(f"{path} is too large to be read: text has at most 128 MB.")
-        return text.decode("utf-8")
+        return read_bytes(path, MOST_TEXT).decode("utf-8")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:

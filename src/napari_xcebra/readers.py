@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from napari_xcebra.errors import InputError, Stopped
+from napari_xcebra.io.guard import open_task
 from napari_xcebra.io.opening import Opening
-from napari_xcebra.jobs.tasks import open_task
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.layers.layers import recording_layers
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple

@@ -12,6 +12,7 @@ from dataclasses import Field, field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.text import parse_number
 
 _IN_BACKTICKS = re.compile(r"`([a-z_]+)`")
 
@@ -123,13 +124,14 @@ def _converted(name: str, value: Any, hint: Any) -> Any:
         wanted = "True or False" if hint is bool else "text"
         raise InputError(f"`{name}` is {value!r}: {wanted} is needed.")
     try:
-        converted = hint(value)
+        converted = hint(parse_number(value) if hint is float and isinstance(value, str) else value)
         if hint is int and converted != value:
             raise ValueError
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError) as error:
         wanted = "a whole number" if hint is int else "a number"
         wanted = " or ".join([*words, wanted])
-        raise InputError(f"`{name}` is {value!r}: {wanted} is needed.") from None
+        more = f" {error}" if isinstance(error, InputError) else ""
+        raise InputError(f"`{name}` is {value!r}: {wanted} is needed.{more}") from None
     return converted
 
 

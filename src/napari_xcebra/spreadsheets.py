@@ -7,14 +7,20 @@ from files. Such a text is written with an apostrophe before it, as OWASP advise
 from __future__ import annotations
 
 import csv
+import errno
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from napari_xcebra.files import open_file
+
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_TABLE = 2**30
+"""Bytes of a table past which it is not read: a row for each of a million cells takes 0.1 GB."""
 _FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 """How a formula begins; apostrophes before it count, so that a text of that kind comes back."""
 
@@ -42,7 +48,10 @@ def read_csv(path: Path | str, **how: Any) -> pd.DataFrame:
     import pandas as pd
 
     # pandas would unpack a file by its name alone, however large that makes it
-    return _each_text(pd.read_csv(path, compression=None, **how), _as_it_was)
+    with open_file(path) as file:
+        if os.fstat(file.fileno()).st_size > MOST_TABLE:
+            raise OSError(errno.EFBIG, f"it has more than {MOST_TABLE >> 20} MB", str(path))
+        return _each_text(pd.read_csv(file, compression=None, **how), _as_it_was)
 
 
 def _harmless(text: str) -> str:

@@ -1,9 +1,63 @@
-"""Writes numbers, times and lists as people read them."""
+"""Reads numbers as people write them; writes numbers, times and lists as people read them."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
+
+from napari_xcebra.errors import InputError
+
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:(?P<mark>[.,])\d{3})(?:(?P=mark)\d{3})*")
+_SPACED = re.compile(r"(?<=\d)[ '’\u00a0\u202f](?=\d{3}(?!\d))")
+
+
+def parse_number(text: str, decimal: str = "") -> float:
+    """Number that a person wrote: with a decimal point or comma, and thousands set apart or not.
+
+    Parameters
+    ----------
+    text : str
+    decimal : {"", ".", ","}
+        The decimal mark of the source, if it is known. Otherwise one group of three digits after
+        a comma may be either, and is refused; after a point it is a fraction, as in Python.
+
+    Raises
+    ------
+    InputError
+        If it is no number, or may be two different ones.
+
+    >>> parse_number("7,5"), parse_number("1,234.5"), parse_number("1.234,5"), parse_number("0,125")
+    (7.5, 1234.5, 1234.5, 0.125)
+    """
+    plain = _SPACED.sub("", text.strip())
+    mark = decimal_mark(plain) or decimal
+    if not mark and "," in plain and _GROUPED.fullmatch(plain):
+        fraction, thousands = plain.replace(",", "."), plain.replace(",", "")
+        raise InputError(f"{text.strip()!r} may be {fraction} or {thousands}: write one of these.")
+    mark = mark or "."
+    whole, _, rest = plain.partition(mark)
+    other = ".,".replace(mark, "")
+    try:
+        if other in rest or (other in whole and not _GROUPED.fullmatch(whole)):
+            raise ValueError
+        return float(plain.replace(other, "").replace(mark, "."))
+    except ValueError:
+        raise InputError(f"{text.strip()!r} is not a number.") from None
+
+
+def decimal_mark(number: str) -> str:
+    """The decimal mark that a number must have; empty if it tells none.
+
+    >>> decimal_mark("7,5"), decimal_mark("1,234.5"), decimal_mark("1,234"), decimal_mark("75")
+    (',', '.', '', '')
+    """
+    points, commas = number.count("."), number.count(",")
+    if points and commas:
+        return max(".,", key=number.rfind)
+    if _GROUPED.fullmatch(number):
+        return "" if points + commas == 1 else "," if points else "."
+    return "," if commas == 1 else "." if points == 1 else ""
 
 
 def duration(seconds: float) -> str:

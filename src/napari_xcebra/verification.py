@@ -18,7 +18,7 @@ from napari_xcebra.checksums import differences, listed_in
 from napari_xcebra.curation.lines import KIND, read_journal, summary_of
 from napari_xcebra.curation.places import BESIDE_FILE, ENDING, FOLDER, IN_FOLDER
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import CHECKSUM, first_bytes, read_description, read_json
+from napari_xcebra.files import CHECKSUM, first_bytes, open_file, read_description, read_json
 from napari_xcebra.io.transaction.backups import is_ours, record_of
 from napari_xcebra.io.transaction.unfinished import NOTES
 from napari_xcebra.learn import result as fits
@@ -210,7 +210,7 @@ def _written(file: Path) -> str:
 
 def _arrays(file: Path) -> str:
     try:
-        with zipfile.ZipFile(file) as archive:
+        with open_file(file) as opened, zipfile.ZipFile(opened) as archive:
             damaged = archive.testzip()
             kept = "attribution" if "latent_scores.npy" in archive.namelist() else ""
     # a damaged file fails in many ways

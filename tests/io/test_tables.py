@@ -53,6 +53,46 @@ def test_text_is_read_as_labs_write_it(tmp_path, text, columns, encoding):
     assert {name: list(column) for name, column in table.items()} == columns
 
 
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("t\tx\n0,1\t7,5\n0,2\t8,25\n", [7.5, 8.25]),
+        ('t,x\n"0,1","7,5"\n"0,2","8,25"\n', [7.5, 8.25]),
+        ("t;x\n0,1;1.234,5\n0,2;8,25\n", [1234.5, 8.25]),
+        ("t;x\n0.1;1,234.5\n0.2;8.25\n", [1234.5, 8.25]),
+        ("t;x\n0,1;75\n0,2;NA\n", [75, np.nan]),
+    ],
+)
+def test_a_decimal_comma_never_becomes_a_larger_number(tmp_path, text, numbers):
+    (tmp_path / "t.txt").write_text(text)
+    np.testing.assert_array_equal(read_table(tmp_path / "t.txt")["x"], numbers)
+
+
+def test_a_number_that_may_be_two_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text('n,x\n1,"1,234"\n2,"5,678"\n')
+    with pytest.raises(InputError, match=r"may be 1\.234 or 1234"):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("word", ["None", "NA", "null", "nan", "N/A", "<NA>", "-", "none"])
+def test_a_class_may_be_called_nothing(tmp_path, word):
+    (tmp_path / "b.csv").write_text(f"odour\nair\n{word}\n\nair\n".replace("\n\n", '\n""\n'))
+    series = tables.load(tmp_path / "b.csv", OpenSettings()).series[0]
+    assert [series.labels[int(v)] if v == v else "" for v in series.values] == [
+        "air", word, "", "air",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("gap", [False, True])
+def test_ids_that_no_float_tells_apart_stay_different(tmp_path, gap):
+    ids = [2**60 + row // 2 for row in range(8)]
+    lines = ["id,x", *(f"{n},1" for n in ids), *([",1"] if gap else [])]
+    (tmp_path / "b.csv").write_text("\n".join(lines))
+    series = tables.load(tmp_path / "b.csv", OpenSettings()).series[0]
+    assert len(np.unique(series.values[:8])) == 4
+    assert series.labels == tuple(str(2**60 + n) for n in range(4))
+
+
 def test_an_old_windows_encoding_is_read(tmp_path):
     (tmp_path / "t.csv").write_bytes("angle (°),µm\n1,2\n3,4\n".encode("cp1252"))
     assert list(read_table(tmp_path / "t.csv").columns) == ["angle (°)", "µm"]

@@ -16,13 +16,13 @@ import psutil
 import pytest
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io import open_recording
+from napari_xcebra.io import guard, open_recording
 from napari_xcebra.io.discovery import is_recording
+from napari_xcebra.io.guard import ReadTask, open_task, question
 from napari_xcebra.io.matching import read_matching
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.jobs import Failed, Finished, Worker, limits, open_task, question
-from napari_xcebra.jobs.tasks import reading
+from napari_xcebra.jobs import Failed, Finished, Worker, limits
 
 MB = 2**20
 
@@ -38,7 +38,7 @@ def little(monkeypatch):
     """Limits that tests reach quickly."""
     monkeypatch.setattr(limits, "MEMORY", 500 * MB)
     monkeypatch.setattr(limits, "COMPUTING", 3.0)
-    monkeypatch.setattr(reading, "AT_ONCE", 2.0)
+    monkeypatch.setattr(guard, "AT_ONCE", 2.0)
 
 
 def opened(reader, path, **more):
@@ -269,5 +269,5 @@ def test_a_pipe_is_refused_at_once(tmp_path):
 
 
 def test_waiting_for_a_slow_drive_does_not_count_as_computing(reader, little, tmp_path, good):
-    job = reader.submit(reading.ReadTask(time.sleep, (4,), (good,)))
+    job = reader.submit(ReadTask(time.sleep, (4,), (good,)))
     assert isinstance(job.wait(30), Finished)

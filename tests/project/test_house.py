@@ -1,4 +1,4 @@
-"""The house stays one that a stranger can read: small folders, small modules, few imports."""
+"""The house stays one that a stranger can read: few rooms, each with a subject of its own."""
 
 import ast
 import re
@@ -13,8 +13,8 @@ import napari_xcebra
 NAME = "napari_xcebra"
 PACKAGE = Path(napari_xcebra.__file__).parent
 TESTS = Path(__file__).parents[1]
-BUILDERS = {f"{NAME}.widgets.work.services"}
-"""Modules whose only work is to build all services of a window."""
+MOST_MODULES = 538
+"""How many modules there were last; lower it with every merge, never raise it."""
 ONCE = ("about", "counted", "duration", "percent", "read_description", "sentence_on_failure")
 
 
@@ -56,14 +56,13 @@ def plain_modules() -> dict[str, Path]:
     return {name: path for name, path in modules().items() if path.name != "__init__.py"}
 
 
-def test_no_folder_has_more_than_twenty_modules():
-    counts = Counter(path.parent for path in plain_modules().values())
-    assert {folder: n for folder, n in counts.items() if n > 20} == {}
+def test_the_house_gets_no_more_rooms():
+    assert len(modules()) <= MOST_MODULES
 
 
-def test_no_module_is_longer_than_four_hundred_lines():
+def test_no_module_is_longer_than_seven_hundred_lines():
     lengths = {name: len(path.read_text("utf-8").splitlines()) for name, path in modules().items()}
-    assert {name: n for name, n in lengths.items() if n > 400} == {}
+    assert {name: n for name, n in lengths.items() if n > 700} == {}
 
 
 def test_a_short_module_serves_more_than_one_other():
@@ -76,11 +75,6 @@ def test_a_short_module_serves_more_than_one_other():
         and len(path.read_text("utf-8").splitlines()) < 40
     ]
     assert lonely == []
-
-
-def test_no_module_imports_more_than_fifteen_others_of_ours():
-    counts = {name: len(imported_by(name)) for name in plain_modules().keys() - BUILDERS}
-    assert {name: n for name, n in counts.items() if n > 15} == {}
 
 
 def test_the_tests_mirror_the_tree():

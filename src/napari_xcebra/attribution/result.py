@@ -18,7 +18,7 @@ from napari_xcebra.attribution.shift_test.result import Significance
 from napari_xcebra.attribution.stability import Stability
 from napari_xcebra.attribution.tables import score_table, write_tables
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import whole
+from napari_xcebra.files import read_bytes, whole
 from napari_xcebra.learn.data.factors import Part, part_named
 from napari_xcebra.recording import Recording
 from napari_xcebra.standardise import standardised
@@ -293,7 +293,7 @@ class Attribution:
     def load(cls, path: str | os.PathLike[str]) -> Attribution:
         """Read what `to_npz` wrote, by this or an earlier version."""
         try:
-            content = Path(path).read_bytes()
+            content = read_bytes(path)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise InputError(f"{path} cannot be read: {why}.") from error

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.attribution.shift_test.result import LEVEL
-from napari_xcebra.cli.flags import Part, flag, group, one_of, preset, repeated, switch
+from napari_xcebra.cli.flags import Part, flag, group, number, one_of, preset, repeated, switch
 from napari_xcebra.cli.shared_flags import (
     ATTRIBUTION,
     DRY_RUN,
@@ -126,7 +126,7 @@ COMMANDS = (
         ),
         group("comparison",
             flag("--q", "FLOAT", "q up to which a cell counts as found (default %(default)s)",
-                type=float, default=LEVEL),
+                type=number, default=LEVEL),
             flag("--method", "METHOD", "map whose scores are compared (default %(default)s)",
                 choices=METHODS, default=METHODS[0]),
         ),
@@ -196,7 +196,7 @@ COMMANDS = (
             repeated("--factor", "NAME", "factor to paint; repeat for several (default: all)"),
             flag("--map", "METHOD", "map to paint (default: the one to look at first)"),
             flag("--threshold", "Z", "z above which cells are outlined (default %(default)g)",
-                type=float, default=0.0),
+                type=number, default=0.0),
         ),
         file(f"PDF, SVG or PNG to write (default RUN/{FIGURE})"),
     )),

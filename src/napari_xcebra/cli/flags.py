@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields
 from typing import Any, TypeAlias, get_type_hints
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.settings import choices_of, flag_of, number_of, worded, words_of
+from napari_xcebra.text import parse_number
 
 Part: TypeAlias = Callable[[argparse.ArgumentParser], object]
 
@@ -75,18 +77,26 @@ def _knob_flag(settings: type, knob: Field[Any], prefix: str) -> Part:
     elif choices := choices_of(settings, name):
         how["choices"] = choices
     else:
-        words, number = words_of(settings, name), number_of(settings, name)
-        how["type"] = _number_or(words, number)
-        metavar = "|".join([*words, number.__name__.upper()])
+        words, kind = words_of(settings, name), number_of(settings, name)
+        how["type"] = _number_or(words, kind)
+        metavar = "|".join([*words, kind.__name__.upper()])
     return flag(flag_of(name), metavar, _help(knob), **how)
 
 
-def _number_or(words: tuple[str, ...], number: type) -> Callable[[str], Any]:
+def number(text: str) -> float:
+    """Number that the user typed, also with a decimal comma; for `type` of a flag."""
+    try:
+        return parse_number(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _number_or(words: tuple[str, ...], kind: type) -> Callable[[str], Any]:
     def typed(text: str) -> Any:
-        return text if text in words else number(text)
+        return text if text in words else number(text) if kind is float else kind(text)
 
     # its name in the error for a mistyped value
-    typed.__name__ = " or ".join([*words, number.__name__])
+    typed.__name__ = " or ".join([*words, kind.__name__])
     return typed
 
 

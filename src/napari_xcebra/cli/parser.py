@@ -49,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     LOGGER.info("command: %s", typed[0])
     clear_leftovers()
     try:
+        if hasattr(arguments, "open_rate"):  # it reads files, in a child that takes its time
+            import_module("napari_xcebra.io.guard").start()
         module, name = arguments.command.split(".")
         with _terminated_in_order(), _to_itself(arguments):
             code = getattr(import_module(f"napari_xcebra.cli.{module}"), name)(arguments)

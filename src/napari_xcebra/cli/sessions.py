@@ -14,6 +14,7 @@ from napari_xcebra.cli.given import FIT, frames_from, output_folder, session_fol
 from napari_xcebra.cli.printing import GOODNESS, goodness_words, say, say_written, table
 from napari_xcebra.cli.scoring import write_scores
 from napari_xcebra.cli.training import checkpoint_in, interrupted, with_bar
+from napari_xcebra.io.guard import read
 from napari_xcebra.io.matching import read_matching
 from napari_xcebra.learn.joint.consistency import session_consistency
 from napari_xcebra.learn.joint.fitting import fit_sessions
@@ -55,7 +56,8 @@ def sessions(arguments: argparse.Namespace) -> None:
 
 def _matching(arguments: argparse.Namespace, recordings: Mapping[str, Recording]) -> Matching:
     """Which cells are the same; columns may also be called by the files of the sessions."""
-    found, names = read_matching(arguments.matched), dict[str, str]()
+    path = Path(arguments.matched)
+    found, names = read(read_matching, path, paths=(path,)), dict[str, str]()
     if len(arguments.paths) == len(recordings):
         files = map(Path, arguments.paths)
         names = {called: name for file, name in zip(files, recordings, strict=True)

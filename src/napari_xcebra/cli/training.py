@@ -164,9 +164,11 @@ def _matched_ids(arguments: argparse.Namespace) -> dict[int, int] | None:
     """Ids of the fit's cells to those of the recording, from a table of two sessions."""
     if arguments.matched is None:
         return None
+    from napari_xcebra.io.guard import read
     from napari_xcebra.io.matching import read_matching
 
-    found = read_matching(arguments.matched)
+    path = Path(arguments.matched)
+    found = read(read_matching, path, paths=(path,))
     if len(found.sessions) != 2:
         raise InputError(
             f"{arguments.matched} has {len(found.sessions)} sessions: two are needed, the fit's "

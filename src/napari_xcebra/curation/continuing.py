@@ -22,7 +22,7 @@ from napari_xcebra.curation.places import (
     own_path,
 )
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import whole
+from napari_xcebra.files import MOST_TEXT, read_bytes, whole
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.fingerprint import cells_fingerprint, same_cells, same_sample
 
@@ -125,7 +125,7 @@ def _gone_on_with(near: Path, own: Path) -> list[str]:
     if not own.exists():
         with whole(own) as copy:
             shutil.copyfile(near, copy)
-    if own.read_bytes().startswith(near.read_bytes()):
+    if read_bytes(own, MOST_TEXT).startswith(read_bytes(near, MOST_TEXT)):
         return [f"{near} cannot be written to: its decisions continue in {own}."]
     return [
         f"{near} cannot be written to, and holds decisions that {own}, which is used instead, does "

@@ -160,6 +160,8 @@ class Journal:
     def _locked(self) -> int:
         """Open the file and lock it; one that was removed in between is opened again."""
         refuse_link(self.path)
+        if self.path.exists() and not self.path.is_file():
+            raise InputError(f"{self.path} is a pipe or a device: decisions need a file.")
         for _ in range(_ATTEMPTS):
             file = os.open(self.path, _FLAGS, 0o666)
             try:

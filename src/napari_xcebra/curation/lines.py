@@ -21,6 +21,7 @@ from typing import Any
 
 from napari_xcebra.curation.changes import STATUSES, Entry
 from napari_xcebra.errors import InputError
+from napari_xcebra.files import MOST_TEXT, read_bytes
 from napari_xcebra.text import counted
 
 KIND = "napari-xcebra curation"
@@ -90,7 +91,7 @@ def read_journal(path: str | os.PathLike[str]) -> Contents:
     """Read a journal in any state; raises an InputError if the file is not a journal."""
     path = Path(path)
     try:
-        text = path.read_bytes()
+        text = read_bytes(path, MOST_TEXT)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
     header: Entry | None = None

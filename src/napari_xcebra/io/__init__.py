@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,9 +49,13 @@ def open_recording(
     kinds: Mapping[str, Kind] | None = None,
     movie: str | PathLike[str] | None = None,
     settings: OpenSettings | None = None,
+    guarded: bool | None = None,
     **choices: Any,
 ) -> Recording:
     """Recording at a path, in any format that is known.
+
+    The files are read in a child process: one that hangs or crashes a library, or unpacks to any
+    size, is an `InputError` here.
 
     Parameters
     ----------
@@ -73,6 +78,10 @@ def open_recording(
         What was imaged: suite2p's data.bin, TIFF, HDF5, zarr, CaImAn's .mmap, or a folder of
         TIFF files; it stays on disk. Without it, one is looked for beside the recording.
     settings : OpenSettings, optional
+    guarded : bool, optional
+        False reads the files in this process, as a script that forks or a debugger may need: a
+        damaged file can then hang or end it. The environment variable ``NAPARI_XCEBRA_GUARDED=0``
+        does the same everywhere.
     **choices
         Single fields of `OpenSettings`, such as ``rate=30`` or ``traces="events"``.
 
@@ -80,15 +89,48 @@ def open_recording(
     -------
     Recording
     """
+    from napari_xcebra.io.guard import read
+
     settings = _settings(settings, choices)
-    path = Path(path)
+    files = [_paths(given) for given in (behavior, trials, events)]
+    drawn = [Path(footprints)] if isinstance(footprints, str | PathLike) else []
+    if footprints is not None and not drawn:
+        from napari_xcebra.io.footprint_files import regions_of
+
+        footprints = regions_of(footprints)  # no layer of napari enters the child
+    return read(
+        _open,
+        Path(path),
+        *files,
+        drawn[0] if drawn else footprints,
+        dict(kinds or {}),
+        None if movie is None else Path(movie),
+        settings,
+        paths=[Path(path), *chain(*files), *drawn],
+        guarded=guarded,
+    )
+
+
+def _open(
+    path: Path,
+    behavior: list[Path],
+    trials: list[Path],
+    events: list[Path],
+    footprints: Any,
+    kinds: Mapping[str, Kind],
+    movie: Path | None,
+    settings: OpenSettings,
+) -> Recording:
+    """See `open_recording`; whatever the files hold happens to this process."""
     form = format_of(path, "recording")
-    found = form.load(path, settings)
-    if footprints is not None:
-        found = _with_footprints(found, footprints)
     # kinds matter before behaviour is brought to the frames: angles are not averaged as numbers are
     sources = [told(source, kinds or {}) for source in _behaviors(behavior, settings)]
     sources += _told_apart(trials, events)
+    # the length of the behaviour may tell frames from cells where the file does not
+    more = (sources,) if getattr(form, "TAKES_BEHAVIOR", False) else ()
+    found = form.load(path, settings, *more)
+    if footprints is not None:
+        found = _with_footprints(found, footprints)
     if isinstance(found, Extraction):
         found = replace(found, behavior=told(found.behavior, kinds or {}))
         recording = _assembled(found, sources, settings, path, form.NAME)
@@ -98,8 +140,8 @@ def open_recording(
     if settings.video:
         recording = _with_video(recording, settings)
     begun = unfinished_in(folders_near(path.resolve()))
-    more = (*(each.sentence for each in begun), *problems())
-    recording = replace(recording, notes=(*recording.notes, *more))
+    said = (*(each.sentence for each in begun), *problems())
+    recording = replace(recording, notes=(*recording.notes, *said))
     return with_kinds(recording, kinds or {})
 
 

@@ -108,7 +108,8 @@ def with_behavior(
         starts.append(placed.starts)
         excluded = excluded | placed.excluded
         trials = placed.trials or trials
-        notes, warnings = (*notes, *placed.notes), (*warnings, *renamed)
+        differ = () if source is own else placed.warnings
+        notes, warnings = (*notes, *placed.notes), (*warnings, *renamed, *differ)
     return replace(
         recording,
         behavior=variables,

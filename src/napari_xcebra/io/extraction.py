@@ -18,6 +18,8 @@ from napari_xcebra.recording.traces import LazyTraces
 
 Signal = Literal["fluorescence", "neuropil", "dff", "denoised", "events", "traces"]
 """What a program may have extracted; "traces" is for arrays that do not say what they are."""
+TimesIn = Literal["seconds", "unnamed", "frames", "samples"]
+"""What times count: "unnamed" is taken for seconds, as the source does not say."""
 
 
 def finite_image(image: np.ndarray) -> np.ndarray | None:
@@ -38,8 +40,8 @@ class Series:
     values : (samples,) or (samples, columns) array of numbers
         NaN where not known.
     times : (samples,) float64 or None
-        Seconds on the clock of the imaging, ascending. None: the file does not say; one sample a
-        frame is then needed.
+        On the clock of the imaging, in any order. None: the file does not say; one sample a frame
+        is then needed.
     unit : str
     kind : {"continuous", "circular", "discrete", "event"} or None
         None: to be guessed from name and values.
@@ -50,6 +52,8 @@ class Series:
     sparse : bool
         Whether the source leaves out frames in which it found nothing, so that there may be
         fewer samples than frames.
+    times_in : {"seconds", "unnamed", "frames", "samples"}
+        What `times` count.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Series:
     period: float | None = None
     labels: tuple[str, ...] = ()
     sparse: bool = False
+    times_in: TimesIn = "seconds"
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,13 @@ def read_footprints(given: Any, n_cells: int, field: tuple[int, ...] | None = No
         if isinstance(regions.content, Rois) and field is not None and len(field) == 2:
             return _within(found, field)
         return found
+    return regions_of(given).of_cells(n_cells)
+
+
+def regions_of(given: Any) -> Regions:
+    """Regions of an array or a napari Labels layer."""
+    if isinstance(given, Regions):
+        return given
     name = "The label image"
     if not isinstance(given, np.ndarray) and hasattr(given, "data"):
         name, given = str(getattr(given, "name", name)), given.data
@@ -59,7 +66,7 @@ def read_footprints(given: Any, n_cells: int, field: tuple[int, ...] | None = No
         array = np.asarray(given)
     except Exception as error:  # of a lazy array, anything can fail
         raise InputError(f"{name} cannot be read as a label image.") from error
-    return Regions(name, array).of_cells(n_cells)
+    return Regions(name, array)
 
 
 def read_regions(path: Path) -> Regions:

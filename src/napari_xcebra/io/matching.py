@@ -61,11 +61,13 @@ def _table(path: Path) -> Matching:
             f"{path} has text in column {wrong[0]!r}: cell ids are needed, one column per session, "
             "empty where a cell was not found."
         )
-    values = table.to_numpy(np.float64)
-    ids = np.where(np.isnan(values) | (values < 0), MISSING, np.nan_to_num(values))
-    if not np.array_equal(ids, np.round(ids)):
-        raise InputError(f"{path} has numbers that are not whole: cell ids are needed.")
-    return Matching(tuple(map(str, table.columns)), ids.astype(np.int64), source=str(path))
+    try:
+        # by way of Int64, which keeps ids that no float64 tells apart
+        whole = [column.astype("Int64").fillna(MISSING) for _, column in table.items()]
+    except (TypeError, ValueError):
+        raise InputError(f"{path} has numbers that are not whole: cell ids are needed.") from None
+    ids = np.stack([column.to_numpy(np.int64) for column in whole], axis=1)
+    return Matching(tuple(map(str, table.columns)), np.maximum(ids, MISSING), source=str(path))
 
 
 def _cellreg(path: Path) -> Matching:

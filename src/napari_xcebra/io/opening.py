@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import whole
+from napari_xcebra.files import read_json, whole
 from napari_xcebra.io import OpenSettings, open_recording
 from napari_xcebra.recording import Kind, Recording
 from napari_xcebra.settings import known_only
@@ -49,6 +49,12 @@ class Opening:
     events: tuple[Path, ...] = ()
     movie: Path | None = None
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that is read, the recording first."""
+        beside = () if self.footprints is None else (self.footprints,)
+        return (self.path, *self.behavior, *self.trials, *self.events, *beside)
+
     def open(self) -> Recording:
         """The recording."""
         return open_recording(
@@ -74,8 +80,7 @@ class Opening:
         """What `save` wrote; a sentence if it is not there, or the recording is not."""
         folder = Path(folder)
         try:
-            about = json.loads((folder / FILE).read_text(encoding="utf-8"))
-            return cls.from_dict(about, folder)
+            return cls.from_dict(read_json(folder / FILE), folder)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             if isinstance(error, InputError):
                 raise

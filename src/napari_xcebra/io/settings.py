@@ -9,6 +9,10 @@ from napari_xcebra.settings import check_knobs, knob
 
 TraceKind = Literal["auto", "raw", "corrected", "dff", "denoised", "events", "zscored"]
 Layout = Literal["auto", "frames-cells", "cells-frames"]
+BehaviorClock = Literal[
+    "auto", "s", "ms", "us", "ns", "min", "h", "frames", "frames-from-0", "frames-from-1",
+    "samples", "rows",
+]  # fmt: skip
 
 SAME_RATE = 0.01
 """Relative difference up to which two frame rates are the same."""
@@ -47,6 +51,13 @@ class OpenSettings:
         low=0.0,
         high=1e6,
         title="Behaviour rate (Hz)",
+        advanced=False,
+    )
+    behavior_clock: BehaviorClock = knob(
+        "auto",
+        "what the times of behaviour count: a unit of time, frames of the imaging, samples at the "
+        "behaviour rate, or nothing, as each row is a frame (auto: as the header says)",
+        title="Behaviour clock",
         advanced=False,
     )
     trigger: str = knob(

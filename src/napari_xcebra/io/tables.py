@@ -7,17 +7,21 @@ decimal comma, a separator at the end of its lines, or row names without a heade
 from __future__ import annotations
 
 import csv
+import re
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.failures import sentence_on_failure
+from napari_xcebra.text import decimal_mark, parse_number
 
 TABLE = "a table of numbers"
 SUFFIXES = (".csv", ".tsv", ".txt")
@@ -28,6 +32,11 @@ LONGEST_LINE = 16 * 2**20
 """Characters after which a line is cut when the form of a table is looked at."""
 _SEPARATORS = "\t;,"
 _SPACES = r"\s+"
+_NUMBER = re.compile(r"[+-]?[\d.,'’ \u00a0\u202f]*\d[\d.,]*(?:[eE][+-]?\d+)?")
+_MISSING = {"nan", "na", "n/a", "#n/a", "null", "none", "nil", "inf", "-inf", "+inf", "-nan", "-"}
+"""Words for a missing number; in a column of words they are words like any other."""
+EXACT = 2**53
+"""Whole numbers up to which a float64 holds each."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +100,13 @@ def text_form(path: Path, n_rows: int = 6) -> TextForm:
                 lines.append(line)
     first = lines[0] if lines else ""
     separator = _SPACES if _are_spaced(lines) else max(_SEPARATORS, key=first.count)
-    decimal = "," if separator == ";" and any("," in line for line in lines[1:]) else "."
     split = (
         (line.split() for line in lines)
         if separator == _SPACES
         else csv.reader(lines, delimiter=separator)
     )
     rows = tuple(tuple(cell.strip() for cell in row) for row in split)
+    decimal = _decimal_mark([cell for row in rows[1:] for cell in row]) or "."
     return TextForm(encoding, skipped, separator, decimal, rows)
 
 
@@ -128,6 +137,62 @@ def _encoding(start: bytes) -> str:
     return "utf-8-sig"
 
 
+def _decimal_mark(cells: Iterable[str]) -> str:
+    """The decimal mark of all numbers among cells of text; empty if they tell none, or both."""
+    marks = {decimal_mark(cell) for cell in cells if _NUMBER.fullmatch(cell)} - {""}
+    return marks.pop() if len(marks) == 1 else ""
+
+
+def _as_numbers(column: pd.Series, path: Path, decimal: str) -> pd.Series:
+    """Column of text as numbers, if each is one, missing, or a word for a missing number.
+
+    Parameters
+    ----------
+    column : pd.Series
+    path : Path
+        For sentences.
+    decimal : {".", ","}
+        Decimal mark of the table.
+    """
+    if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
+        return column
+    texts = column.astype("string").str.strip()
+    texts = texts.where(texts.notna() & ~texts.str.lower().isin(_MISSING))
+    codes, different = pd.factorize(texts)
+    if not all(_NUMBER.fullmatch(text) for text in different):
+        return column
+    if any(text.isdecimal() and len(text) > 18 for text in different):
+        return column  # ids, which are not the same although their floats are
+    # a mark that the column itself tells counts more than that of the first rows of the table
+    mark = _decimal_mark(different) or ("" if any("." in text for text in different) else decimal)
+    mark = mark if mark == "," or any("," in text for text in different) else "."
+    try:
+        if decimal == "," and mark == "." and not _decimal_mark(different):
+            first = next(text for text in different if "." in text)
+            raise InputError(f"{first!r} may be {first} or {first.replace('.', '')}.")
+        numbers = [parse_number(text, "" if mark == decimal == "." else mark) for text in different]
+    except InputError as error:
+        if "may be" not in str(error):
+            return column
+        raise InputError(
+            f"Column {column.name} of {path}: {error} Write a decimal point, without marks "
+            "between thousands."
+        ) from None
+    return pd.Series(np.r_[numbers, np.nan][codes], column.index, name=column.name)
+
+
+def _with_exact_ids(table: pd.DataFrame, read: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    """Table whose whole numbers above 2^53 are exact although some of their column are missing."""
+    for place, (_, column) in enumerate(table.items()):
+        if column.dtype != np.float64 or not (column.abs() >= EXACT).any():
+            continue
+        texts = read(dtype="string").iloc[:, place].str.strip()
+        texts = texts.where(texts != "")
+        if texts.dropna().str.fullmatch(r"[+-]?\d{1,18}|\d{19}").all():
+            table.isetitem(place, texts.astype("Int64").array)
+    return table
+
+
 def _read_text(path: Path) -> pd.DataFrame:
     form = text_form(path)
     names = form.rows[0] if form.rows else ()
@@ -136,29 +201,43 @@ def _read_text(path: Path) -> pd.DataFrame:
     skipped = form.skipped
     data = form.rows[1] if len(form.rows) > 1 else ()
     if header == 0 and len(data) > len(names):
-        if data[-1] and len(data) == len(names) + 1:
+        if data[-1] and len(data) == len(names) + 1 and not _may_be_decimals(form):
             # R writes row names without a header of their own
             given, header, skipped = ["Unnamed: 0", *names], None, skipped + 1
         elif any(data[len(names) :]):
             raise InputError(
                 f"{path} has {len(data)} entries in its second row but {len(names)} names in the "
-                "first: a name for each column is needed."
+                "first: a name for each column is needed, and semicolons between columns where "
+                "commas are decimal marks."
             )
+    read: Callable[..., pd.DataFrame] = partial(  # type: ignore[assignment]
+        pd.read_csv,
+        path,
+        sep=form.separator,
+        decimal=form.decimal,
+        encoding=form.encoding,
+        skiprows=skipped,
+        header=header,
+        names=given,
+        skipinitialspace=True,
+        index_col=False,
+        low_memory=False,
+        keep_default_na=False,  # a class may be called None; see `_as_numbers`
+        na_values=[""],
+        compression=None,  # pandas would unpack by the name alone
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pd.errors.ParserWarning)  # entries past the names are empty
-        return pd.read_csv(
-            path,
-            sep=form.separator,
-            decimal=form.decimal,
-            encoding=form.encoding,
-            skiprows=skipped,
-            header=header,
-            names=given,
-            skipinitialspace=True,
-            index_col=False,
-            low_memory=False,
-            compression=None,  # pandas would unpack by the name alone
-        )
+        table = _with_exact_ids(read(), read)
+    for place in range(table.shape[1]):
+        column = _as_numbers(table.iloc[:, place], path, form.decimal)
+        table.isetitem(place, column.array)
+    return table
+
+
+def _may_be_decimals(form: TextForm) -> bool:
+    """Whether an entry too many in each row may be the digits behind a decimal comma."""
+    return form.separator == "," and all(is_number(row[0]) for row in form.rows[1:] if row)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

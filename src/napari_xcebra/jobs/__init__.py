@@ -40,14 +40,11 @@ from napari_xcebra.jobs.tasks import (
     NwbTask,
     OverTimeTask,
     RastermapTask,
-    ReadTask,
     ReportTask,
     SignificanceTask,
     StabilityTask,
     StatisticsTask,
     Task,
-    open_task,
-    question,
 )
 from napari_xcebra.jobs.worker import Worker
 
@@ -70,7 +67,6 @@ __all__ = [
     "NwbTask",
     "OverTimeTask",
     "RastermapTask",
-    "ReadTask",
     "ReportTask",
     "SignificanceTask",
     "Sketched",
@@ -79,6 +75,4 @@ __all__ = [
     "StatisticsTask",
     "Task",
     "Worker",
-    "open_task",
-    "question",
 ]

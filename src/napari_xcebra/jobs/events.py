@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from napari_xcebra.errors import InputError
+
 if TYPE_CHECKING:
     from napari_xcebra.attribution.result import Attribution
 
@@ -86,10 +88,13 @@ class Failed:
         For the user: what happened, and what to do.
     details : str
         For a bug report: traceback and last output; may be empty.
+    error : InputError or None
+        What was raised, with all that it carries, if it can be sent.
     """
 
     sentence: str
     details: str = ""
+    error: InputError | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import pickle
 import signal
 import sys
 import tempfile
@@ -29,7 +30,9 @@ RuntimeError."""
 
 def from_exception(error: Exception, doing: str, sparing: str) -> Failed:
     """Failure of a task that raised an exception, in the child."""
-    if isinstance(error, InputError | TrainingDiverged):
+    if isinstance(error, InputError):
+        return Failed(str(error), error=error if _can_be_sent(error) else None)
+    if isinstance(error, TrainingDiverged):
         return Failed(str(error))
     details = "".join(traceback.format_exception(error))
     if memory := _memory_short(error):
@@ -39,6 +42,14 @@ def from_exception(error: Exception, doing: str, sparing: str) -> Failed:
     first, *_ = str(error).strip().splitlines() or [""]
     what = f"{type(error).__name__}: {first}" if first else type(error).__name__
     return Failed(f"{doing} failed unexpectedly ({what}): please report it.", details)
+
+
+def _can_be_sent(error: InputError) -> bool:
+    """Whether another process gets the same error: one of a plug-in may not be importable."""
+    try:
+        return str(pickle.loads(pickle.dumps(error))) == str(error)
+    except Exception:  # code of others fails in any way
+        return False
 
 
 def log(failed: Failed) -> None:

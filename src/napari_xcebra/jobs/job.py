@@ -68,8 +68,8 @@ class Job:
 
         Raises
         ------
-        JobFailed
-            With the sentence of the failure.
+        InputError
+            What the task raised; a `JobFailed` with a sentence if it was none.
         Stopped
             If it was cancelled.
         """
@@ -77,7 +77,7 @@ class Job:
         if isinstance(outcome, Finished):
             return outcome.result
         if isinstance(outcome, Failed):
-            raise JobFailed(outcome.sentence, outcome.details)
+            raise outcome.error or JobFailed(outcome.sentence, outcome.details)
         raise Stopped
 
     def cancel(self, grace: float = GRACE) -> None:

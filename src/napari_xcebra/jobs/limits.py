@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from napari_xcebra.jobs.job import Job
     from napari_xcebra.jobs.process import ChildProcess
 
+GUARDED = "NAPARI_XCEBRA_GUARDED"
+"""Environment variable: 0 has Python and commands read files without a child, and so without
+limits."""
+_LIFT = f"If it is whole, {GUARDED}=0 lets Python and commands open it without limits."
+
 GB = 2**30
 MEMORY, MORE_MEMORY = int(1.2 * GB), 3
 COMPUTING, MORE_COMPUTING = 30.0, 60.0
@@ -77,13 +82,13 @@ class Limits:
             return (
                 f"{self.what}, or a file that goes with it, asks for more than "
                 f"{self.memory / GB:.1f} GB of memory when it is unpacked: it is damaged or not "
-                "what it seems. It was not opened."
+                f"what it seems. It was not opened. {_LIFT}"
             )
         if computing > self.computing or seconds > self.seconds:
             took = self.computing if computing > self.computing else self.seconds
             return (
                 f"{self.what} could not be read within {took:.0f} s: it is probably damaged. It "
-                "was not opened."
+                f"was not opened. {_LIFT}"
             )
         return ""
 

@@ -17,6 +17,7 @@ import io
 import itertools
 import pickle
 import struct
+import sys
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -27,7 +28,6 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
-from napari_xcebra.learn.result import Fit
 from napari_xcebra.recording import Recording
 
 GREETING = b"\x00napari-xcebra jobs\x00"
@@ -130,7 +130,7 @@ class Lender:
                 self._gone.append(number)
 
     def _ticket(self, value: Any) -> Ticket | None:
-        if not (isinstance(value, Recording | Fit) or _size(value) >= LENT_FROM):
+        if not (_is_shared(value) or _size(value) >= LENT_FROM):
             return None
         known = self._numbers.get(id(value), -1)
         lent = self._lent.get(known)
@@ -206,6 +206,12 @@ class Borrower:
             return None
         name = f"result-{next(self._count)}.npy"
         return None, _written(np.asarray(value), self._folder, name)
+
+
+def _is_shared(value: Any) -> bool:
+    """Whether it is a recording or a fit; there is no fit before its module was imported."""
+    fits = sys.modules.get("napari_xcebra.learn.result")
+    return isinstance(value, Recording) or (fits is not None and isinstance(value, fits.Fit))
 
 
 def _size(value: Any) -> int:

@@ -34,7 +34,13 @@ from napari_xcebra.checksums import (
     write_together,
 )
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import check_description, parsed_json, read_description, read_json
+from napari_xcebra.files import (
+    check_description,
+    parsed_json,
+    read_bytes,
+    read_description,
+    read_json,
+)
 from napari_xcebra.learn.data.factors import Part, part_named
 from napari_xcebra.learn.data.inputs import Filter, Inputs
 from napari_xcebra.learn.data.split import usable_frames
@@ -295,7 +301,7 @@ def weights_of(folder: Path, name: str, about: Mapping[str, Any]) -> bytes:
     files = listed_in(about, folder / FILE)
     if files is not None:
         return content_of(folder, name, files)
-    packed = (folder / name).read_bytes()
+    packed = read_bytes(folder / name)
     if (told := _WEIGHTS.fullmatch(name)) and told[1] != entry(packed)["sha256"][:16]:
         raise NotAsListed(f"{name} is damaged")
     return packed

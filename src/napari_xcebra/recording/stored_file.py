@@ -21,6 +21,10 @@ def changed_since(path: Path) -> InputError:
     )
 
 
+# a pipe in its place is not waited for
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
 class StoredFile:
     """A file that stays open as long as this object lives; any number of threads may read."""
 
@@ -28,7 +32,7 @@ class StoredFile:
         self.path = path
         self._file = -1
         try:
-            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            self._file = os.open(path, _READ)
             self._seen = _identity(os.fstat(self._file))
         except OSError as error:
             raise changed_since(path) from error

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from napari_xcebra.files import open_file
 from napari_xcebra.recording.stored_file import StoredFile, changed_since
 
 RUN = 2**20
@@ -46,7 +47,7 @@ class StoredMatrix:
     def of_npy(cls, path: Path) -> tuple[StoredMatrix, bool]:
         """Matrix of a .npy file; and whether it is stored column after column, thus transposed."""
         try:
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 version = np.lib.format.read_magic(file)
                 header = np.lib.format.read_array_header_1_0 if version == (1, 0) else (
                     np.lib.format.read_array_header_2_0)  # fmt: skip

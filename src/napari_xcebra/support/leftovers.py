@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from napari_xcebra.files import MOST_TEXT, read_bytes
+
 PREFIX = "napari-xcebra-"
 MARKER = "owner.json"
 OLD = 30 * 86400
@@ -79,7 +81,7 @@ def _is_abandoned(folder: Path) -> bool:
         if not stat.S_ISREG(found.st_mode):
             return False
         old = time.time() - found.st_mtime > OLD
-        about: Any = json.loads(marker.read_text(encoding="utf-8"))
+        about: Any = json.loads(read_bytes(marker, MOST_TEXT))
         host, (pid, birth), child = about["host"], about["owner"], about["child"]
     except FileNotFoundError:  # not made here
         return False

@@ -19,6 +19,7 @@ from typing import Literal
 from napari_xcebra.support.privacy import traceback_without_folders
 
 LOGGER = logging.getLogger("napari_xcebra")
+LOGGER.addHandler(logging.NullHandler())  # a script sees an error once, when it is raised
 LEVEL = "NAPARI_XCEBRA_LOG_LEVEL"
 """Environment variable with the lowest level that is written; "off" for none."""
 FOLDER = "NAPARI_XCEBRA_LOGS"

@@ -20,7 +20,7 @@ from scipy.signal import lfilter
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.arrays import reading as arrays
-from napari_xcebra.io.arrays.layout import layout_of
+from napari_xcebra.io.orientation import LayoutUnclear, layout_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.traces import LazyTraces
 
@@ -148,7 +148,8 @@ def test_a_name_may_say_which_way_round(name, cells_first):
 
 def test_names_that_only_sound_so_say_nothing():
     for name in ("lifetime_cells", "excellent_time", "sometimes x celloidin"):
-        assert layout_of(np.zeros((5, 5)), OpenSettings(), name=name).guessed
+        with pytest.raises(LayoutUnclear):
+            layout_of(np.zeros((5, 5)), OpenSettings(), name=name)
 
 
 @pytest.mark.parametrize("cells_first", [False, True])
@@ -284,7 +285,9 @@ def test_a_small_letter_is_a_variable_and_a_capital_one_traces(tmp_path):
 
 
 def test_a_position_beside_an_array_without_a_usual_name_is_behaviour(tmp_path):
-    np.savez(tmp_path / "a.npz", mine=RNG.normal(size=(50, 20)), where=RNG.normal(size=(50, 2)))
+    np.savez(
+        tmp_path / "a.npz", mine=RNG.normal(size=(50, 20)), where=RNG.normal(size=(50, 2)).cumsum(0)
+    )
     recording = open_recording(tmp_path / "a.npz", rate=1.0)
     assert recording.n_cells == 20
     assert list(recording.behavior) == ["where"]
@@ -310,7 +313,8 @@ def test_an_npz_without_traces_says_what_it_has(tmp_path):
     np.savez(tmp_path / "other.npz", a=wide, b=wide)
     with pytest.raises(InputError, match=r"set `array` .* It has: a 30 × 20, b 30 × 20"):
         open_recording(tmp_path / "other.npz", rate=1.0)
-    assert open_recording(tmp_path / "other.npz", rate=1.0, array="b").n_frames == 30
+    chosen = open_recording(tmp_path / "other.npz", rate=1.0, array="b", layout="frames-cells")
+    assert chosen.n_frames == 30
     np.savez(tmp_path / "none.npz", a=np.arange(5))
     with pytest.raises(InputError, match=r"it has: a 5"):
         open_recording(tmp_path / "none.npz", rate=1.0)

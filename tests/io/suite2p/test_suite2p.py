@@ -386,8 +386,6 @@ def test_decisions_made_in_combined_are_pointed_out(volume):
     [
         ("iscell.npy", np.ones((4, 2)), "F.npy has 6 cells but iscell.npy has 4: the folder mixes"),
         ("stat.npy", np.array([{}] * 3), "F.npy has 6 cells but stat.npy has 3: the folder mixes"),
-        ("Fneu.npy", np.ones((5, FRAMES)), "F.npy has 6 cells but Fneu.npy has 5: the folder"),
-        ("spks.npy", np.ones((6, 50)), "F.npy has 90 frames but spks.npy has 50: the folder mixes"),
         ("F.npy", np.ones((0, FRAMES)), "F.npy has an array of shape"),
         ("F.npy", np.array([["a"]]), "F.npy has an array of shape"),
         ("iscell.npy", np.ones((6, 2, 2)), "iscell.npy has shape"),
@@ -408,6 +406,44 @@ def test_files_that_do_not_fit_are_named(plane, name, content, sentence):
     np.save(plane / name, content, allow_pickle=True)
     with pytest.raises(InputError, match=sentence):
         raw(plane)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (np.ones((5, FRAMES), "f4"), "F.npy has 6 cells but {} has 5"),
+        (np.ones((6, 50), "f4"), "F.npy has 90 frames but {} has 50"),
+        (np.ones((0, 0), "f4"), "{} has an array of shape"),
+        (np.array([["a"]]), "{} has an array of shape"),
+        (np.array([{}] * 6), "{} holds Python objects"),
+        (b"", "{} cannot be read"),
+        (b"\x93NUMPY damaged", "{} cannot be read"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "needed", "not_needed", "without"),
+    [
+        ("spks.npy", {"traces": "events"}, {}, "there are no deconvolved events"),
+        ("Fneu.npy", {"traces": "dff"}, {"traces": "dff", "neuropil": 0.0}, "neuropil cannot be"),
+        ("Fneu.npy", {"traces": "corrected"}, {"traces": "raw"}, "neuropil cannot be subtracted"),
+    ],
+)
+def test_odd_events_or_neuropil_are_left_out_only_where_they_are_not_needed(
+    plane, content, why, name, needed, not_needed, without
+):
+    change_ops(plane, spikedetect=True)
+    if isinstance(content, bytes):
+        (plane / name).write_bytes(content)
+    else:
+        np.save(plane / name, content, allow_pickle=True)
+    recording = open_recording(plane, **not_needed)
+    [note] = [note for note in recording.notes if note.startswith(f"{name} is left out")]
+    assert without in note
+    assert why.format(name) in note
+    assert recording.n_cells == 6
+    with pytest.raises(InputError, match=why.format(name)) as refused:
+        open_recording(plane, **needed)
+    assert name == "spks.npy" or "set `neuropil` to 0" in str(refused.value)
 
 
 def test_absurd_options_are_taken_as_not_said(plane):

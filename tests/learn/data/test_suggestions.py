@@ -32,6 +32,12 @@ def suggested(*names):
         (("speed_cm_s",), {"speed": ["speed_cm_s"]}),
         (("lick",), {"lick": ["lick"]}),
         (("xylem",), {"xylem": ["xylem"]}),
+        # what is called by its unit alone is no position
+        (("degrees",), {"degrees": ["degrees"]}),
+        (("rad",), {"rad": ["rad"]}),
+        (("_deg", "mV"), {"_deg": ["_deg"], "mV": ["mV"]}),
+        (("x_cm_s", "y_cm_s"), {"x_y_cm_s": ["x_cm_s", "y_cm_s"]}),
+        (("x_deg", "y_deg"), {"x_y_deg": ["x_deg", "y_deg"]}),
     ],
 )
 def test_axes_of_one_place_go_together_and_units_are_left_out(names, factors):

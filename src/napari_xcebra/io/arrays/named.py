@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.layout import layout_of
+from napari_xcebra.io.arrays.npy import read_or_map
 from napari_xcebra.io.arrays.roles import (
     FEW_COLUMNS,
     Roles,
     array_named,
     image_name,
-    is_per_cell,
+    is_wide,
     roles_of,
     short,
 )
@@ -25,8 +25,22 @@ from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.clocks.timestamps import scale_of
 from napari_xcebra.io.extraction import Behavior, Extraction, Series, finite_image
 from napari_xcebra.io.footprint_files import Regions
+from napari_xcebra.io.hdf5.arrays import read_arrays as read_hdf5
+from napari_xcebra.io.hdf5.reading import has_signature
 from napari_xcebra.io.hdf5.traces import turned
+from napari_xcebra.io.matlab.cells import joined
+from napari_xcebra.io.matlab.numbers import is_mat, read_mat
+from napari_xcebra.io.orientation import (
+    Evidence,
+    is_per_cell,
+    layout_of,
+    of_arrays,
+    of_behavior,
+    of_regions,
+    of_tables_beside,
+)
 from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.io.zarr.arrays import read_arrays as read_zarr
 from napari_xcebra.recording.footprints import Footprints
 
 FEW_WORDS = 50
@@ -39,7 +53,7 @@ def extraction_of(
     arrays: Mapping[str, Any],
     path: Path,
     settings: OpenSettings,
-    beside: Sequence[Regions],
+    beside: Beside,
     oriented: Oriented,
     *,
     elements: Mapping[str, np.ndarray] | None = None,
@@ -54,8 +68,8 @@ def extraction_of(
     path : Path
         Of the file, for sentences.
     settings : OpenSettings
-    beside : sequence of Regions
-        What lies beside the file and may say how many cells there are.
+    beside : Beside
+        What else may say how many cells and frames there are.
     oriented : callable
         Gives the traces (frames, cells) of an array by its name and whether its cells come first.
     elements : mapping of str to array, optional
@@ -75,12 +89,18 @@ def extraction_of(
     known = _regions(arrays, roles, path)
     name = next(iter(roles.signals.values()))
     shape = arrays[name].shape
+    rate = settings.rate or (None if roles.rate is None else float(arrays[roles.rate]))
+    no = {*roles.signals.values(), roles.footprints}
+    others = {short(n): a for n, a in arrays.items() if n not in no and not _are_names(a)}
     layout = layout_of(
         arrays[name],
         settings,
-        name=f"{path.stem} {name}",
-        per_frame=_lengths(arrays, roles),
-        fits=fits([*known, *beside]),
+        [
+            *of_arrays(shape, others),
+            *_of_program(roles, shape, arrays),
+            *beside.evidence(shape, rate, known),
+        ],
+        name=f"{name} of {path.name}",
     )
     n_cells, n_frames = shape if layout.cells_first else shape[::-1]
     rest = _Rest(arrays, roles, int(n_frames), int(n_cells), frozenset(starts))
@@ -115,15 +135,65 @@ def extraction_of(
     )
 
 
+def names_of_arrays(path: Path) -> list[str]:
+    """Names of the arrays of a file that may be traces, for the setting `array`."""
+    arrays: Mapping[str, Any]
+    if path.is_dir():
+        arrays = read_zarr(path)
+    elif is_mat(path):
+        found = joined(read_mat(path))
+        arrays = {**found.arrays, **found.elements}
+    else:
+        arrays = read_hdf5(path) if has_signature(path) else read_or_map(path)
+    return [name for name, array in arrays.items() if is_wide(array)]
+
+
 def _trial_starts(starts: np.ndarray | None, n_frames: int) -> np.ndarray | None:
     """First frames of the trials that traces were put together of; None if of cells."""
     # a vector for each cell has its length as the step, which leads beyond the frames
     return starts if starts is not None and starts[-1] < n_frames and len(starts) > 1 else None
 
 
-def fits(regions: Sequence[Regions]) -> Callable[[int], str | None]:
-    """Function that gives the name of the first regions that match a number of cells, or None."""
-    return lambda n_cells: next((r.name for r in regions if r.fit(n_cells)), None)
+@dataclass(frozen=True)
+class Beside:
+    """What may say how many cells and frames a file has, outside of it.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file.
+    regions : sequence of Regions
+        Label images and ROIs beside it.
+    behavior : sequence of Behavior
+        Files that were given with it.
+    """
+
+    path: Path
+    regions: Sequence[Regions] = ()
+    behavior: Sequence[Behavior] = ()
+
+    def evidence(
+        self, shape: tuple[int, ...], rate: float | None, inside: Sequence[Regions] = ()
+    ) -> list[Evidence]:
+        """What they say of traces of that shape; `inside` are regions of the file itself."""
+        every = [*inside, *self.regions]
+        return [
+            *of_regions(shape, lambda n: next((r.name for r in every if r.fit(n)), None)),
+            *of_behavior(shape, self.behavior, rate),
+            *(() if self.behavior else of_tables_beside(self.path, shape)),
+        ]
+
+
+def _of_program(
+    roles: Roles, shape: tuple[int, ...], arrays: Mapping[str, np.ndarray]
+) -> list[Evidence]:
+    """The names that suite2p and CaImAn give to traces, which both write cells × frames."""
+    names = {short(n) for n in roles.signals.values() if arrays[n].shape == shape}
+    for program, usual in (("suite2p", {"F", "Fneu", "spks"}), ("CaImAn", {"C", "S", "F_dff"})):
+        if len(names & usual) > 1:
+            called = " and ".join(sorted(names & usual))
+            return [Evidence(True, 2.0, f"{called} are names of {program}", False)]
+    return []
 
 
 @dataclass(frozen=True)
@@ -165,23 +235,32 @@ class _Rest:
     def series(self) -> list[Series]:
         found = []
         for name in self.roles.rest:
-            if self.is_like_traces(name):
+            if self.is_like_traces(name) or self._is_of_cells(name):
                 continue
             values = self._of(name, self.n_frames)
             if values is not None and not _counts(values):
                 found.append(Series(short(name), values))
         for name, words in self._words(self.n_frames).items():
             labels, codes = np.unique(words, return_inverse=True)
-            if len(labels) <= FEW_WORDS:
+            if len(labels) <= FEW_WORDS and not self._is_of_cells(name):
                 found.append(Series(short(name), codes, kind="discrete", labels=tuple(labels)))
         return found
 
     def cells(self) -> dict[str, np.ndarray]:
-        if self.n_cells == self.n_frames:
-            return {}
-        found = {short(n): self._of(n, self.n_cells) for n in self.roles.rest}
-        named = {short(n): words for n, words in self._words(self.n_cells).items()}
-        return {n: v for n, v in found.items() if v is not None and v.ndim == 1} | named
+        """What is known of each cell, (cells,) each; two columns of coordinates are two."""
+        found: dict[str, np.ndarray] = {}
+        for name in (*self.roles.rest, *self._words(self.n_cells)):
+            values = self._of(name, self.n_cells) if self._is_of_cells(name) else None
+            if values is not None and not self.is_like_traces(name):
+                found |= columns_of(short(name), values)
+        return found
+
+    def _is_of_cells(self, name: str) -> bool:
+        """Whether it has an entry per cell; its name tells if there are as many frames."""
+        shape = self.arrays[name].shape
+        if self.n_cells not in shape:
+            return False
+        return is_per_cell(short(name)) or self.n_frames not in shape
 
     def images(self, footprints: Footprints | None) -> dict[str, np.ndarray]:
         """Arrays of the size of the field of view."""
@@ -196,7 +275,7 @@ class _Rest:
     def unused(self) -> list[str]:
         """Arrays that were not used."""
         used = {s.name for s in self.series()} | set(self.cells())
-        rest = [n for n in self.roles.rest if short(n) not in used]
+        rest = [n for n in self.roles.rest if not {short(n), f"{short(n)}_1"} & used]
         found = {"clock": self.times(), "ids": self.ids(), "accepted": self.accepted()}
         named = {role: getattr(self.roles, role) for role in found}
         return rest + [n for role, n in named.items() if n is not None and found[role] is None]
@@ -243,18 +322,22 @@ class _Rest:
         }
 
 
+def columns_of(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+    """Properties of cells, by name: a few numbers a cell are as many; more are none.
+
+    >>> list(columns_of("coordinates", np.zeros((5, 2))))
+    ['coordinates_1', 'coordinates_2']
+    """
+    if values.ndim == 1 or values.shape[1] == 1:
+        return {name: values.reshape(-1)}
+    few = values.shape[1] <= FEW_COLUMNS
+    return {f"{name}_{i}": column for i, column in enumerate(values.T, 1)} if few else {}
+
+
 def _counts(values: np.ndarray) -> bool:
     """Whether every column only numbers the rows."""
     whole = values.dtype.kind in "iu" and len(values) > 2
     return whole and bool((np.diff(values.astype(np.int64), axis=0) == 1).all())
-
-
-def _lengths(arrays: Mapping[str, np.ndarray], roles: Roles) -> set[int]:
-    """Lengths of arrays that may have an entry per frame."""
-    no = {*roles.signals.values(), roles.footprints}
-    return {max(a.shape) for n, a in arrays.items()
-            if n not in no and a.ndim in (1, 2) and not is_per_cell(n)
-            and not _are_names(a)}  # fmt: skip
 
 
 def _are_names(array: np.ndarray) -> bool:

@@ -1,6 +1,6 @@
 """Reads traces from plain arrays or tables: .npy, .npz, .mat, .h5, .zarr, .csv, .parquet.
 
-In either orientation: `napari_xcebra.io.arrays.layout` finds which axis is time. A .npz, .mat or
+In either orientation: `napari_xcebra.io.orientation` finds which axis is time. A .npz, .mat or
 .h5 file may also hold the frames per second, times of the frames, footprints, and behaviour: an
 array with one row per frame is a variable of its name. Elements of a MATLAB cell, or of a list of
 structs, that fit together are one array: a matrix for each trial, or a vector for each cell. The
@@ -11,32 +11,40 @@ RoiSet.zip beside the file is used if it has as many cells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
-from napari_xcebra.io.arrays.layout import layout_of
-from napari_xcebra.io.arrays.named import fits
-from napari_xcebra.io.arrays.npy import mapped_header, read_npy
-from napari_xcebra.io.arrays.several import ZIP, from_several
+from napari_xcebra.io.arrays.named import Beside, extraction_of
+from napari_xcebra.io.arrays.npy import NpzTraces, mapped_header, read_npy, read_or_map
 from napari_xcebra.io.arrays.tables import ids_from, read_trace_table, say_more_than_ids
 from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.footprint_files import Regions, regions_beside
 from napari_xcebra.io.hdf5.arrays import is_plain
+from napari_xcebra.io.hdf5.arrays import read_arrays as read_hdf5
+from napari_xcebra.io.hdf5.reading import has_signature
+from napari_xcebra.io.matlab.cells import joined
+from napari_xcebra.io.matlab.numbers import is_mat, read_mat
+from napari_xcebra.io.orientation import layout_of
 from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.io.suite2p.fall import read_fall
 from napari_xcebra.io.tables import PARQUET, SUFFIXES
 from napari_xcebra.io.zarr.arrays import is_zarr
+from napari_xcebra.io.zarr.arrays import read_arrays as read_zarr
 from napari_xcebra.recording.traces import IN_MEMORY, NpyTraces
 
 NAME = "an array or table of traces (.npy, .npz, .mat, .h5, .zarr, .csv, .tsv, .parquet)"
 GENERIC = True
+TAKES_BEHAVIOR = True
+"""Whether `load` is given the behaviour, whose length may tell frames from cells."""
 
-NPY = b"\x93NUMPY"
+NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
 
 
 def sniff(path: Path) -> bool:
@@ -49,19 +57,27 @@ def sniff(path: Path) -> bool:
     )
 
 
-def load(path: Path, settings: OpenSettings) -> Extraction:
-    """Traces and everything else in the file, and footprints from a file beside it."""
-    beside = regions_beside(path)
+def load(path: Path, settings: OpenSettings, behavior: Sequence[Behavior] = ()) -> Extraction:
+    """Traces and everything else in the file, and footprints from a file beside it.
+
+    Parameters
+    ----------
+    path : Path
+    settings : OpenSettings
+    behavior : sequence of Behavior
+        Files given with it, whose length may tell frames from cells.
+    """
+    beside = Beside(path, regions_beside(path), behavior)
     start, suffix = first_bytes(path), path.suffix.lower()
     if start.startswith(NPY) or (suffix == ".npy" and not start.startswith(ZIP)):
         found = _from_npy(path, settings, beside)
     else:
         several = from_several(path, settings, beside)
         found = _from_table(path, settings, beside) if several is None else several
-    return _with_footprints(found, beside)
+    return _with_footprints(found, beside.regions)
 
 
-def _from_npy(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
+def _from_npy(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
     header = mapped_header(path)
     if len(header.shape) != 2 or 0 in header.shape or header.dtype.kind not in "biuf":
         raise InputError(
@@ -70,15 +86,16 @@ def _from_npy(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> 
         )
     large = 4 * header.shape[0] * header.shape[1] > IN_MEMORY
     array = NpyTraces(path, cells_first=False) if large else read_npy(path)
-    layout = layout_of(array, settings, name=path.stem, fits=fits(beside))
+    evidence = beside.evidence(header.shape, settings.rate or None)
+    layout = layout_of(array, settings, evidence, name=path.name)
     note = layout.note(path.name, header.shape)
     if isinstance(array, NpyTraces):
         return Extraction({"traces": NpyTraces(path, layout.cells_first)}, notes=(note,))
     return Extraction({"traces": array.T if layout.cells_first else array}, notes=(note,))
 
 
-def _from_table(path: Path, settings: OpenSettings, beside: Sequence[Regions]) -> Extraction:
-    table = read_trace_table(path, settings, fits(beside))
+def _from_table(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
+    table = read_trace_table(path, settings, beside)
     notes = list(table.notes)
     if table.layout is not None:
         shape = table.traces.shape[::-1] if table.layout.cells_first else table.traces.shape
@@ -115,3 +132,58 @@ def _with_footprints(found: Extraction, beside: Sequence[Regions]) -> Extraction
     names = ", ".join(regions.name for regions in beside)
     note = f"{names} beside the traces do not have {found.n_cells} cells and were not used."
     return replace(found, notes=(*found.notes, note))
+
+
+def from_several(path: Path, settings: OpenSettings, beside: Beside) -> Extraction | None:
+    """What the arrays of a file are; None if it is no such file."""
+    if path.is_dir():
+        return _from_stored(read_zarr(path), path, settings, beside)
+    if first_bytes(path).startswith(ZIP) or path.suffix.lower() == ".npz":
+        return _from_npz(path, settings, beside)
+    if is_mat(path) or path.suffix.lower() == ".mat":
+        return _from_mat(path, settings, beside)
+    return _from_stored(read_hdf5(path), path, settings, beside) if has_signature(path) else None
+
+
+def _from_npz(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
+    arrays = read_or_map(path)
+
+    def oriented(name: str, cells_first: bool) -> Any:
+        if isinstance(arrays[name], np.memmap):
+            return NpzTraces(path, name, cells_first)
+        return arrays[name].T if cells_first else arrays[name]
+
+    return extraction_of(arrays, path, settings, beside, oriented)
+
+
+def _from_mat(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
+    arrays = read_mat(path)
+    if not settings.array and (plane := read_fall(arrays, path)) is not None:
+        return plane
+    found = joined(arrays, settings.layout)
+    every = {**found.elements, **found.arrays}
+    # MATLAB has no vectors
+    arrays = {n: a.reshape(-1) if 1 in a.shape else a for n, a in found.arrays.items()}
+    return extraction_of(
+        arrays,
+        path,
+        settings,
+        beside,
+        lambda name, cells_first: every[name].T if cells_first else every[name],
+        elements=found.elements,
+        starts=found.starts,
+    )
+
+
+def _from_stored(
+    arrays: Mapping[str, Any], path: Path, settings: OpenSettings, beside: Beside
+) -> Extraction:
+    """From arrays of which large ones stay on disk (HDF5, zarr)."""
+
+    def oriented(name: str, cells_first: bool) -> Any:
+        array = arrays[name]
+        if isinstance(array, np.ndarray):
+            return array.T if cells_first else array
+        return array.turned() if cells_first else array
+
+    return extraction_of(arrays, path, settings, beside, oriented)

@@ -95,11 +95,6 @@ def roles_of(arrays: Mapping[str, Any], path: Path, chosen: str = "") -> Roles:
     )
 
 
-def is_per_cell(name: str) -> bool:
-    """Whether an array of that name has an entry per cell."""
-    return _is_one(name, _ACCEPTED) or _is_one(name, _IDS)
-
-
 def image_name(name: str) -> str:
     """What an image is called in a recording."""
     usual = (image for image, names in _IMAGES.items() if _is_one(name, names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.layout import Layout, layout_of
+from napari_xcebra.io.arrays.named import Beside
 from napari_xcebra.io.clocks.timestamps import ascends, scale_of
 from napari_xcebra.io.extraction import Series
+from napari_xcebra.io.orientation import Layout, layout_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import is_number, read_table
 
@@ -47,17 +48,15 @@ class TraceTable:
     notes: Sequence[str] = field(default=())
 
 
-def read_trace_table(
-    path: Path, settings: OpenSettings, fits: Callable[[int], str | None]
-) -> TraceTable:
+def read_trace_table(path: Path, settings: OpenSettings, beside: Beside) -> TraceTable:
     """Traces of a table.
 
     Parameters
     ----------
     path : Path
     settings : OpenSettings
-    fits : callable
-        Gives the name of what has just that many cells, or None.
+    beside : Beside
+        What may say how many cells and frames there are.
     """
     table = read_table(path)
     table.columns = pd.Index([str(name) for name in table.columns])
@@ -80,7 +79,8 @@ def read_trace_table(
     sure = times is not None or bool(others) or not all(is_number(name) for name in names)
     if sure and settings.layout != "cells-frames":
         return TraceTable(traces, names, times, behavior, notes=notes)
-    layout = layout_of(traces, settings, name=path.stem, fits=fits)
+    evidence = beside.evidence(traces.shape, settings.rate or None)
+    layout = layout_of(traces, settings, evidence, name=path.name)
     if not layout.cells_first:
         return TraceTable(traces, names, times, behavior, layout, notes)
     return TraceTable(traces.T, layout=layout, notes=notes)

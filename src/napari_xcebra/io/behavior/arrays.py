@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from napari_xcebra.files import first_bytes
 from napari_xcebra.io.arrays.npy import read_npy, read_npz
 from napari_xcebra.io.arrays.roles import listed, short
 from napari_xcebra.io.behavior.columns import intervals_of, series_of
-from napari_xcebra.io.clocks.timestamps import Found, find_clock, runs_forward, scale_of, seconds_of
+from napari_xcebra.io.clocks.timestamps import Found, find_clock, order_of, scale_of, seconds_of
 from napari_xcebra.io.extraction import Behavior
 from napari_xcebra.io.hdf5.arrays import is_plain, read_arrays
 from napari_xcebra.io.hdf5.reading import has_signature
@@ -49,7 +50,7 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
     arrays = _named(_read(path, settings))
     columns = {name: array for name, array in arrays.items() if array.ndim in (1, 2) and array.size}
     own = _own_clocks(columns)
-    shared, notes = _clocks(columns)
+    shared, notes = _clocks({n: c for n, c in columns.items() if n != settings.trigger}, settings)
     clocks = {*(c.name for c in own.values()), *(n for c in shared.values() for n in _names(c))}
     rest = {n: c for n, c in columns.items() if n not in clocks}
     trials = intervals_of(
@@ -57,6 +58,8 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
     )
     if trials is not None:
         rest = {n: c for n, c in rest.items() if len(c) != len(trials.start)}
+    labels = _column_names(rest)
+    rest = {n: c for n, c in rest.items() if n not in {name for name, _ in labels.values()}}
     usual, steady = _usual_length(rest), _steady_clocks(arrays, rest)
     series, left_out = [], [name for name, array in arrays.items() if array.ndim > 2]
     for name, column in rest.items():
@@ -66,8 +69,10 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
             continue
         column = _samples_first(column, len(clock.seconds) if clock else usual)
         times = clock.seconds if clock else steady.get(len(column))
-        found, note = series_of(name, column, times, path.name)
-        series += [found] if found is not None else []
+        _, words = labels.get(name, ("", ()))
+        found, note = series_of(name, column, times, path.name, words)
+        if found is not None:
+            series.append(found if clock is None else replace(found, times_in=clock.times_in))
         notes += [note] if note else []
     if left_out:
         notes.append(
@@ -119,13 +124,30 @@ def _named(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return named
 
 
-def _clocks(columns: Mapping[str, np.ndarray]) -> tuple[dict[int, Found], list[str]]:
+def _column_names(columns: Mapping[str, np.ndarray]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """For matrices whose columns a list of words names: the list, and the words.
+
+    A list that begins with the name of a matrix belongs to it, as ``udf_labels`` to ``udf``.
+    """
+    lists = {n: c for n, c in columns.items() if c.ndim == 1 and c.dtype.kind in "UO"}
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for words, column in lists.items():
+        fit = [n for n, c in columns.items() if c.ndim == 2 and min(c.shape) == len(column)]
+        named = [name for name in fit if words.lower().startswith(name.lower())]
+        for name in named or (fit if len(fit) == 1 else []):
+            found.setdefault(name, (words, tuple(map(str, column))))
+    return found
+
+
+def _clocks(
+    columns: Mapping[str, np.ndarray], settings: OpenSettings
+) -> tuple[dict[int, Found], list[str]]:
     """The clock of the arrays of each length, and notes on arrays that are not clocks."""
     clocks: dict[int, Found] = {}
     notes: list[str] = []
     for length in {len(column) for column in columns.values() if column.ndim == 1}:
         alike = {n: c for n, c in columns.items() if c.ndim == 1 and len(c) == length}
-        clock, said = find_clock(alike)
+        clock, said = find_clock(alike, settings.behavior_clock, strict=len(alike) > 1)
         notes += said
         if clock is not None:
             clocks[length] = clock
@@ -142,7 +164,7 @@ def _own_clocks(columns: Mapping[str, np.ndarray]) -> dict[str, Found]:
             if scale is None or times.ndim != 1 or len(times) not in column.shape:
                 continue
             clock = seconds_of(times, scale, other)
-            if clock is not None and runs_forward(clock.seconds):
+            if clock is not None and order_of(clock.seconds) in ("forward", "sortable"):
                 clocks[name] = clock
     return clocks
 
@@ -152,8 +174,8 @@ def _names(clock: Found) -> tuple[str, ...]:
 
 
 def _usual_length(columns: Mapping[str, np.ndarray]) -> int | None:
-    """Length that most arrays of one axis have."""
-    lengths = Counter(len(column) for column in columns.values() if column.ndim == 1)
+    """Length that most arrays of one axis have; a list of words may name anything."""
+    lengths = Counter(len(c) for c in columns.values() if c.ndim == 1 and c.dtype.kind in "biuf")
     return lengths.most_common(1)[0][0] if lengths else None
 
 

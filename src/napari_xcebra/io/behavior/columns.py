@@ -13,6 +13,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.timestamps import SECONDS, find_clock, unit_scale, words_of
 from napari_xcebra.io.extraction import Events, Intervals, Series
 from napari_xcebra.io.kinds import FEW
+from napari_xcebra.io.tables import EXACT
 
 _START = {"start", "starts", "onset", "onsets", "begin", "begins", "beginning"}
 _STOP = {"stop", "stops", "offset", "offsets", "end", "ends", "finish"}
@@ -25,7 +26,7 @@ MOST_EVENTS = 50
 
 
 def series_of(
-    name: str, column: Any, times: np.ndarray | None, where: str
+    name: str, column: Any, times: np.ndarray | None, where: str, words: tuple[str, ...] = ()
 ) -> tuple[Series | None, str | None]:
     """Series of a column, with words numbered by category; and a note, if needed.
 
@@ -36,7 +37,23 @@ def series_of(
     times : (rows,) float64 or None
     where : str
         Name of the file, for the note.
+    words : tuple of str
+        What the columns of a matrix are called, if that is known.
     """
+    if (marked := _indicated(column)) is not None:
+        words = words or tuple(map(str, range(1, column.shape[1] + 1)))
+        note = (
+            f"The {len(words)} columns of {name} of {where} mark one of {', '.join(words)} in each "
+            "row: read as one discrete variable."
+        )
+        return Series(name, marked, times, kind="discrete", labels=words), note
+    if _exceeds_floats(column):
+        codes, ids = pd.factorize(pd.Series(column), sort=True)
+        few = len(ids) <= FEW
+        note = f"Column {name} of {where} has ids above 2^53: they are counted from 0 in order."
+        numbers = np.where(codes < 0, np.nan, codes)
+        as_words = tuple(map(str, ids)) if few else ()
+        return Series(name, numbers, times, kind="discrete" if few else None, labels=as_words), note
     if pd.api.types.is_numeric_dtype(column.dtype) and column.dtype.kind != "c":
         return Series(name, _numbers(column), times), None
     labels, values = _labels(column)
@@ -46,6 +63,23 @@ def series_of(
         return None, f"Column {name} of {where} is empty: left out."
     note = f"Column {name} of {where} holds words: {', '.join(labels)}."
     return Series(name, values, times, kind="discrete", labels=labels), note
+
+
+def _indicated(column: Any) -> np.ndarray | None:
+    """(rows,) number of the column that is 1 in each row, NaN where none is; None if several are.
+
+    A matrix of indicators has a column for each context, or for each bin of a track.
+    """
+    if np.ndim(column) != 2 or min(column.shape) < 2 or column.dtype.kind not in "biuf":
+        return None
+    marks = np.asarray(column) != 0
+    few = 1 < len(column) and column.shape[1] <= FEW
+    if not few or not np.array_equal(marks, column) or (marks.sum(axis=1) > 1).any():
+        return None
+    # rewards and licks are 0 in most frames, and no categories
+    if marks.any(axis=1).mean() < 0.5 or not marks.any(axis=0).all():
+        return None
+    return np.where(marks.any(axis=1), marks.argmax(axis=1).astype(np.float64), np.nan)
 
 
 def _labels(column: Any) -> tuple[tuple[str, ...] | None, np.ndarray | None]:
@@ -59,6 +93,14 @@ def _labels(column: Any) -> tuple[tuple[str, ...] | None, np.ndarray | None]:
     if len(words) > FEW:
         return None, None
     return tuple(str(word) for word in words), np.where(codes < 0, np.nan, codes)
+
+
+def _exceeds_floats(column: Any) -> bool:
+    """Whether a column has whole numbers that would be the same as others in float64."""
+    if np.ndim(column) != 1 or column.dtype.kind not in "iu":
+        return False
+    values = pd.Series(column).dropna()
+    return bool((values > EXACT).any() or (values < -EXACT).any())
 
 
 def _numbers(column: Any) -> np.ndarray:
@@ -115,7 +157,12 @@ def intervals_of(columns: Mapping[str, Any], stem: str, where: str) -> Intervals
 
 
 def events_of(
-    columns: Mapping[str, Any], stem: str, where: str, *, told: bool = False
+    columns: Mapping[str, Any],
+    stem: str,
+    where: str,
+    reading: str = "auto",
+    *,
+    told: bool = False,
 ) -> tuple[Events, ...]:
     """Events, if a column says when each row happened and the rows are no samples.
 
@@ -126,6 +173,8 @@ def events_of(
         Name of the file, which names events that no column names.
     where : str
         The file, for sentences.
+    reading : str
+        As `OpenSettings.behavior_clock`.
     told : bool
         Whether the user says that the rows are events: then any column of times, or the first
         column of numbers, and any column of words will do.
@@ -134,11 +183,11 @@ def events_of(
         _named(columns, _EVENT | {"time", "times"}) if told else None
     )
     names = [n for n, c in columns.items() if _names_events(n, c, told)]
-    clock = find_clock(columns)[0] if names or told else None
+    clock = find_clock(columns, reading)[0] if names or told else None
     if onset is not None:
         at, in_frames = _edge(onset, columns[onset])
-    elif clock is not None:
-        at, in_frames = clock.seconds, False
+    elif clock is not None and clock.times_in != "samples":
+        at, in_frames = clock.seconds, clock.times_in == "frames"
     elif told:
         numbers = [n for n, c in columns.items() if _is_plain_number(c)]
         if not numbers:
@@ -219,6 +268,10 @@ def _edge(name: str, column: Any) -> tuple[np.ndarray, bool]:
 
 
 def _words_or_numbers(column: Any) -> np.ndarray:
+    if _exceeds_floats(column):
+        codes, ids = pd.factorize(pd.Series(column), sort=True)
+        few = len(ids) <= FEW
+        return np.array([*map(str, ids), None], object)[codes] if few else codes.astype(float)
     if pd.api.types.is_numeric_dtype(column.dtype):
         return _numbers(column)
     return np.asarray(column, object)

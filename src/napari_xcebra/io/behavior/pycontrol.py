@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import first_bytes
+from napari_xcebra.files import first_bytes, read_bytes
 from napari_xcebra.io.extraction import Behavior, Events, Intervals, Series
 from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.settings import OpenSettings
@@ -42,7 +42,7 @@ def sniff(path: Path) -> bool:
 def load(path: Path, settings: OpenSettings) -> Behavior:
     """States and events of the log, in seconds since the task began."""
     with sentence_on_failure(path, "a log of pyControl"):
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_bytes(path).decode(errors="replace").splitlines()
         states, events = _from_tsv(lines) if lines[0].startswith("time\t") else _from_text(lines)
     if not states and not events:
         raise InputError(f"{path} is a log of pyControl without any state or event.")

@@ -37,7 +37,7 @@ def _columns(path: Path) -> dict[str, object] | None:
     form = format_of(path, "behaviour file")
     if not form.__name__.endswith(".tables"):
         return None
-    return {str(name): column for name, column in read_table(path).items()}
+    return {str(name): column for name, column in read_table(path, keep=("frame",)).items()}
 
 
 def _only(path: Path, what: str, part: str) -> Behavior:

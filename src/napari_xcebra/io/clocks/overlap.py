@@ -14,6 +14,14 @@ _YEAR_2000 = 946_684_800.0
 
 GAPS_TOLD = 3
 """Gaps of which a note says where they are."""
+ALIKE = 1.2
+"""Times as long up to which behaviour and imaging count as the same length."""
+FITS = 1.25
+"""Times as long up to which another unit would explain the length of behaviour."""
+FAR = 10.0
+"""Times as long from which on seconds are no longer believed if another unit is nearer."""
+NEAR = 4.0
+"""Times as long up to which such a unit is offered: a table may hold a part, or more sessions."""
 
 
 def coverage(who: str, clock: Clock, n_frames: int) -> list[str]:
@@ -35,9 +43,21 @@ def coverage(who: str, clock: Clock, n_frames: int) -> list[str]:
     return notes
 
 
-def misplaced(who: str, clock: Clock) -> str | None:
-    """Why samples cannot be on the clock of the frames; None if they can."""
-    apart = _in_another_unit(who, clock)
+def misplaced(
+    who: str, clock: Clock, *, unnamed: bool = False, trusted: bool = False
+) -> str | None:
+    """Why samples cannot be on the clock of the frames; None if they can.
+
+    Parameters
+    ----------
+    who : str
+    clock : Clock
+    unnamed : bool
+        Whether the source does not name the unit of its times.
+    trusted : bool
+        Whether the user says what it is.
+    """
+    apart = None if trusted else _in_another_unit(who, clock, unnamed)
     if apart is not None:
         return apart
     if clock.known.any():
@@ -54,19 +74,65 @@ def misplaced(who: str, clock: Clock) -> str | None:
     )
 
 
-def _in_another_unit(who: str, clock: Clock) -> str | None:
-    """Sentence for samples that span a thousand times as long as the frames."""
+def _in_another_unit(who: str, clock: Clock, unnamed: bool) -> str | None:
+    """Sentence for samples that last as long as the frames in another unit than seconds."""
     if len(clock.frames) < 2:
         return None
-    ratio = np.ptp(clock.times) / np.ptp(clock.frames)
-    for unit, factor in PER_SECOND.items():
-        if 0.8 < ratio / factor < 1.25:
-            return (
-                f"{who} lasts {np.ptp(clock.times):.6g} s but the frames {np.ptp(clock.frames):.6g}"
-                f" s: its times look like {unit}. Name the unit in the header, such as time_{unit},"
-                " or give seconds."
-            )
-    return None
+    ratio = _lasting(clock.times, clock.interval) / _lasting(clock.frames, clock.frame)
+    lengths = {unit: ratio / factor for unit, factor in PER_SECOND.items()}
+    if unnamed and not 1 / ALIKE < ratio < ALIKE:
+        lengths["min"] = ratio * 60
+        if _are_frames(clock.times, len(clock.frames)):
+            lengths["frames"] = float(np.ptp(clock.times) + 1) / len(clock.frames)
+    fits = _within(lengths, FITS)
+    if unnamed and not fits and not 1 / FAR < ratio < FAR:
+        fits = _within(lengths, NEAR)
+    if not fits:
+        return None
+    names = ["frame" if unit == "frames" else f"time_{unit}" for unit in fits]
+    ways = ", ".join(f"`behavior_clock` to {unit}" for unit in fits)
+    return (
+        f"{who} lasts {np.ptp(clock.times):.6g} s but the frames {np.ptp(clock.frames):.6g}"
+        f" s: its times look like {' or '.join(fits)}. Name the unit in the header, such as "
+        f"{' or '.join(names)}, or set {ways}; set `behavior_clock` to s if they are seconds."
+    )
+
+
+def _within(lengths: dict[str, float], most: float) -> list[str]:
+    near = [unit for unit, length in lengths.items() if 1 / most < length < most]
+    return sorted(near, key=lambda unit: abs(np.log(lengths[unit])))
+
+
+def _are_frames(times: np.ndarray, n_frames: int) -> bool:
+    """Whether times may be numbers of frames: whole, and none beyond the last frame."""
+    return bool((times == np.round(times)).all() and 0 <= times[0] and times[-1] <= n_frames)
+
+
+def _lasting(times: np.ndarray, step: float) -> float:
+    """Seconds from the beginning of the first to the end of the last sample."""
+    return max(float(times[-1] - times[0]) + step, 1e-12)
+
+
+def compare_lengths(who: str, clock: Clock) -> str | None:
+    """Warning for samples that last much longer or shorter than the frames."""
+    if len(clock.frames) < 2 or len(clock.times) < 2:
+        return None
+    behavior, imaging = _lasting(clock.times, clock.interval), _lasting(clock.frames, clock.frame)
+    ratio = behavior / imaging
+    if 1 / ALIKE < ratio < ALIKE:
+        return None
+    times = f"{max(ratio, 1 / ratio):.3g} times {'longer' if ratio > 1 else 'shorter'} than"
+    sentence = (
+        f"{who} runs for {behavior:.6g} s ({span(clock.times)}), {times} the imaging, "
+        f"{imaging:.6g} s ({span(clock.frames)}). If that is wrong, set `behavior_clock` to the "
+        "unit of its times, or correct `rate`."
+    )
+    if (clock.times == np.round(clock.times)).all() and ratio > 1:
+        sentence += (
+            " If its times count samples, set `behavior_clock` to samples and `behavior_rate` to "
+            f"{np.ptp(clock.times) / imaging:.4g}, which would fit."
+        )
+    return sentence
 
 
 def lost_values(name: str, samples: np.ndarray, placed: np.ndarray, clock: Clock) -> str | None:

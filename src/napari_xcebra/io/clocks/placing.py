@@ -10,10 +10,10 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.events import place_events
 from napari_xcebra.io.clocks.labelled import Labelled, check_labels, left_out
-from napari_xcebra.io.clocks.numbered_trials import trials_numbered
-from napari_xcebra.io.clocks.overlap import coverage, lost_values, misplaced
+from napari_xcebra.io.clocks.numbers import place_numbers, spread_ticks
+from napari_xcebra.io.clocks.overlap import compare_lengths, coverage, lost_values, misplaced
 from napari_xcebra.io.clocks.resample import Clock, at_frames, clock_of
-from napari_xcebra.io.clocks.trials import PlacedIntervals, place_intervals
+from napari_xcebra.io.clocks.trials import PlacedIntervals, place_intervals, trials_numbered
 from napari_xcebra.io.clocks.triggers import check_trigger, marked_frames, sample_times
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.io.kinds import variable_of
@@ -35,6 +35,8 @@ class Placed:
         Frames to leave out.
     notes : tuple of str
     trials : Trials or None
+    warnings : tuple of str
+        What should be looked at: clocks of different length.
     """
 
     variables: Sequence[Variable]
@@ -42,6 +44,7 @@ class Placed:
     excluded: np.ndarray
     notes: tuple[str, ...]
     trials: Trials | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class _Found:
 
     pairs: tuple[tuple[Series, Variable], ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def check_names(behaviors: Sequence[Behavior], settings: OpenSettings) -> None:
@@ -86,10 +90,11 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
     if marked is not None:
         times, offset, notes = marked.times, 0.0, marked.notes
     series = [_finite(s) for s in behavior.series if s.name != settings.trigger]
+    series, about_numbers = place_numbers(series, times, settings, behavior.name or "Behaviour")
     timed = [s for s in series if _has_times(s, settings, marked is not None)]
     plain = [s for s in series if not _has_times(s, settings, marked is not None)]
     one_a_frame = _one_a_frame(plain, times)
-    by_time = _by_time(timed, times, offset, settings, behavior.name)
+    by_time = _by_time(timed, times, offset, settings, behavior.name, is_marked=marked is not None)
     pairs = [*one_a_frame.pairs, *by_time.pairs]
     events, about_events = _events(behavior, times, offset, needed=not pairs)
     series_variables = [variable for _, variable in pairs]
@@ -97,7 +102,8 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
     intervals, misses = _intervals(behavior, times, offset, taken, needed=not taken)
     trials, about_trials = trials_numbered(series_variables, behavior.name or "Behaviour")
     trials = next((each.trials for each in intervals if each.trials is not None), trials)
-    notes = (*behavior.notes, *notes, *one_a_frame.notes, *by_time.notes, *about_trials)
+    notes = (*behavior.notes, *notes, *about_numbers, *one_a_frame.notes, *by_time.notes)
+    notes = (*notes, *about_trials)
     notes = (*notes, *about_events, *(n for each in intervals for n in each.notes), *misses)
     of_intervals = [c.variable for each in intervals for c in each.columns]
     events += [event for each in intervals for event in each.events]
@@ -107,6 +113,7 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
         excluded=left_out(_labelled(pairs, intervals), len(times), settings),
         notes=notes,
         trials=trials,
+        warnings=by_time.warnings,
     )
 
 
@@ -225,6 +232,8 @@ def _by_time(
     offset: float,
     settings: OpenSettings,
     source: str,
+    *,
+    is_marked: bool,
 ) -> _Found:
     """Series that have a clock of their own, brought to the frames clock by clock."""
     clocks: dict[object, list[Series]] = {}
@@ -234,23 +243,34 @@ def _by_time(
     pairs: list[tuple[Series, Variable]] = []
     notes: list[str] = []
     misses: list[str] = []
+    warnings: list[str] = []
     for members in clocks.values():
         who = source or "Behaviour"
         if len(clocks) > 1:
             who = ", ".join(s.name for s in members[:3]) + (" …" if len(members) > 3 else "")
         clock, rows, about = _clock(members[0], who, frames, offset, settings)
-        miss = misplaced(who, clock)
+        miss = misplaced(
+            who,
+            clock,
+            unnamed=members[0].times_in == "unnamed",
+            trusted=is_marked
+            or members[0].times_in == "frames"
+            or settings.behavior_clock != "auto",
+        )
         if miss is not None:
             misses.append(miss)
             continue
         notes += [*about, *coverage(who, clock, len(frames))]
+        if not is_marked and (differ := compare_lengths(who, clock)) is not None:
+            warnings.append(differ)
         for one in members:
             variable, note = _resampled(one, clock, rows, np.isfinite(frames))
             pairs.append((one, variable))
             notes += [note] if note else []
     if misses and not pairs:
         raise InputError(misses[0])
-    return _Found(tuple(pairs), (*notes, *(f"Left out: {miss}" for miss in misses)))
+    notes += [f"Left out: {miss}" for miss in misses]
+    return _Found(tuple(pairs), tuple(notes), tuple(warnings))
 
 
 def _clock(
@@ -273,17 +293,30 @@ def _clock(
         notes.append(f"{who} has {int((~known).sum())} samples without a time: they are left out.")
     steps = np.diff(times[rows])
     if (steps < 0).any():
-        rows = np.arange(len(times))[rows][np.argsort(times[rows], kind="stable")]
+        rows = np.arange(len(times))[rows]
+        if not (steps > 0).any():  # a table that ends with its first row
+            rows = rows[::-1]
+        rows = rows[np.argsort(times[rows], kind="stable")]
         first = int(np.flatnonzero(steps < 0)[0])
         notes.append(
             f"{who} has {counted(int((steps < 0).sum()), 'time')} out of order, the first "
             f"{-1000 * steps[first]:.3g} ms back in row {first + 2:,}: sorted."
         )
         steps = np.diff(times[rows])
-    if (steps == 0).any():
+    marked, ordered = frames[np.isfinite(frames)], times[rows]
+    if series.times_in != "frames" and (finer := spread_ticks(ordered, marked)) is not None:
+        tick = float(np.median(np.diff(np.unique(ordered))))
+        notes.append(
+            f"{who} gives times in steps of {tick:.3g} s, for several rows each: these are spread "
+            "evenly over the step, which is a guess."
+        )
+        ordered = finer
+    elif (steps == 0).any():
         notes.append(f"{who} has {int((steps == 0).sum())} repeated times: merged.")
-    marked = frames[np.isfinite(frames)]
-    return clock_of(times[rows], marked, settings.gap), rows, notes
+    gap = settings.gap
+    if series.times_in == "frames" and not gap and len(marked) > 1:
+        gap = 1.5 * float(np.median(np.diff(marked)))  # a frame without a number is not known
+    return clock_of(ordered, marked, gap), rows, notes
 
 
 def _resampled(

@@ -56,7 +56,7 @@ def _column(table: pd.DataFrame) -> np.ndarray | None:
     from napari_xcebra.io.clocks.timestamps import find_clock, runs_forward
 
     columns = {str(name): column for name, column in table.items()}
-    clock, _ = find_clock(columns)
+    clock, _ = find_clock(columns, counters=False)
     if clock is not None:
         return clock.seconds
     numbers = [c.to_numpy() for c in columns.values() if c.dtype.kind in "iuf"]

@@ -1,13 +1,16 @@
-"""Recognises columns of times by their name, in any unit, and checks that they run forward."""
+"""Recognises columns of times or frame numbers by their name, in any unit, and in which order."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.extraction import TimesIn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +31,28 @@ _WHICH = {
     *("frame", "sample", "camera", "cam", "video", "imaging", "behavior", "behaviour"),
     *("unix", "posix", "epoch", "system", "date", "utc", "local"),
 }
+_FRAME = {"frame", "frames", "framenumber", "frameno", "framenum", "frameidx", "frameindex"}
+_SAMPLE = {"sample", "samples"}
+_NUMBER = {"number", "numbers", "nr", "no", "num", "idx", "index", "id", "count", "counter"}
+_IMAGING = {"imaging", "2p", "microscope", "scope", "miniscope", "scan", "calcium", "ca", "tiff"}
+_CAMERA = {"camera", "cam", "webcam", "video", "behavior", "behaviour", "daq", "nidq"}
 _ALONE = {"s", "sec", "secs", "seconds", "ms", "msec", "milliseconds"}
 FORWARD = 0.8
 """Least share of the steps of a clock that do not go back."""
+REGULAR = 0.7
+"""Least share of the steps of a shuffled clock, once sorted, that are within 30 % of the usual one.
+
+Cameras that drop a tenth of their frames have 0.9, numbers drawn at random 0.2.
+"""
+REPEATED = 0.1
+"""Most of the times of a shuffled clock that may be there twice."""
+SINCE_START = 3600.0
+"""Seconds up to which times such as 0:12:30 count from a start rather than from midnight."""
+_OF_DAY = (
+    r"(?:(?P<h>\d{1,4}):)?(?P<m>\d{1,4}):(?P<s>\d{1,2}(?:[.,]\d+)?)"
+    r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?"
+)
+Order = Literal["forward", "sortable", "again", "jumbled"]
 
 
 @dataclass(frozen=True)
@@ -41,15 +63,18 @@ class Found:
     ----------
     name : str
     seconds : (rows,) float64
+        Numbers of frames or samples, if `times_in` says so.
     notes : tuple of str
     spare : tuple of str
         Further columns that tell the time.
+    times_in : {"seconds", "unnamed", "frames", "samples"}
     """
 
     name: str
     seconds: np.ndarray
     notes: tuple[str, ...] = ()
     spare: tuple[str, ...] = ()
+    times_in: TimesIn = "seconds"
 
 
 def words_of(name: str) -> list[str]:
@@ -80,35 +105,99 @@ def unit_scale(words: list[str]) -> float:
     return next((SECONDS[word] for word in reversed(words) if word in SECONDS), 1.0)
 
 
+def counted_in(name: str) -> Literal["frames", "samples"] | None:
+    """What a column of numbers counts by its name: frames of the imaging, or samples of a camera.
+
+    >>> counted_in("FrameIdx"), counted_in("camera_frame"), counted_in("sample"), counted_in("x")
+    ('frames', 'samples', 'samples', None)
+    """
+    words = set(words_of(name))
+    if not words & (_FRAME | _SAMPLE) or words - (_FRAME | _SAMPLE | _NUMBER | _IMAGING | _CAMERA):
+        return None
+    return "samples" if words & (_SAMPLE | _CAMERA) else "frames"
+
+
 @np.errstate(over="ignore", invalid="ignore")
-def find_clock(columns: Mapping[str, Any]) -> tuple[Found | None, tuple[str, ...]]:
+def find_clock(
+    columns: Mapping[str, Any],
+    reading: str = "auto",
+    *,
+    counters: bool = True,
+    strict: bool = False,
+) -> tuple[Found | None, tuple[str, ...]]:
     """The first column that tells the time, if there is one; and notes on those that do not.
 
     Parameters
     ----------
     columns : mapping of str to (rows,) array or pandas Series
+    reading : str
+        As `OpenSettings.behavior_clock`.
+    counters : bool
+        Whether numbers of frames or samples are a clock, too.
+    strict : bool
+        Whether to raise where a column is named as a clock but its order tells nothing.
     """
-    clocks, notes = [], []
+    if reading == "rows":
+        return None, ()
+    clocks: list[Found] = []
+    jumbled: list[Found] = []
+    notes: list[str] = []
     for name, column in columns.items():
-        scale = scale_of(name)
-        if scale is None and not _is_date(column):
+        counts = counted_in(name)
+        if counts is not None and (not counters or reading in SECONDS):
             continue
-        told = seconds_of(column, scale or 1.0, name)
-        if told is None:
+        found = _clock_in(name, column, reading, counts)
+        order = None if found is None else order_of(found.seconds)
+        if found is None or order is None:
             continue
-        if runs_forward(told.seconds):
-            clocks.append(told)
+        if order in ("forward", "sortable"):
+            clocks.append(found)
+        elif order == "jumbled":
+            jumbled.append(found)
         else:
             notes.append(
                 f"Column {name} does not run forward (it may restart with each trial): it is "
                 "not used as the clock."
             )
     if not clocks:
+        if jumbled and strict:
+            raise InputError(
+                f"Column {jumbled[0].name} is named as a clock, but its rows are in no order that "
+                "tells when each was taken. Sort the table, or set `behavior_clock` to rows if "
+                "each row is a frame."
+            )
+        notes += [f"Column {one.name} does not run forward: not the clock." for one in jumbled]
         return None, tuple(notes)
+    # a time says more than a number, unless the user says that the numbers count
+    wanted = reading.split("-")[0]
+    preferred = [wanted, "seconds", "unnamed", "frames", "samples"]  # the first place counts
+    clocks.sort(key=lambda one: preferred.index(one.times_in))
     spare = tuple(other.name for other in clocks[1:])
     if spare:
         notes.append(f"Column {clocks[0].name} is the clock; {', '.join(spare)} is not used.")
     return replace(clocks[0], spare=spare), tuple(notes)
+
+
+def _clock_in(name: str, column: Any, reading: str, counts: TimesIn | None) -> Found | None:
+    """What a column says of the time; None if it is no clock by its name."""
+    scale, names_unit = scale_of(name), bool(set(words_of(name)) & set(SECONDS))
+    wanted: Any = reading.split("-")[0]
+    if counts is not None:
+        found = seconds_of(column, 1.0, name) if np.ndim(column) == 1 else None
+        if found is None or found.notes:
+            return None
+        return replace(found, times_in=wanted if wanted in ("frames", "samples") else counts)
+    if scale is None and not _is_date(column):
+        return None
+    found = seconds_of(column, scale or 1.0, name)
+    if found is None or found.times_in == "seconds":
+        return found
+    if wanted in ("frames", "samples"):
+        return replace(found, seconds=found.seconds / (scale or 1.0), times_in=wanted)
+    if reading in SECONDS:
+        factor = SECONDS[reading] / (scale or 1.0)
+        return replace(found, seconds=found.seconds * factor, times_in="seconds", notes=())
+    return replace(found, times_in="seconds") if names_unit else found
 
 
 def seconds_of(column: Any, scale: float, name: str) -> Found | None:
@@ -119,15 +208,95 @@ def seconds_of(column: Any, scale: float, name: str) -> Found | None:
     if pd.api.types.is_timedelta64_dtype(column):
         return Found(name, column.dt.total_seconds().to_numpy(np.float64))
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-        return Found(name, column.to_numpy(np.float64, na_value=np.nan) * scale)
+        numbers = column.to_numpy(np.float64, na_value=np.nan)
+        return Found(name, numbers * scale, times_in="unnamed")
+    if not _is_date(column) and (of_day := _of_day(column, name)) is not None:
+        return of_day
     dates = column if _is_date(column) else _dates(column)
     if dates is None or dates.isna().all():
         return None
-    first = dates.dropna().iloc[0]
+    first = dates.min()
     seconds = (dates - first).dt.total_seconds().to_numpy(np.float64)
-    begin = f"{first:%Y-%m-%d %H:%M:%S}" if isinstance(first, pd.Timestamp) else str(first)
-    note = f"Times in column {name} are counted from the first, {begin}."
-    return Found(name, seconds, (note,))
+    return Found(name, seconds, (_from_the_first(name, f"{first:%Y-%m-%d %H:%M:%S}"),))
+
+
+def _from_the_first(name: str, first: str) -> str:
+    return (
+        f"Times in column {name} are counted from the first, {first}, which is taken for the "
+        "moment of the first frame: if that is wrong, set `offset` to the seconds between the two."
+    )
+
+
+def _of_day(column: pd.Series, name: str) -> Found | None:
+    """Texts such as 3:07.5 (m:ss), 0:03:07 or 2:59:30 PM, in seconds; None if they are not."""
+    texts = column.astype("string").str.strip()
+    known = texts.dropna()
+    if not known.head(100).str.fullmatch(_OF_DAY).mean() > 0.9:
+        return None
+    if not known.str.fullmatch(_OF_DAY).mean() > 0.9:
+        return None
+    parts = texts.str.extract(f"^{_OF_DAY}$")
+    has_hours, has_halves = parts["h"].notna().any(), parts["half"].notna().any()
+    hours, minutes = (parts[key].astype("Float64").to_numpy(float, na_value=np.nan) for key in "hm")
+    seconds = parts["s"].str.replace(",", ".").astype("Float64").to_numpy(float, na_value=np.nan)
+    if has_halves and not has_hours:  # 2:59 PM
+        hours, minutes, seconds = minutes, seconds, np.zeros(len(seconds))
+    if has_halves:
+        after_noon = (parts["half"].str.upper() == "P").fillna(False).to_numpy(bool)
+        hours = hours % 12 + 12 * after_noon
+    times = np.nan_to_num(hours) * 3600 + minutes * 60 + seconds
+    if not has_hours and not has_halves:
+        note = f"Times in column {name} are read as minutes and seconds (m:ss)."
+        return Found(name, times, (note,), times_in="unnamed")
+    times, first = _across_midnight(times), np.nanmin(times)
+    if first < SINCE_START and not has_halves and np.nanmax(times) < 86400:
+        return Found(name, times)
+    first = np.nanmin(times)
+    whole = int(first) % 86400
+    clock = f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+    return Found(name, times - first, (_from_the_first(name, clock),))
+
+
+def _across_midnight(times: np.ndarray) -> np.ndarray:
+    """Times of day whose day ends in the table: those after midnight are on the next day."""
+    ordered = np.unique(times[np.isfinite(times)])
+    steps = np.diff(ordered)
+    if len(steps) == 0 or steps.max() < 43200 or ordered[-1] >= 86400:
+        return times
+    return np.where(times <= ordered[np.argmax(steps)], times + 86400, times)
+
+
+def order_of(times: np.ndarray) -> Order:
+    """How rows are ordered: forward, so that sorting them is right, from the start again, or not.
+
+    Parameters
+    ----------
+    times : (rows,) float64
+    """
+    times = times[np.isfinite(times)]
+    if runs_forward(times):
+        return "forward"
+    if len(times) < 2 or not np.ptp(times) > 0 or _starts_again(times):
+        return "again"
+    if _starts_again(times[::-1]):
+        return "jumbled"
+    if (np.diff(times) <= 0).all():
+        return "sortable"
+    steps = np.diff(np.sort(times))
+    later = steps[steps > 0]
+    regular = np.mean(np.abs(later / np.median(later) - 1) < 0.3)
+    is_clock = (steps == 0).mean() <= REPEATED and regular >= REGULAR
+    return "sortable" if is_clock else "jumbled"
+
+
+def _starts_again(times: np.ndarray) -> bool:
+    """Whether times run forward but for a few places, from which they are seen a second time."""
+    back = np.flatnonzero(np.diff(times) < 0) + 1
+    if len(back) == 0 or len(back) > (1 - FORWARD) * len(times):
+        return False
+    starts, ends = times[np.r_[0, back]], times[np.r_[back - 1, len(times) - 1]]
+    order = np.argsort(starts, kind="stable")
+    return bool((starts[order][1:] < ends[order][:-1]).any())
 
 
 def ascends(times: np.ndarray) -> bool:
@@ -156,16 +325,20 @@ def _is_date(column: Any) -> bool:
 
 
 def _dates(column: pd.Series) -> pd.Series | None:
-    """Dates or times of day in texts; None unless nearly all are valid."""
+    """Dates in texts; None unless nearly all are valid."""
     import pandas as pd
 
     texts = column.astype("string").str.strip()
-    of_day = texts.str.fullmatch(r"\d{1,4}:\d{2}(:\d{2}(\.\d+)?)?").fillna(False)
-    try:
-        if of_day.mean() > 0.9:
-            texts = texts.where(texts.str.count(":") > 1, texts + ":00")
-            return pd.to_timedelta(texts, errors="coerce")
-        dates = pd.to_datetime(texts, errors="coerce", format="mixed", utc=True)
-    except (ValueError, OverflowError, TypeError):
-        return None
-    return dates if dates.notna().sum() > 0.9 * texts.notna().sum() else None
+    # 02/03/2026 may be in February or in March: the day changes less often than the month would
+    slashed = texts.head(100).str.match(r"\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}").fillna(False).any()
+    found: list[pd.Series] = []
+    for day_first in (False, True) if slashed else (False,):
+        try:
+            dates = pd.to_datetime(
+                texts, errors="coerce", format="mixed", utc=True, dayfirst=day_first
+            )
+        except (ValueError, OverflowError, TypeError):
+            continue
+        if dates.notna().sum() > 0.9 * texts.notna().sum():
+            found.append(dates)
+    return min(found, key=lambda dates: dates.max() - dates.min(), default=None)

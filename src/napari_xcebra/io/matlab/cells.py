@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from napari_xcebra.io.arrays.layout import smoother_axis
+from napari_xcebra.io.orientation import smoother_axis
 from napari_xcebra.io.settings import Layout
 
 _LAST = re.compile(r"[({]\d+[)}](?=[^({]*$)")

@@ -9,6 +9,7 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.npy import mapped_header
 from napari_xcebra.io.extraction import Extraction, Signal
+from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.suite2p.facts import read_facts
 from napari_xcebra.io.suite2p.rois import (
     columns_of,
@@ -36,12 +37,12 @@ _LAST = 16
 """Frames at the end of `combined` that are looked at for zeros."""
 
 
-def read_plane(folder: Path) -> Extraction:
+def read_plane(folder: Path, settings: OpenSettings) -> Extraction:
     """What suite2p found in a plane.
 
     Cells have the number of their ROI. Traces stay on disk.
     """
-    signals = _signals(folder)
+    signals, left_out = _signals(folder, settings)
     n_frames, n_cells = signals["fluorescence"].shape
     facts = read_facts(folder)
     notes = [f"Written by suite2p {facts.version}."] if facts.version else []
@@ -50,6 +51,7 @@ def read_plane(folder: Path) -> Extraction:
         for name, but in _WITHOUT.items()
         if not (folder / name).is_file()
     ]
+    notes += left_out
     if "events" in signals and not facts.deconvolved:
         del signals["events"]
         notes.append("spks.npy is empty: suite2p was told not to deconvolve.")
@@ -102,30 +104,52 @@ def _rois(
     return columns_of(rois), footprints, tuple(notes)
 
 
-def _signals(folder: Path) -> dict[Signal, LazyTraces]:
-    """F.npy, and the other traces that are there, after a check that they fit it."""
+def _signals(folder: Path, settings: OpenSettings) -> tuple[dict[Signal, LazyTraces], list[str]]:
+    """F.npy and the other traces that fit it, and notes on those that do not and are not needed.
+
+    Without events, F and Fneu suffice; without neuropil, F only suffices if the user says so.
+    """
     if not (folder / "F.npy").is_file():
         raise InputError(f"{folder} has no F.npy: suite2p did not extract traces into it.")
     signals: dict[Signal, LazyTraces] = {}
-    cells, frames = 0, 0
+    shape, notes = None, []
+    needless = {
+        "events": settings.traces != "events",
+        "neuropil": settings.traces in ("raw", "events") or settings.neuropil == 0,
+    }
     for signal, name in SIGNALS.items():
         path = folder / name
         if not path.is_file():
             continue
-        header = mapped_header(path)
-        if header.dtype.kind not in "biuf" or len(header.shape) != 2 or 0 in header.shape:
-            raise InputError(
-                f"{path} has an array of shape {header.shape} and type {header.dtype}: numbers, "
-                "cells × frames, are needed."
-            )
-        if signal == "fluorescence":
-            cells, frames = header.shape
-        elif header.shape[0] != cells:
-            raise mixed(folder, cells, name, header.shape[0])
-        elif header.shape[1] != frames:
-            raise mixed(folder, frames, name, header.shape[1], "frames")
+        try:
+            shape = _check_shape(path, shape)
+        except InputError as error:
+            if needless.get(signal):
+                notes.append(f"{name} is left out, so that {_WITHOUT[name]}: {error}")
+                continue
+            if signal == "neuropil":
+                raise InputError(
+                    f"{error} To use F.npy without subtracting neuropil, set `neuropil` to 0."
+                ) from error
+            raise
         signals[signal] = NpyTraces(path, cells_first=True)
-    return signals
+    return signals, notes
+
+
+def _check_shape(path: Path, needed: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Cells and frames of a file of traces; raises if they are not those needed."""
+    header = mapped_header(path)
+    if header.dtype.kind not in "biuf" or len(header.shape) != 2 or 0 in header.shape:
+        raise InputError(
+            f"{path} has an array of shape {header.shape} and type {header.dtype}: numbers, "
+            "cells × frames, are needed."
+        )
+    for there, n, what in zip(
+        header.shape, needed or header.shape, ("cells", "frames"), strict=True
+    ):
+        if there != n:
+            raise mixed(path.parent, n, path.name, there, what)
+    return header.shape
 
 
 def filled_frames(fluorescence: LazyTraces, plane: np.ndarray) -> int:

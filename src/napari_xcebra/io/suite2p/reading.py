@@ -46,15 +46,16 @@ def sniff(path: Path) -> bool:
 def load(path: Path, settings: OpenSettings) -> Extraction:
     """What suite2p found, in one plane or in all."""
     with sentence_on_failure(path):
-        return _loaded(path)
+        return _loaded(path, settings)
 
 
-def _loaded(path: Path) -> Extraction:
+def _loaded(path: Path, settings: OpenSettings) -> Extraction:
     folders = folders_at(path)
     if not folders:
         raise InputError(f"{path} has no F.npy, neither in it nor in plane folders.")
     _check_links(path, folders)
-    planes = {folder.name: read_plane(folder) for folder in folders if is_extracted(folder)}
+    extracted = [folder for folder in folders if is_extracted(folder)]
+    planes = {folder.name: read_plane(folder, settings) for folder in extracted}
     if not planes:
         raise InputError(f"{path} has no F.npy: suite2p extracted no traces.")
     whole = stacked(planes, path) if len(planes) > 1 else next(iter(planes.values()))

@@ -16,7 +16,8 @@ from napari_xcebra.recording.footprints import Footprints
 
 Roi = dict[str, Any]
 
-_COLUMNS = {"skew": "skew", "radius": "radius", "snr": "snr", "compactness": "compact"}
+_COLUMNS = {"skew": "skew", "radius": "radius", "snr": "snr", "compactness": "compact",
+            "npix": "npix"}  # fmt: skip
 
 
 def mixed(folder: Path, n_cells: int, name: str, n_others: int, what: str = "cells") -> InputError:

@@ -20,6 +20,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from napari_xcebra.files import MOST_TEXT, open_file, read_bytes
+
 ORIGINAL, PREVIOUS = ".original", ".previous"
 LARGE = 2**28
 """Bytes of a file past which the previous version is not kept: it differs from the original in a
@@ -69,7 +71,7 @@ def is_new(path: Path) -> bool:
 def _ours(path: Path) -> dict[str, Any] | None:
     """What was noted about the file, if it is still the one that was written here."""
     try:
-        about: Any = json.loads(record_of(path).read_text(encoding="utf-8"))
+        about: Any = json.loads(read_bytes(record_of(path), MOST_TEXT))
         same = path.stat().st_size == about["size"] and _checksum(path) == about["sha256"]
         return dict(about) if same else None
     except (OSError, ValueError, KeyError, TypeError):
@@ -104,7 +106,7 @@ def _checksum(path: Path) -> str:
 @lru_cache(maxsize=64)
 def _checksum_of(path: Path, size: int, modified: int) -> str:
     """Of a file as it is at that time: a preview asks often, and a file may have gigabytes."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         stat = os.fstat(file.fileno())
         if (stat.st_size, stat.st_mtime_ns) != (size, modified):
             raise OSError(f"{path} has just been replaced")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from napari_xcebra.files import TEMPORARY_NAME, sync_folder, whole
+from napari_xcebra.files import MOST_TEXT, TEMPORARY_NAME, open_file, read_bytes, sync_folder, whole
 
 NOTES = ".napari-xcebra-unfinished*.json"
 _NOTE = re.compile(r"\.napari-xcebra-unfinished-([0-9a-f]{32})\.json")
@@ -203,7 +203,7 @@ def _at(place: Place, folder: Path) -> Place:
 def _read_list(path: Path) -> tuple[list[Path], tuple[Place, ...]] | None:
     """Folders and places; None if there is no such list, or it is damaged."""
     try:
-        about: Any = json.loads(path.read_text(encoding="utf-8"))
+        about: Any = json.loads(read_bytes(path, MOST_TEXT))
         folders = [Path(folder) for folder in about["folders"]]
         return folders, tuple(_place(*each) for each in about["places"])
     except (OSError, ValueError, KeyError, TypeError, IndexError):
@@ -235,7 +235,7 @@ def _owner(note: Path) -> str:
 def _host(note: Path) -> str:
     """Where a note says that it was written; anybody may have written that."""
     try:
-        with note.open("rb") as file:
+        with open_file(note) as file:
             said = json.loads(file.read(_MOST))["host"]
         plain = re.sub(r"[^\w.-]", "", str(said))[:64]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -14,7 +14,6 @@ from napari_xcebra.jobs.tasks.cells import (
     SignificanceTask,
     StatisticsTask,
 )
-from napari_xcebra.jobs.tasks.reading import ReadTask, open_task, question
 from napari_xcebra.jobs.tasks.task import Report, Task
 from napari_xcebra.jobs.tasks.training import (
     AdaptTask,
@@ -39,13 +38,10 @@ __all__ = [
     "NwbTask",
     "OverTimeTask",
     "RastermapTask",
-    "ReadTask",
     "Report",
     "ReportTask",
     "SignificanceTask",
     "StabilityTask",
     "StatisticsTask",
     "Task",
-    "open_task",
-    "question",
 ]

@@ -13,6 +13,7 @@ from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.recording import Recording, Variable
 
 _AXIS = re.compile(r"(?:^|(?<=[_\W]))[xyz](?=$|[_\W])", re.IGNORECASE)
+_LENGTH = re.compile(r"_?(?:um|mm|cm|m|px)?", re.IGNORECASE)
 _UNIT = re.compile(
     r"_(?:(?:um|mm|cm|m|px|deg|rad)(?:_per)?(?:_s)?|ms?|s|hz|khz|mv|v|degrees|radians)$",
     re.IGNORECASE,
@@ -42,7 +43,8 @@ def suggested_factors(recording: Recording) -> dict[str, Factor]:
         kinds = {recording.behavior[name].kind for name in names}
         one_place = len(names) > 1 and kinds == {"continuous"}
         for group in [names] if one_place else [[name] for name in names]:
-            title = _title(stem if one_place else group[0])
+            title = _title(stem if one_place else group[0]) or _unnamed(stem, group)
+            title = f"{title} variable" if title in RESERVED else title
             factors[_free(title, factors)] = Factor(group)
     return factors
 
@@ -66,12 +68,20 @@ def latents_for(recording: Recording, variables: Sequence[str]) -> int:
 
 
 def _title(name: str) -> str:
-    """Name of a factor: without unit, and "position" where nothing else is left."""
-    title = _UNIT.sub("", name)
-    if _UNIT.fullmatch(f"_{title.strip('_')}"):
-        title = ""
-    title = title.strip("_ ") or "position"
-    return f"{title} variable" if title in RESERVED else title
+    """Name of a factor: without unit; empty where nothing else is left."""
+    title = _UNIT.sub("", name).strip("_ ")
+    return "" if _UNIT.fullmatch(f"_{title}") else title
+
+
+def _unnamed(stem: str, names: Sequence[str]) -> str:
+    """Name of a factor of a column called by a unit alone, or of axes with no other word."""
+    if len(names) == 1:
+        return names[0]
+    # x and y in cm/s, degrees or volts are no place
+    if _LENGTH.fullmatch(stem):
+        return "position"
+    axes = [name.replace(stem, "") for name in names]
+    return f"{'_'.join(axes)}{stem}"
 
 
 def _free(title: str, taken: Mapping[str, Factor]) -> str:

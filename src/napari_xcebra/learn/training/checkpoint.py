@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import whole
+from napari_xcebra.files import open_file, whole
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.training.training import Training
@@ -89,6 +89,7 @@ class Checkpoint:
         if not self.path.exists():
             return False
         try:
+            open_file(self.path).close()
             with safe_open(self.path, framework="pt") as file:
                 about = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

@@ -1,0 +1,143 @@
+"""Rows lie on the frames that their times or numbers name, or the program asks."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from napari_xcebra.errors import InputError
+from napari_xcebra.io import open_recording
+from napari_xcebra.io.clocks.timestamps import order_of
+
+RATE, FRAMES = 10.0, 300
+FRAME = np.arange(FRAMES)
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def opened(tmp_path):
+    np.save(tmp_path / "traces_time_x_cells.npy", RNG.random((FRAMES, 7), np.float32))
+
+    def open_(name, entries, frame=FRAME, **choices):
+        pd.DataFrame({name: entries, "x": frame}).to_csv(tmp_path / "b.csv", index=False)
+        path = tmp_path / "traces_time_x_cells.npy"
+        return open_recording(path, tmp_path / "b.csv", rate=RATE, **choices)
+
+    return open_
+
+
+def place_of(recording):
+    return recording.behavior["x"].values[:, 0]
+
+
+@pytest.mark.parametrize("name", ["frame", "Frame", "frame_number", "FrameIdx", "Imaging frame #"])
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize(
+    "rows",
+    [FRAME, FRAME[::-1], RNG.permutation(FRAME), FRAME[50:], np.r_[FRAME[:90], FRAME[140:]]],
+    ids=["all", "reversed", "shuffled", "from 50 on", "gap"],
+)
+def test_a_frame_number_is_a_clock(opened, name, first, rows):
+    recording = opened(name, rows + first, rows)
+    expected = np.full(FRAMES, np.nan)
+    expected[rows] = rows
+    np.testing.assert_allclose(place_of(recording), expected, atol=1e-6)
+    assert [*recording.behavior] == ["x"]
+
+
+def test_where_the_range_does_not_tell_the_first_number_it_is_called_a_guess(opened):
+    recording = opened("frame", FRAME[50:200], FRAME[50:200])
+    assert any("guess" in note and "frames-from-1" in note for note in recording.notes)
+    later = opened("frame", FRAME[50:200], FRAME[50:200], behavior_clock="frames-from-1")
+    np.testing.assert_allclose(place_of(later)[49:199], FRAME[50:200], atol=1e-6)
+    assert not any("guess" in note for note in later.notes)
+
+
+def test_numbers_of_another_camera_are_asked_about_and_placed_by_its_rate(opened):
+    number = np.arange(3 * FRAMES)
+    with pytest.raises(InputError, match=r"numbers frames 0 to 899.*`behavior_rate`"):
+        opened("frame", number, number / 3)
+    recording = opened("frame", number, number / 3, behavior_rate=3 * RATE)
+    np.testing.assert_allclose(place_of(recording), FRAME, atol=0.5)
+
+
+def test_several_rows_of_a_frame_are_averaged(opened):
+    number = np.repeat(FRAME, 2)
+    recording = opened("frame", number, number + np.tile([0.0, 0.5], FRAMES))
+    np.testing.assert_allclose(place_of(recording), FRAME + 0.25, atol=1e-6)
+
+
+@pytest.mark.parametrize("order", [slice(None, None, -1), RNG.permutation(FRAMES)])
+@pytest.mark.parametrize(
+    ("name", "entries"),
+    [
+        ("time", FRAME / RATE),
+        ("time_ms", 100 * FRAME),
+        ("time", [f"{f // 600}:{f % 600 / 10:04.1f}" for f in FRAME]),
+        ("time", (pd.Timestamp("2026-03-01 23:59:50") + pd.to_timedelta(FRAME / 10, "s")).strftime(
+            "%H:%M:%S.%f")),
+        ("sample", 2500 * FRAME),
+    ],
+    ids=["seconds", "ms", "m:ss.s", "across midnight", "samples"],
+)  # fmt: skip
+def test_rows_in_any_order_are_sorted_by_their_clock(opened, name, entries, order):
+    recording = opened(name, np.asarray(entries)[order], FRAME[order])
+    np.testing.assert_allclose(place_of(recording), FRAME, atol=0.01)
+
+
+def test_a_clock_in_no_order_is_asked_about_unless_rows_are_frames(opened):
+    jumbled = RNG.permutation(np.repeat(np.arange(30), 10)) / RATE
+    with pytest.raises(InputError, match=r"time is named as a clock.*`behavior_clock` to rows"):
+        opened("time", jumbled)
+    np.testing.assert_array_equal(place_of(opened("time", jumbled, behavior_clock="rows")), FRAME)
+
+
+def test_a_clock_that_starts_again_is_neither_sorted_nor_believed():
+    once = np.arange(50) / 10
+    assert order_of(np.tile(once, 4)) == "again"
+    assert order_of(np.tile(once, 4)[::-1]) == "jumbled"
+    assert order_of(np.r_[once + 5, once]) == "sortable"
+    assert order_of(RNG.normal(36, 1, 200)) == "jumbled"
+
+
+@pytest.mark.parametrize("rows", [FRAME, FRAME[33:], FRAME[:-7]])
+def test_minutes_and_seconds_are_no_hours_and_rows_of_a_second_are_spread_over_it(opened, rows):
+    texts = [f"{f // 600}:{f // 10 % 60:02d}" for f in rows]
+    place = place_of(opened("time", texts, rows))
+    np.testing.assert_allclose(place[rows], rows, atol=0.6)
+
+
+@pytest.mark.parametrize(
+    ("entries", "unit"),
+    [
+        (FRAME, "frames"),
+        (100 * FRAME, "ms"),
+        (100 * FRAME[:150], "ms"),
+        (FRAME / RATE / 60, "min"),
+        (1e8 * FRAME, "ns"),
+    ],
+)
+def test_a_unit_that_would_fit_is_asked_about_and_can_be_said(opened, entries, unit):
+    rows = FRAME[: len(entries)]
+    with pytest.raises(InputError, match=f"look like {unit}.*`behavior_clock` to {unit}"):
+        opened("time", entries, rows)
+    recording = opened("time", entries, rows, behavior_clock=unit)
+    np.testing.assert_allclose(place_of(recording)[rows], rows, atol=1e-5)
+
+
+def test_lengths_that_differ_are_warned_of_with_both_clocks(opened):
+    row = np.arange(4 * FRAMES)
+    recording = opened("time", row / RATE, row)
+    (warning,) = recording.warnings
+    assert (
+        "120 s (0 s to 119.9 s), 4 times longer than the imaging, 30 s (0 s to 29.9 s)" in warning
+    )
+    assert opened("time", FRAME[30:] / RATE, FRAME[30:]).warnings == ()
+    assert "shorter than" in opened("time_s", FRAME / 100).warnings[0]
+    assert opened("time", FRAME, behavior_clock="s").warnings != ()
+
+
+def test_dates_say_that_the_first_is_taken_for_the_first_frame(opened):
+    dates = pd.Timestamp("2026-03-31 23:59:50") + pd.to_timedelta(FRAME / RATE, "s")
+    recording = opened("time", dates.strftime("%d/%m/%Y %H:%M:%S.%f"))
+    np.testing.assert_allclose(place_of(recording), FRAME, atol=0.01)
+    assert any("first frame: if that is wrong, set `offset`" in note for note in recording.notes)
