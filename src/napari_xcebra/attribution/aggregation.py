@@ -44,13 +44,13 @@ def attribute(
     recording : Recording
         The one the fit was trained on, or another of the same cells.
     method : str
-        One of `METHODS`. Conditional encoding and the gradients take seconds; the others pass
-        through the encoder many times a frame: give them ``frames=slice(None, None, 10)``.
+        One of `METHODS`. Both routes and the gradients take seconds; the others pass through
+        the encoder many times a frame: give them ``frames=slice(None, None, 10)``.
     frames : slice, (n,) int or (frames,) bool, optional
         Such as a trial or a condition; all frames if not given. Frames that are excluded, or
         whose window leaves its trial, are not used.
     aggregate : {"mean", "median", "max"}
-        Over frames; conditional encoding has no scores of single frames. The median is exact if
+        Over frames, for the gradients: both routes score whole traces. The median is exact if
         the local scores fit into 256 MB; else it is taken over evenly spaced frames, and `notes`
         says so.
     on_progress : callable, optional
@@ -90,10 +90,13 @@ def attribute(
         watch = Watch(len(stream.frames), on_progress, stop)
         with limited_threads(fit.settings.threads):
             found = about.compute(stream, watch)
+        watch.finish()
         notes = found.notes
         own = {
             "factor_scores": spread_out(found.scores, fit, recording),
-            "latent_scores": None,
+            "latent_scores": None
+            if found.latents is None
+            else spread_out(found.latents, fit, recording),
             "details": {n: spread_out(d, fit, recording) for n, d in found.details.items()},
         }
         aggregate = "mean"

@@ -55,6 +55,8 @@ class Method:
         What its scores count, beside a colour bar or axis.
     instead : str
         Method that scores single frames in its place; empty if it does so itself.
+    local : str
+        What scores single frames, as `function`, where that scores whole factors.
     """
 
     name: str
@@ -66,6 +68,12 @@ class Method:
     share: bool = False
     unit: str = "arbitrary units"
     instead: str = ""
+    local: str = ""
+
+    @property
+    def has_latents(self) -> bool:
+        """Whether it scores single latents, too."""
+        return self.latents or bool(self.local)
 
     @property
     def help(self) -> str:
@@ -88,7 +96,16 @@ class Method:
     @property
     def compute(self) -> Callable[..., Any]:
         """What computes it; imports torch."""
-        module, name = self.function.split(":")
+        return self._imported(self.function)
+
+    @property
+    def compute_local(self) -> Callable[..., Any] | None:
+        """What scores single frames, if anything; imports torch."""
+        function = self.function if self.latents else self.local
+        return self._imported(function) if function else None
+
+    def _imported(self, function: str) -> Callable[..., Any]:
+        module, name = function.split(":")
         if "." in module:
             return partial(_told_on_failure, self, module, name)
         return getattr(import_module(f"napari_xcebra.attribution.maps.{module}"), name)
@@ -124,10 +141,20 @@ REGISTRY = {
     method.name: method
     for method in (
         Method(
+            "both-routes",
+            "What both routes agree on: the share of a cell's variance that this factor explains "
+            "from the variables (conditional encoding) and from the encoder (generative gradient).",
+            "both_routes:both_routes",
+            latents=False,
+            share=True,
+            unit="share of variance, R²",
+            instead=OVER_TIME,
+        ),
+        Method(
             "conditional-encoding",
-            "Share of a cell's variance, in held-out blocks of time, that this factor explains "
-            "beyond the other factors and the time latents. Holds up where variables are "
-            "correlated.",
+            "From the variables: the share of a cell's variance, in held-out blocks of time, that "
+            "this factor explains beyond the other factors and the time latents. Holds up where "
+            "variables are correlated.",
             "conditional:conditional_encoding",
             latents=False,
             share=True,
@@ -136,11 +163,15 @@ REGISTRY = {
         ),
         Method(
             OVER_TIME,
-            "How much a cell changes with each latent, with all others held fixed: the paper's "
-            "idea, adapted to noisy recordings. Has scores for single latents and over time.",
-            "generative:generative_gradient",
+            "From the encoder: the share of a cell's variance that the latents of this factor "
+            "explain, where these come from the other cells; no variable is used. Over time and "
+            "for single latents, how much the cell changes with each.",
+            "from_encoder:generative_gradient",
+            latents=False,
             fitted=True,
-            unit="mean slope, arbitrary units",
+            share=True,
+            unit="share of variance, R²",
+            local="from_encoder:local_gradient",
         ),
         Method(
             "inverted-neuron-gradient",
@@ -213,8 +244,8 @@ FIRST = (DEFAULT, OVER_TIME)
 """Maps that are made of every run, the one to look at first before the other."""
 
 WHICH_FIRST = (
-    "Look at conditional encoding first: it holds up where variables are correlated, or the "
-    "recording is short. The generative gradient tells single latents and moments apart."
+    "Look at both routes first: what the variables and the encoder agree on is rarely wrong. The "
+    "generative gradient tells single latents and moments apart."
 )
 """Advice on choosing a method; benchmarks/RESULTS.md has the figures."""
 
@@ -226,7 +257,7 @@ def method_named(name: str) -> Method:
 
     A file of another version may name a method that is not in the registry: it has the defaults.
 
-    >>> method_named("conditional-encoding").over_time, method_named("shapley-zeros").frames
+    >>> method_named("both-routes").over_time, method_named("shapley-zeros").frames
     ('generative-gradient', slice(None, None, 10))
     """
     if is_consensus(name):
@@ -294,12 +325,13 @@ def local_scores(method: str, stream: Stream, watch: Watch | None = None) -> Ite
     """
     check_method(method)
     about = REGISTRY[method]
-    if not about.latents:
+    compute = about.compute_local
+    if compute is None:
         raise InputError(
             f"{method} explains whole traces and has no scores over time: choose another method, "
             f"such as {about.over_time}, to see scores frame by frame."
         )
     more = {"watch": watch} if about.fitted else {}
-    for local in about.compute(stream, **more):
+    for local in compute(stream, **more):
         size = local.abs_()
         yield size.mean(3) if size.ndim == 4 else size

@@ -43,8 +43,8 @@ class Attribution:
     cell_ids : (cells,) int64
         Every ROI of the recording, in its order.
     latent_scores : (latents, cells) float32 or None
-        NaN where a cell was not used: not accepted, or constant. None for a method that scores a
-        factor as a whole.
+        NaN where a cell was not used: not accepted, or constant. None for a method that tells no
+        latents apart.
     n_frames : int
         Frames the scores are taken over.
     above_chance : mapping of str to bool
@@ -53,7 +53,7 @@ class Attribution:
     verdicts : mapping of str to str
         The same in a sentence.
     factor_scores : (factors, cells) float32 or None
-        Of a method that scores a factor as a whole, in place of `latent_scores`.
+        Of a method that scores a factor as a whole; else the mean over its latents counts.
     details : mapping of str to (factors, cells) float32
         Further columns of `table`, by name.
     significance : Significance or None
@@ -88,8 +88,8 @@ class Attribution:
     recording: Recording | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if (self.latent_scores is None) == (self.factor_scores is None):
-            raise TypeError("either latent_scores or factor_scores is needed")
+        if self.latent_scores is None and self.factor_scores is None:
+            raise TypeError("latent_scores or factor_scores is needed")
 
     @property
     def factors(self) -> tuple[str, ...]:

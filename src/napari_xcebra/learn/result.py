@@ -148,6 +148,7 @@ class Fit:
                 bound=self.settings.bound,
                 window=self.settings.window,
                 kernels=kernels_of(self.weights),
+                clips=self.settings.network == "published",
             )
         weights = {name: torch.as_tensor(np.array(w)) for name, w in self.weights.items()}
         encoder.load_state_dict(weights)

@@ -17,6 +17,8 @@ Mode = Literal["hybrid", "behavior", "time", "supervised"]
 Similarity = Literal["euclidean", "dot", "power"]
 Temperature = Literal["matched", "fixed", "learned"]
 Penalty = Literal["auto", "exact", "projected"]
+Network = Literal["fitted", "published"]
+TimeWeights = Literal["learned", "fixed"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class FitSettings:
     >>> FitSettings(batch_size=1)
     Traceback (most recent call last):
     ...
-    napari_xcebra.recording.recording.InputError: `batch_size` is 1: 16 or more is needed.
+    napari_xcebra.errors.InputError: `batch_size` is 1: 16 or more is needed.
     """
 
     mode: Mode = knob(
@@ -84,6 +86,9 @@ class FitSettings:
         low=16,
         high=65_536,
     )
+    balance: bool = knob(
+        True, "draw rare values of a discrete variable as often as the others, for part of a batch"
+    )
     learning_rate: float = knob(0.002, "step size of Adam at its peak", low=1e-6, high=1.0)
     decay: float = knob(
         0.1, "learning rate at the end, as a share of its peak (cosine decay)", low=0.0, high=1.0
@@ -133,16 +138,26 @@ class FitSettings:
     temperature_value: float = knob(
         1.0, "temperature τ where it is fixed, and where learning starts", low=1e-4, high=1e4
     )
+    time_weights: TimeWeights = knob(
+        "learned",
+        "weight of each factor's latents in the time objective; fixed: 1, as in the paper",
+    )
     include_positive: bool = knob(
         True, "count the positive pair in the sum of InfoNCE (bounded below; the paper does not)"
     )
+    network: Network = knob(
+        "fitted",
+        "fitted: as many hidden units as the recording can fill, with small first weights; "
+        "published: 30, 30 and 10 units a latent with the usual weights and a clip at `bound`, as "
+        "in the reference",
+    )
     hidden_units: int = knob(
         0,
-        "units of the first hidden layers (0: as many as the recording can fill)",
+        "units of the first hidden layers (0: as `network` has them)",
         low=0,
         high=8192,
     )
-    bound: float = knob(20.0, "smooth bound of the embedding (scaled tanh)", low=0.5, high=1e4)
+    bound: float = knob(20.0, "bound of the embedding (scaled tanh)", low=0.5, high=1e4)
     held_out: float = knob(
         0.2, "share of the frames kept from training to measure the fit", low=0.05, high=0.5
     )
@@ -165,6 +180,51 @@ class FitSettings:
             raise InputError(
                 f"`settle` + `{then}` is {shares:g}: the two shares of the steps must not exceed 1."
             )
+
+    @classmethod
+    def paper(cls, **changes: Any) -> FitSettings:
+        """XCEBRA as published: Eqs. 8–10 as written, and nothing beside them.
+
+        Training in the paper takes 20,000 steps of 5,000 frames, λ rising from step 2,500 to 5,000;
+        the same shares of fewer and smaller steps are the default here. What remains different is
+        listed in the docs, under "The method".
+
+        Parameters
+        ----------
+        **changes
+            Fields to set to something else, such as ``steps=20_000, batch_size=5000``.
+
+        Examples
+        --------
+        >>> FitSettings.paper(seed=3).include_positive
+        False
+        """
+        published: dict[str, Any] = {
+            "steps": 2000,
+            "stop_when_settled": False,
+            "lambda_": 0.1,
+            "smoothing": 0.0,
+            "time_offset": 1,
+            "label_offset": 1,
+            "balance": False,
+            "learning_rate": 0.003,
+            "decay": 1.0,
+            "settle": 0.125,
+            "ramp": 0.125,
+            "readout": 0.0,
+            "hide": 0.0,
+            "deconvolve": False,
+            "penalty": "exact",
+            "penalty_batch": 65_536,
+            "temperature": "fixed",
+            "time_weights": "fixed",
+            "include_positive": False,
+            "network": "published",
+            "bound": 5.0,
+            "held_out": 0.05,
+            "blocks": 4,
+        }
+        return cls(**{**published, **changes})
 
     @property
     def negatives(self) -> int:

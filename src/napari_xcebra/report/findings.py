@@ -156,7 +156,7 @@ def verdicts(run: Material) -> Section:
 def _verdict_row(one: Goodness) -> tuple[Entry, ...]:
     band = f"{two(one.null_low)} to {two(one.null_high)}"
     known = np.isfinite([one.null_low, one.null_high]).all()
-    untested = "not tested" if one.too_slow else NOTHING
+    untested = "not tested" if one.not_tested else NOTHING
     (decoded, ridge), (_, own, beside) = decoded_of(one), decoding_of(one)
     return (
         Entry(one.factor),
@@ -217,7 +217,7 @@ def _row(control: str, question: str, outcome: str, *, done: bool) -> tuple[Entr
 def _shifted(run: Material) -> tuple[Entry, ...]:
     tested = {n: g for n, g in run.fit.goodness.items() if np.isfinite(g.p)}
     outcomes = [f"{name}: p = {one.p:.2g}" for name, one in tested.items()]
-    outcomes += [f"{n}: too slow to be tested" for n, g in run.fit.goodness.items() if g.too_slow]
+    outcomes += [f"{n}: not tested" for n, g in run.fit.goodness.items() if g.not_tested]
     outcome = "; ".join(outcomes)
     return _row(
         "shifted labels",

@@ -8,7 +8,7 @@ penalty on their weights favours smooth tuning, and still allows a sharp field.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -112,50 +112,48 @@ def _uncorrelated(raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Basis:
-    """Columns of one factor.
+class Expansion:
+    """Columns of all coordinates of a factor, each divided by its order.
+
+    Two coordinates, such as x and y, have their products as well.
 
     Parameters
     ----------
-    labels : Labels
     coordinates : tuple of Coordinate
-        One for each continuous column and each angle, and one for all discrete columns.
-    latest : (frames,) int64
-        Last frame up to this one at which the label was known, or the first such frame.
-    known : (frames,) bool
-        Where it says something: where the label is known, or was a moment ago.
     """
 
-    labels: Labels
     coordinates: tuple[Coordinate, ...]
-    latest: np.ndarray
-    known: np.ndarray
 
     @classmethod
-    def of(cls, labels: Labels, *, few: bool = False, hold: int = 0) -> Basis:
-        """Basis by the number of columns that the labels have.
+    def of(
+        cls,
+        linear: np.ndarray,
+        angles: np.ndarray | None = None,
+        codes: np.ndarray | None = None,
+        *,
+        few: bool = False,
+    ) -> Expansion:
+        """Expand by the number of coordinates.
 
         Parameters
         ----------
+        linear, angles : (n, columns) float64
+        codes : (n,) int64, optional
+            Values from 0 on.
         few : bool
-            Whether each of them becomes few columns.
-        hold : int
-            Frames for which a value holds where the label is lost: trackers lose animals.
+            Whether each coordinate becomes few columns.
         """
-        known = np.flatnonzero(labels.known)
-        number = labels.linear.shape[1] + labels.angles.shape[1]
+        turning = np.zeros((len(linear), 0)) if angles is None else angles
+        number = linear.shape[1] + turning.shape[1]
         splines = (SPLINES, SPLINES_OF_TWO)[number > 1] if number < MANY else SPLINES_OF_MANY
         harmonics = HARMONICS if number == 1 else HARMONICS_OF_TWO
         if few:
             splines, harmonics = SPLINES_OF_MANY, HARMONICS_OF_FEW
-        coordinates = [Coordinate.continuous(v[known], splines) for v in labels.linear.T]
-        coordinates += [Coordinate.angle(harmonics) for _ in labels.angles.T]
-        if labels.n_codes > 1:
-            coordinates.append(Coordinate.discrete(labels.code[known], labels.n_codes))
-        frames = np.arange(len(labels.known))
-        latest = known[np.maximum(np.searchsorted(known, frames, side="right") - 1, 0)]
-        held = (frames >= latest) & (frames <= latest + hold)
-        return cls(labels, tuple(coordinates), latest, held)
+        coordinates = [Coordinate.continuous(v, splines) for v in linear.T]
+        coordinates += [Coordinate.angle(harmonics) for _ in turning.T]
+        if codes is not None:
+            coordinates.append(Coordinate.discrete(codes, int(codes.max()) + 1))
+        return cls(tuple(coordinates))
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -176,11 +174,6 @@ class Basis:
         return np.flatnonzero(self._product_order <= finest)
 
     @property
-    def width(self) -> int:
-        """Number of columns."""
-        return len(self.order)
-
-    @property
     def leading(self) -> np.ndarray:
         """Columns that wiggle least, two a coordinate: (n,) int64."""
         found, start = [], 0
@@ -189,59 +182,26 @@ class Basis:
             start += len(each.order)
         return np.array(found)
 
-    @property
-    def has_direction(self) -> bool:
-        """Whether a cell can rise or fall with it: one continuous variable, or two values."""
-        if len(self.coordinates) != 1 or self.labels.angles.shape[1]:
-            return False
-        return self.labels.linear.shape[1] == 1 or self.labels.n_codes == 2
+    def __call__(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Columns at these values, (n,) a coordinate: (n, columns) float64."""
+        return self._combined([c(v) for c, v in zip(self.coordinates, values, strict=True)])
 
-    def rows(self, frames: np.ndarray) -> np.ndarray:
-        """Columns at these frames, each divided by its order: (frames, columns) float64.
+    def slopes(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Change of the columns per standard deviation of each continuous coordinate.
 
-        0, which is their mean, where the label is not known.
+        Returns
+        -------
+        (coordinates, n, columns) float64
         """
-        rows = self._combined([c(v) for c, v in self._values(frames)])
-        rows[~self.known[frames]] = 0
-        return rows
-
-    def slopes(self, frames: np.ndarray) -> np.ndarray:
-        """Change of the columns along each dimension of the label: (dimensions, frames, columns).
-
-        Per standard deviation of a continuous variable; per radian of an angle, which has the two
-        dimensions of its circle; for discrete values, which have no slope, the columns themselves.
-        """
-        values = self._values(frames)
-        columns = [c(v) for c, v in values]
-        slopes: list[np.ndarray] = []
-        for number, (coordinate, at) in enumerate(values):
-            changed = list(columns)
-            if np.isnan(coordinate.spread):
-                changed = [np.zeros_like(c) for c in columns]
-                changed[number] = columns[number]
-                slopes.append(self._combined(changed))
-                continue
-            step = STEP * coordinate.spread
-            beyond, before = coordinate(at + step), coordinate(at - step)
-            ends = []
-            for moved in (beyond, before):
-                changed[number] = moved
+        columns = [c(v) for c, v in zip(self.coordinates, values, strict=True)]
+        slopes = []
+        for number, (coordinate, at) in enumerate(zip(self.coordinates, values, strict=True)):
+            changed, ends = list(columns), []
+            for step in (STEP, -STEP):
+                changed[number] = coordinate(at + step * coordinate.spread)
                 ends.append(self._combined(changed))
-            slope = (ends[0] - ends[1]) / (2 * STEP)
-            if number < self.labels.linear.shape[1]:
-                slopes.append(slope)
-            else:
-                slopes += [-np.sin(at)[:, None] * slope, np.cos(at)[:, None] * slope]
-        found = np.stack(slopes)
-        found[:, ~self.known[frames]] = 0
-        return found
-
-    def _values(self, frames: np.ndarray) -> list[tuple[Coordinate, np.ndarray]]:
-        at, labels = self.latest[frames], self.labels
-        values = [*labels.linear[at].T, *labels.angles[at].T]
-        if labels.n_codes > 1:
-            values.append(labels.code[at])
-        return list(zip(self.coordinates, values, strict=True))
+            slopes.append((ends[0] - ends[1]) / (2 * STEP))
+        return np.stack(slopes)
 
     def _combined(self, columns: list[np.ndarray]) -> np.ndarray:
         if len(columns) == 2:
@@ -250,3 +210,78 @@ class Basis:
             columns = [first, second, products[:, self._kept_products]]
         joined: np.ndarray = np.hstack(columns) / self.order
         return joined
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Columns of one factor that is tied to variables.
+
+    Parameters
+    ----------
+    labels : Labels
+    expansion : Expansion
+        Of each continuous column, each angle, and all discrete columns together.
+    latest : (frames,) int64
+        Last frame up to this one at which the label was known, or the first such frame.
+    known : (frames,) bool
+        Where it says something: where the label is known, or was a moment ago.
+    """
+
+    labels: Labels
+    expansion: Expansion
+    latest: np.ndarray
+    known: np.ndarray
+
+    @classmethod
+    def of(cls, labels: Labels, *, few: bool = False, hold: int = 0) -> Basis:
+        """Basis by the number of columns that the labels have.
+
+        Parameters
+        ----------
+        few : bool
+            Whether each of them becomes few columns.
+        hold : int
+            Frames for which a value holds where the label is lost: trackers lose animals.
+        """
+        known = np.flatnonzero(labels.known)
+        codes = labels.code[known] if labels.n_codes > 1 else None
+        expansion = Expansion.of(labels.linear[known], labels.angles[known], codes, few=few)
+        frames = np.arange(len(labels.known))
+        latest = known[np.maximum(np.searchsorted(known, frames, side="right") - 1, 0)]
+        held = (frames >= latest) & (frames <= latest + hold)
+        return cls(labels, expansion, latest, held)
+
+    @property
+    def order(self) -> np.ndarray:
+        """How fast each column wiggles: (columns,) float64."""
+        return self.expansion.order
+
+    @property
+    def leading(self) -> np.ndarray:
+        """Columns that wiggle least, two a coordinate: (n,) int64."""
+        return self.expansion.leading
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self.order)
+
+    @property
+    def has_direction(self) -> bool:
+        """Whether a cell can rise or fall with it: one continuous variable, or two values."""
+        if len(self.expansion.coordinates) != 1 or self.labels.angles.shape[1]:
+            return False
+        return self.labels.linear.shape[1] == 1 or self.labels.n_codes == 2
+
+    def rows(self, frames: np.ndarray) -> np.ndarray:
+        """Columns at these frames, each divided by its order: (frames, columns) float64.
+
+        0, which is their mean, where the label is not known.
+        """
+        at, labels = self.latest[frames], self.labels
+        values = [*labels.linear[at].T, *labels.angles[at].T]
+        if labels.n_codes > 1:
+            values.append(labels.code[at])
+        rows = self.expansion(values)
+        rows[~self.known[frames]] = 0
+        return rows

@@ -144,11 +144,6 @@ class TrialBasis:
         values = self.value.rows(self._at(frames)) * self.value.order
         return self._combined(values, frames)
 
-    def slopes(self, frames: np.ndarray) -> np.ndarray:
-        """As `Basis.slopes`, at the time of each frame: (dimensions, frames, columns)."""
-        slopes = self.value.slopes(self._at(frames)) * self.value.order
-        return np.stack([self._combined(each, frames) for each in slopes])
-
     def _at(self, frames: np.ndarray) -> np.ndarray:
         """Frames at which each frame's trial has its value; any where it has none."""
         trial = self.source[np.maximum(self.course.trial[frames], 0)]
@@ -242,10 +237,6 @@ class EventBasis:
             found.append(own)
         joined: np.ndarray = np.hstack(found) - self.means
         return joined
-
-    def slopes(self, frames: np.ndarray) -> np.ndarray:
-        """The columns themselves, as an event has no slope: (1, frames, columns)."""
-        return self.rows(frames)[None]
 
 
 AnyBasis = Basis | TrialBasis | EventBasis

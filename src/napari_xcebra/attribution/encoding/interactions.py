@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from napari_xcebra.attribution.encoding.model import PASS, Encoding
+from napari_xcebra.attribution.encoding.model import PASS, JointModel
 from napari_xcebra.attribution.encoding.ridge import HeldOut
 from napari_xcebra.attribution.watching import Watch
 
@@ -54,7 +54,7 @@ class _Sums:
 
 
 def interactions(
-    encoding: Encoding, models: Sequence[HeldOut], watch: Watch
+    encoding: JointModel, models: Sequence[HeldOut], watch: Watch
 ) -> dict[str, np.ndarray]:
     """What each factor carries by scaling the tuning to others: (blocks, cells in use) each.
 
@@ -65,15 +65,15 @@ def interactions(
     models : sequence of HeldOut
         Of the observed columns, for each cohort of the encoding.
     """
-    bases, blocks = encoding.predictors.bases, len(encoding.blocks)
-    found = {name: np.zeros((blocks, len(encoding.lags))) for name in bases}
-    if len(bases) < 2:
+    leading, blocks = encoding.leading, len(encoding.blocks)
+    found = {name: np.zeros((blocks, len(encoding.lags))) for name in leading}
+    if len(leading) < 2:
         watch.advance(PASS * len(encoding.stream.frames))
         return found
     sums = [
         {
-            name: _Sums.empty(blocks, len(cohort.cells), len(basis.leading) * (len(bases) - 1))
-            for name, basis in bases.items()
+            name: _Sums.empty(blocks, len(cohort.cells), len(own) * (len(leading) - 1))
+            for name, own in leading.items()
         }
         for cohort in encoding.cohorts
     ]
@@ -92,7 +92,7 @@ def interactions(
 
 def _add(
     sums: dict[str, _Sums],
-    encoding: Encoding,
+    encoding: JointModel,
     model: HeldOut,
     block: int,
     x: np.ndarray,
@@ -101,11 +101,11 @@ def _add(
     at, weights = model.blocks[block], model.weights[block]
     x = x - at.mean_x.astype(np.float32)
     left = y - at.mean_y.astype(np.float32) - x @ weights
-    columns = encoding.predictors.columns
+    columns = encoding.columns
     tuning = {name: x[:, columns[name]] @ weights[columns[name]] for name in sums}
     spread = np.sqrt(np.maximum(np.diag(at.xx) / max(at.frames, 1), 1e-12)).astype(np.float32)
     for name, own in sums.items():
-        leading = columns[name][encoding.predictors.bases[name].leading]
+        leading = encoding.leading[name]
         scaled = np.clip(x[:, leading] / spread[leading], -STRETCHED, STRETCHED)
         others = [tuning[other] for other in sums if other != name]
         others_left = left + tuning[name]

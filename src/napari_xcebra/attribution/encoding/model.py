@@ -6,10 +6,11 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -100,48 +101,65 @@ class Models(NamedTuple):
     with_state: HeldOut
 
 
+class ReadsTraces(Protocol):
+    """Gives traces at ascending frames: (frames, cells) float32."""
+
+    def at(self, frames: np.ndarray) -> np.ndarray:
+        """Traces at these frames."""
+
+
 @dataclass(frozen=True)
-class Encoding:
-    """Everything a cell is predicted from, at the frames of a stream.
+class JointModel(ABC):
+    """Cells, each predicted in held-out blocks from the columns of all factors at once.
 
     Parameters
     ----------
     stream : Stream
-        The labels of some factor are known at all its frames.
-    traces : Traces
-    predictors : Predictors
+    traces : ReadsTraces
+        Of the cells in use.
     blocks : tuple of (frames in block,) int64
         Positions among the frames of the stream.
     groups : tuple of (cells in group,) int64
         Cells in use, by the latents they are explained by.
     latents : (groups, frames, latents) float32
-        Time latents without the cells of the group.
+        Computed without the cells of the group.
     lags : (cells,) int64
-        Frames by which the behaviour comes later than the trace that it predicts best.
+        Frames by which the predictors come later than the trace that they predict best.
     lag_errors : (cells,) float64
         Standard errors of the lags, in frames.
     """
 
     stream: Stream
-    traces: Traces
-    predictors: Predictors
+    traces: ReadsTraces
     blocks: tuple[np.ndarray, ...]
     groups: tuple[np.ndarray, ...]
     latents: np.ndarray
     lags: np.ndarray
     lag_errors: np.ndarray
 
-    @cached_property
-    def columns(self) -> dict[str, np.ndarray]:
+    @property
+    @abstractmethod
+    def columns(self) -> Mapping[str, np.ndarray]:
         """Numbers of the columns of "drift", each factor, and "time"."""
-        width = state_columns(self.latents[0, :1]).shape[1]
-        state = np.arange(self.predictors.width, self.predictors.width + width)
-        return {**self.predictors.columns, TIME: state}
 
     @property
+    @abstractmethod
     def observed(self) -> np.ndarray:
-        """Columns of all but the unobserved state."""
-        return np.arange(self.predictors.width)
+        """Columns of the first of both `Models`; those of all factors come first."""
+
+    @property
+    @abstractmethod
+    def with_state(self) -> np.ndarray:
+        """Columns of the second; those of "time" come last."""
+
+    @property
+    @abstractmethod
+    def leading(self) -> Mapping[str, np.ndarray]:
+        """Numbers of the columns of each factor that wiggle least."""
+
+    @abstractmethod
+    def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:
+        """All columns, for one cohort after the other: (frames, columns) float32."""
 
     @cached_property
     def cohorts(self) -> tuple[Cohort, ...]:
@@ -151,16 +169,6 @@ class Encoding:
             for lag in np.unique(self.lags[cells]):
                 found.append(Cohort(group, int(lag), cells[self.lags[cells] == lag]))
         return tuple(found)
-
-    def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:
-        """All columns, for one cohort after the other: (frames, columns) float32."""
-        observed: dict[int, np.ndarray] = {}
-        frames = self.stream.frames[positions]
-        for cohort in self.cohorts:
-            if cohort.lag not in observed:
-                observed[cohort.lag] = self.predictors.rows(frames, cohort.lag)
-            state = state_columns(self.latents[cohort.group, positions])
-            yield np.hstack([observed[cohort.lag], state])
 
     def read(self, most: int | None = None) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """Number of the block, positions, and standardised traces (frames, cells), by chunks.
@@ -181,24 +189,69 @@ class Encoding:
                 start = stop
 
     def models(self, watch: Watch) -> list[Models]:
-        """Regressions on the observed variables, and on the state as well, for each cohort."""
+        """Both regressions of each cohort."""
         found = []
         for sums in self.sums(watch):
             observed = held_out(sums.of(self.observed))
-            has_state = len(self.columns[TIME]) > 0
-            found.append(Models(observed, held_out(sums) if has_state else observed))
+            has_state = len(self.columns.get(TIME, ())) > 0
+            found.append(
+                Models(observed, held_out(sums.of(self.with_state)) if has_state else observed)
+            )
             watch.advance(0)  # may stop here
         return found
 
     def sums(self, watch: Watch) -> list[BlockSums]:
         """Sums of products of all columns with each other and with traces, for each cohort."""
-        width = sum(len(own) for own in self.columns.values())
+        width = int(max(self.observed.max(initial=-1), self.with_state.max(initial=-1))) + 1
         sums = [BlockSums.empty(len(self.blocks), width, len(c.cells)) for c in self.cohorts]
         for block, positions, traces in self.read():
             for own, cohort, x in zip(sums, self.cohorts, self.rows(positions), strict=True):
                 own.add(block, x, traces[:, cohort.cells])
             watch.advance(PASS * len(positions))
         return sums
+
+
+@dataclass(frozen=True)
+class Encoding(JointModel):
+    """Cells, predicted from the observed variables, slow drift and the unobserved state.
+
+    The labels of some factor are known at all frames of the stream; `latents` are those of time.
+
+    Parameters
+    ----------
+    predictors : Predictors
+    """
+
+    traces: Traces
+    predictors: Predictors
+
+    @cached_property
+    def columns(self) -> dict[str, np.ndarray]:  # noqa: D102
+        width = state_columns(self.latents[0, :1]).shape[1]
+        state = np.arange(self.predictors.width, self.predictors.width + width)
+        return {**self.predictors.columns, TIME: state}
+
+    @property
+    def observed(self) -> np.ndarray:  # noqa: D102
+        return np.arange(self.predictors.width)
+
+    @property
+    def with_state(self) -> np.ndarray:  # noqa: D102
+        return np.r_[self.observed, self.columns[TIME]]
+
+    @property
+    def leading(self) -> dict[str, np.ndarray]:  # noqa: D102
+        bases = self.predictors.bases
+        return {name: self.columns[name][basis.leading] for name, basis in bases.items()}
+
+    def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:  # noqa: D102
+        observed: dict[int, np.ndarray] = {}
+        frames = self.stream.frames[positions]
+        for cohort in self.cohorts:
+            if cohort.lag not in observed:
+                observed[cohort.lag] = self.predictors.rows(frames, cohort.lag)
+            state = state_columns(self.latents[cohort.group, positions])
+            yield np.hstack([observed[cohort.lag], state])
 
 
 def make_encoding(stream: Stream, watch: Watch, effort: Effort = THOROUGH) -> Encoding:
@@ -211,12 +264,12 @@ def make_encoding(stream: Stream, watch: Watch, effort: Effort = THOROUGH) -> En
     encoding = Encoding(
         stream,
         Traces.of(stream),
-        predictors,
         cut(stream.frames, GUARD * recording.rate, effort.blocks, recording.trials),
         groups,
         np.empty((len(groups), len(stream.frames), 0), np.float32),
         np.zeros(cells, np.int64),
         np.zeros(cells),
+        predictors,
     )
     if effort.predictors is None:
         encoding = replace(encoding, predictors=with_best_decay(encoding))
@@ -224,7 +277,7 @@ def make_encoding(stream: Stream, watch: Watch, effort: Effort = THOROUGH) -> En
     if effort.lags:
         encoding = with_lags(encoding)
     watch.advance(PASS * len(stream.frames))
-    encoding = replace(encoding, latents=latents_without(stream, time, groups))
+    encoding = replace(encoding, latents=latents_without(stream, time, groups)[0])
     watch.advance(PASS * len(stream.frames))
     return encoding
 
@@ -265,14 +318,9 @@ def _missed(by_lag: Sequence[HeldOut]) -> np.ndarray:
 
 
 def with_lags(encoding: Encoding) -> Encoding:
-    """Encoding with the lag of each cell that predicts it best; 0 unless another is better.
-
-    Better by more than two standard errors of the difference over blocks.
-    """
-    predictors, rate = encoding.predictors, encoding.stream.recording.rate
-    step = max(1, round(LAG_STEP * rate))
-    lags = step * np.arange(-max(1, int(LAG_REACH * rate / step)), 0)
-    lags = np.r_[lags, 0, -lags[::-1]]
+    """Encoding with the lag of each cell that predicts it best."""
+    predictors = encoding.predictors
+    lags = candidate_lags(encoding.stream.recording.rate)
     if not predictors.bases:
         return encoding
     blocks, cells = len(encoding.blocks), len(encoding.lags)
@@ -283,12 +331,34 @@ def with_lags(encoding: Encoding) -> Encoding:
         for block, positions, traces in sample:
             sums.add(block, predictors.rows(encoding.stream.frames[positions], int(lag)), traces)
         own[:] = held_out(sums).errors
-    found = errors.sum(1).argmin(0)
-    saved = errors[len(lags) // 2] - np.take_along_axis(errors, found[None, None], 0)[0]
+    chosen, spread = best_lags(errors, lags)
+    return replace(encoding, lags=chosen, lag_errors=spread)
+
+
+def candidate_lags(rate: float, seconds: float = LAG_STEP) -> np.ndarray:
+    """Lags to try, some seconds apart, none in the middle: (lags,) int64, in frames."""
+    step = max(1, round(seconds * rate))
+    later = step * np.arange(1, max(1, int(LAG_REACH * rate / step)) + 1)
+    return np.r_[-later[::-1], 0, later]
+
+
+def best_lags(errors: np.ndarray, lags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lag of each cell with the least error, 0 unless it is clearly better; and its error.
+
+    Better by more than two standard errors of the difference over blocks.
+
+    Parameters
+    ----------
+    errors : (lags, blocks, cells) float64
+    lags : (lags,) int64
+    """
+    blocks, step = errors.shape[1], lags[-1] - lags[-2]
+    best = errors.sum(1).argmin(0)
+    saved = errors[len(lags) // 2] - np.take_along_axis(errors, best[None, None], 0)[0]
     better = saved.sum(0) > SURE * np.sqrt(blocks) * saved.std(0, ddof=1)
     without = lags[(errors.sum(1, keepdims=True) - errors).argmin(0)]
     spread = np.sqrt((blocks - 1) * without.var(0) + step**2 / 12)
-    return replace(encoding, lags=np.where(better, lags[found], 0), lag_errors=spread)
+    return np.where(better, lags[best], 0), spread
 
 
 def cut(

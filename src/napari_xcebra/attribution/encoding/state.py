@@ -33,26 +33,43 @@ def cell_groups(cells: int, latents: int, most: int = GROUPS) -> tuple[np.ndarra
     return tuple(np.arange(first, cells, count) for first in range(count))
 
 
-def latents_without(stream: Stream, latents: slice, groups: Sequence[np.ndarray]) -> np.ndarray:
+def latents_without(
+    stream: Stream,
+    latents: slice,
+    groups: Sequence[np.ndarray],
+    moments: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Latents with each group of cells held at its mean, standardised.
+
+    Parameters
+    ----------
+    latents : slice
+        Dimensions of the embedding.
+    moments : (2, groups, 1, latents) float32, optional
+        Mean and spread to standardise by; those of these frames if not given.
 
     Returns
     -------
     (groups, frames, latents) float32
+    (2, groups, 1, latents) float32
+        Mean and spread.
     """
     found = np.empty((len(groups), len(stream.frames), latents.stop - latents.start), np.float32)
     if found.shape[2] == 0:
-        return found
+        return found, np.ones((2, len(groups), 1, 0), np.float32)
     done = 0
     with limited_threads(stream.fit.settings.threads), torch.no_grad():
         for x in stream.chunks(copies=1):
-            for rows, cells in zip(found, groups, strict=True):
-                held = x.clone()
-                held[:, torch.as_tensor(cells)] = 0
-                rows[done : done + len(x)] = stream.encoder(held)[:, latents].cpu().numpy()
+            embeddings = stream.encoder.without(x, groups)
+            for rows, embedding in zip(found, embeddings, strict=True):
+                rows[done : done + len(x)] = embedding[:, latents].cpu().numpy()
             done += len(x)
-    found -= found.mean(1, keepdims=True)  # in place: copies of all frames may be large
-    return found / mean_and_spread(found, axis=1)[1]
+    if moments is None:
+        moments = np.stack(mean_and_spread(found, axis=1))
+    # in place: copies of all frames may be large
+    found -= moments[0]
+    found /= moments[1]
+    return found, moments
 
 
 def state_columns(latents: np.ndarray) -> np.ndarray:

@@ -10,13 +10,18 @@ as the variable does, and no regression can tell the two apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from napari_xcebra.attribution.encoding.interactions import interactions
-from napari_xcebra.attribution.encoding.model import Encoding, Models, make_encoding
+from napari_xcebra.attribution.encoding.model import (
+    Encoding,
+    JointModel,
+    Models,
+    make_encoding,
+)
 from napari_xcebra.attribution.encoding.ridge import HeldOut
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
@@ -95,11 +100,14 @@ class FactorScores:
     notes : tuple of str
     details : dict of str to (factors, cells in use) float64
         More columns of the table.
+    latents : (latents, cells in use) float64 or None
+        Scores for single latents.
     """
 
     scores: np.ndarray
     notes: tuple[str, ...]
     details: dict[str, np.ndarray]
+    latents: np.ndarray | None = None
 
 
 def both(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -122,15 +130,28 @@ def conditional_encoding(stream: Stream, watch: Watch) -> FactorScores:
         Scores in shares of variance; about 0 for a cell that does not carry the factor.
     """
     encoding = make_encoding(stream, watch)
-    found = shares(encoding, encoding.models(watch), watch)
-    watch.finish()
+    directed = [name for name, b in encoding.predictors.bases.items() if b.has_direction]
+    found = shares(encoding, encoding.models(watch), watch, directed=directed)
     return _as_scores(encoding, found)
 
 
 def shares(
-    encoding: Encoding, models: Sequence[Models], watch: Watch, *, thorough: bool = True
+    encoding: JointModel,
+    models: Sequence[Models],
+    watch: Watch,
+    *,
+    thorough: bool = True,
+    directed: Collection[str] = (),
 ) -> Shares:
-    """What every factor carries in every cell; with interactions if thorough."""
+    """What every factor carries in every cell.
+
+    Parameters
+    ----------
+    thorough : bool
+        Whether to look for interactions.
+    directed : collection of str
+        Factors with which a cell can rise or fall.
+    """
     parts, cells = encoding.stream.fit.parts, len(encoding.lags)
     size = len(parts), len(encoding.blocks), cells
     observed, beside, more = np.zeros(size), np.zeros(size), np.zeros(size)
@@ -142,8 +163,7 @@ def shares(
             beside[i][:, cohort.cells] = with_state.carried(own)
             model = with_state if part.name == TIME else alone
             observed[i][:, cohort.cells] = model.carried(own)
-            basis = encoding.predictors.bases.get(part.name)
-            if basis is not None and basis.has_direction:
+            if part.name in directed:
                 sign[i, cohort.cells] = _sign(alone, own)
     if thorough:
         found = interactions(encoding, [model.observed for model in models], watch)

@@ -7,16 +7,19 @@ the run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from napari_xcebra.attribution.encoding.model import Effort, make_encoding
 from napari_xcebra.attribution.maps.conditional import shares
-from napari_xcebra.attribution.maps.generative import Generative
-from napari_xcebra.attribution.methods import check_method, local_scores, method_named
+from napari_xcebra.attribution.maps.from_encoder import EncoderMap
+from napari_xcebra.attribution.methods import (
+    OVER_TIME,
+    check_method,
+    local_scores,
+    method_named,
+)
 from napari_xcebra.attribution.result import Attribution
 from napari_xcebra.attribution.stream import Stream, spread_out
 from napari_xcebra.attribution.watching import AttributionStopped, Stop, Watch
@@ -35,7 +38,7 @@ EVERY = 2.0
 SHARE = 0.08
 """Share of the training time that maps may take."""
 BLOCKS, GROUPS = 5, 2
-"""Of conditional encoding; fewer than in the final map, since each costs a regression."""
+"""Fewer than in the final map, since each costs a regression."""
 NO_VERDICT = "No verdict yet: the run is still training, and this map is provisional."
 
 
@@ -46,7 +49,7 @@ class LiveMap:
     ----------
     recording : Recording
     method : str
-        One of the gradients, or conditional encoding; others take too long.
+        One of the gradients, or one of both routes; others take too long.
     stop : callable, optional
         Asked while a map is made; when it returns True, the map is abandoned.
     """
@@ -84,14 +87,14 @@ class LiveMap:
             data=training.data,
         )  # fmt: skip
         own: dict[str, np.ndarray | None]
-        if not method_named(self._method).latents:
-            scores = self._conditional(stream)
-            own = {"latent_scores": None, "factor_scores": spread_out(scores, fit, recording)}
-        else:
+        if method_named(self._method).latents:
             with torch.no_grad():
-                chunks = [chunk.abs().sum(0) for chunk in self._local(stream)]
+                chunks = [chunk.sum(0) for chunk in local_scores(self._method, stream)]
             scores = torch.stack(chunks).sum(0).cpu().numpy() / len(stream.frames)
             own = {"latent_scores": spread_out(scores, fit, recording)}
+        else:
+            scores = self._whole(stream)
+            own = {"latent_scores": None, "factor_scores": spread_out(scores, fit, recording)}
         return Attribution(
             method=self._method,
             aggregate="mean",
@@ -105,17 +108,16 @@ class LiveMap:
             **own,  # type: ignore[arg-type]
         )
 
-    def _local(self, stream: Stream) -> Iterator[Tensor]:
-        if not method_named(self._method).fitted:
-            return local_scores(self._method, stream)
-        return Generative.of(stream, self._watch(stream), self._effort).local(stream)
-
     def _watch(self, stream: Stream) -> Watch:
         # a share below 1 is never done, so it keeps asking whether to stop
         return Watch(len(stream.frames), None, self._stop, share=0.9)
 
-    def _conditional(self, stream: Stream) -> np.ndarray:
+    def _whole(self, stream: Stream) -> np.ndarray:
+        """Scores of a method that scores whole factors; of both routes, those of the variables."""
         watch = self._watch(stream)
+        if self._method == OVER_TIME:
+            fitted = EncoderMap.of(stream, watch, groups=GROUPS, blocks=BLOCKS)
+            return fitted.shares.scores()
         encoding = make_encoding(stream, watch, self._effort)
         # observed variables do not change from map to map
         self._effort = Effort(BLOCKS, GROUPS, lags=False, predictors=encoding.predictors)

@@ -203,7 +203,7 @@ def lay_out(
                 temperature,
                 settings.temperature == "learned" and factor.temperature is None,
                 offsets[name],
-                step / longer if longer > 0 else 1.0,
+                step / longer if longer > 0 and settings.time_weights == "learned" else 1.0,
             )
         )
         stop += latents

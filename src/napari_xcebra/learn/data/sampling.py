@@ -114,6 +114,8 @@ class Sampler:
         k of the time pair (t, t + k), in frames.
     label_offsets : mapping of factor name to int, optional
         k of each factor's label step, where it is not `offset`.
+    balance : bool
+        Whether rare values of a discrete label are drawn as often as the others.
     """
 
     def __init__(
@@ -122,6 +124,7 @@ class Sampler:
         labels: Mapping[str, Labels],
         offset: int,
         label_offsets: Mapping[str, int] | None = None,
+        balance: bool = True,
     ) -> None:
         self.offset = offset
         self._drawn: tuple[tuple[int, int, int], Batch] | None = None
@@ -144,7 +147,7 @@ class Sampler:
         if len(self.references) == 0:
             raise InputError("The variables of the factors are not known at any frame.")
         found = (_values_apart(label, self.references) for label in labels.values())
-        self._uneven = [values for values in found if values]
+        self._uneven = [values for values in found if values] if balance else []
 
     def draw(self, size: int, rng: np.random.Generator) -> Batch:
         """One batch of `size` references with their positives."""

@@ -7,7 +7,9 @@ same code serves the penalty and the attribution.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -29,25 +31,25 @@ def gelu_slope(x: Tensor) -> Tensor:
 
 
 class Encoder(nn.Module):
-    """Base of both encoders: a smooth bound on the embedding, and the Jacobian.
+    """Base of both encoders: a bound on the embedding, and the Jacobian.
 
     Parameters
     ----------
     latents : int
         d, the dimensions of the embedding.
     bound : float
-        The embedding stays within ±bound by a scaled tanh, which leaves no row of J at zero
-        as a clip would.
+        The embedding stays within ±bound by a scaled tanh, which leaves no row of J at zero.
+    clips : bool
+        Whether by a clip instead, as in the reference.
     """
 
     window: int
     n_cells: int
     width: int
 
-    def __init__(self, latents: int, bound: float) -> None:
+    def __init__(self, latents: int, bound: float, clips: bool = False) -> None:
         super().__init__()
-        self.latents = latents
-        self.bound = bound
+        self.latents, self.bound, self.clips = latents, bound, clips
 
     def forward(self, x: Tensor) -> Tensor:
         """Embedding.
@@ -65,6 +67,21 @@ class Encoder(nn.Module):
     def trace(self, x: Tensor) -> tuple[Tensor, Activations]:
         """Embedding, and the inputs of every nonlinearity, which `pullback` needs."""
         raise NotImplementedError
+
+    def without(self, x: Tensor, groups: Sequence[np.ndarray]) -> Iterator[Tensor]:
+        """Embedding with each group of cells held at its mean: (frames, latents) each.
+
+        Parameters
+        ----------
+        x : (frames, cells) or (frames, cells, window)
+            With mean 0.
+        groups : sequence of (n,) int64
+            Cells.
+        """
+        for cells in groups:
+            held = x.clone()
+            held[:, torch.as_tensor(cells)] = 0
+            yield self(held)
 
     def pullback(self, directions: Tensor, activations: Activations) -> Tensor:
         """Products vᵀJ_f for directions v in the embedding.
@@ -109,15 +126,24 @@ class Encoder(nn.Module):
         eye = torch.eye(self.latents, dtype=x.dtype, device=x.device)
         return self.pullback(eye.expand(len(x), -1, -1), activations)
 
+    @torch.no_grad()
+    def start_small(self) -> None:
+        """Shrink the weights of the first layer, and grow those of the second by as much."""
+        first, second = self._first_two
+        first.mul_(FIRST_LAYER)
+        second.div_(FIRST_LAYER)
+
+    @property
+    def _first_two(self) -> tuple[Tensor, Tensor]:
+        """Weights of the first two layers."""
+        raise NotImplementedError
+
     def _bounded(self, h: Tensor) -> Tensor:
+        if self.clips:
+            return h.clamp(-self.bound, self.bound)
         return self.bound * torch.tanh(h / self.bound)
 
     def _bound_slope(self, h: Tensor) -> Tensor:
+        if self.clips:
+            return (h.abs() < self.bound).to(h.dtype)
         return 1 - torch.tanh(h / self.bound) ** 2
-
-
-def start_small(first: Tensor, second: Tensor) -> None:
-    """Shrink the weights of the first layer, and grow those of the second by as much."""
-    with torch.no_grad():
-        first.mul_(FIRST_LAYER)
-        second.div_(FIRST_LAYER)

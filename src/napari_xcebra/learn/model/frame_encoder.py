@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import cast
 
@@ -16,29 +16,38 @@ from napari_xcebra.learn.model.encoder import (
     Activations,
     Encoder,
     gelu_slope,
-    start_small,
 )
 from napari_xcebra.learn.model.perceptron import Perceptron, times
 
 
 class FrameEncoder(Encoder):
-    """One frame at a time: three hidden layers with GELU, a linear layer, a scaled tanh."""
+    """One frame at a time: three hidden layers with GELU, a linear layer, a bound."""
 
     window = 1
 
-    def __init__(self, n_cells: int, latents: int, hidden: tuple[int, ...], bound: float) -> None:
-        super().__init__(latents, bound)
+    def __init__(
+        self,
+        n_cells: int,
+        latents: int,
+        hidden: tuple[int, ...],
+        bound: float,
+        clips: bool = False,
+    ) -> None:
+        super().__init__(latents, bound, clips)
         self.n_cells, self.width = n_cells, max(hidden)
         sizes = [n_cells, *hidden, latents]
         self.layers = nn.ModuleList(
             nn.Linear(inputs, outputs) for inputs, outputs in pairwise(sizes)
         )
-        start_small(self.weights[0], self.weights[1])
 
     @property
     def weights(self) -> list[Tensor]:
         """Weight matrices, from the cells on: (outputs, inputs) each."""
         return [cast(nn.Linear, layer).weight for layer in self.layers]
+
+    @property
+    def _first_two(self) -> tuple[Tensor, Tensor]:
+        return self.weights[0], self.weights[1]
 
     @torch.no_grad()
     def start_linear(self, latents: Sequence[int], weights: Tensor, bias: Tensor) -> None:
@@ -80,7 +89,7 @@ class FrameEncoder(Encoder):
         mine = [cast(nn.Linear, layer) for layer in self.layers]
         pairs = 2 * len(latents)
         widths = tuple(layer.out_features + pairs for layer in mine[:-1])
-        whole = FrameEncoder(self.n_cells, self.latents, widths, self.bound)
+        whole = FrameEncoder(self.n_cells, self.latents, widths, self.bound, self.clips)
         for layer in whole.layers:
             for parameter in layer.parameters():
                 parameter.zero_()
@@ -95,17 +104,25 @@ class FrameEncoder(Encoder):
         return whole.to(mine[0].weight.device)
 
     def trace(self, x: Tensor) -> tuple[Tensor, Activations]:  # noqa: D102
-        activations: Activations = []
-        for layer in self.layers[:-1]:
-            x = layer(x)
+        return self._trace_from(self.layers[0](x))
+
+    def _trace_from(self, x: Tensor) -> tuple[Tensor, Activations]:
+        """See `trace`, from the input of the first nonlinearity on."""
+        activations: Activations = [x]
+        for layer in self.layers[1:]:
+            x = layer(functional.gelu(x))
             activations.append(x)
-            x = functional.gelu(x)
-        x = self.layers[-1](x)
-        activations.append(x)
         return self._bounded(x), activations
 
+    def without(self, x: Tensor, groups: Sequence[np.ndarray]) -> Iterator[Tensor]:  # noqa: D102
+        # what the first layer makes of all cells is computed once, and a group's part taken out
+        whole, weight = self.layers[0](x), self.weights[0]
+        for cells in groups:
+            hidden = torch.as_tensor(cells, device=x.device)
+            yield self._trace_from(whole - x[:, hidden] @ weight[:, hidden].t())[0]
+
     def embed(self, x: Tensor, directions: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: D102
-        return Perceptron.apply(x, directions, self.bound, *self.parameters())
+        return Perceptron.apply(x, directions, self.bound, self.clips, *self.parameters())
 
     def pullback(self, directions: Tensor, activations: Activations) -> Tensor:  # noqa: D102
         v = times(directions * self._bound_slope(activations[-1])[:, None], self.weights[-1])

@@ -26,11 +26,12 @@ def make_encoder(
     bound: float = 5.0,
     window: int = 1,
     kernels: tuple[int, ...] = (),
+    clips: bool = False,
 ) -> Encoder:
     """Encoder for a window of that many frames; with kernels other than the default, if given."""
     if window == 1:
-        return FrameEncoder(n_cells, latents, widths, bound)
-    return WindowEncoder(n_cells, latents, widths[0], bound, window, kernels)
+        return FrameEncoder(n_cells, latents, widths, bound, clips)
+    return WindowEncoder(n_cells, latents, widths[0], bound, window, kernels, clips)
 
 
 def kernels_of(weights: Mapping[str, Any]) -> tuple[int, ...]:

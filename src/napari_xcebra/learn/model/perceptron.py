@@ -21,13 +21,15 @@ from torch.nn import functional
 class Perceptron(torch.autograd.Function):
     """Embedding of every frame, and Σ_k ‖v_kᵀ J_f‖² at the first of them.
 
-    ``Perceptron.apply(x, directions, bound, *parameters)``:
+    ``Perceptron.apply(x, directions, bound, clips, *parameters)``:
 
     x : (frames, cells)
     directions : (some frames, k, latents) or None
         v_k, of as many frames as the second result is wanted for.
     bound : float
         Of the scaled tanh behind the last layer.
+    clips : bool
+        Whether it is a clip instead.
     parameters : weight (outputs, inputs), bias (outputs,) of each layer in turn
 
     Returns (frames, latents) and (some frames,).
@@ -35,22 +37,34 @@ class Perceptron(torch.autograd.Function):
 
     @staticmethod
     def forward(  # noqa: D102
-        ctx: Any, x: Tensor, directions: Tensor | None, bound: float, *parameters: Tensor
+        ctx: Any,
+        x: Tensor,
+        directions: Tensor | None,
+        bound: float,
+        clips: bool,
+        *parameters: Tensor,
     ) -> tuple[Tensor, Tensor]:
         weights, biases = parameters[::2], parameters[1::2]
         entering, bent = [x], []  # inputs of the layers, and of the nonlinearities
         for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
             bent.append(torch.addmm(bias, entering[-1], weight.t()))
             entering.append(functional.gelu(bent[-1]))
-        tanh = torch.addmm(biases[-1], entering[-1], weights[-1].t()).div_(bound).tanh_()
-        ctx.bound, ctx.entering, ctx.bent, ctx.tanh = bound, entering, bent, tanh
+        bounded = torch.addmm(biases[-1], entering[-1], weights[-1].t()).div_(bound)
+        if clips:
+            slope, bend = (bounded.abs() < 1).to(x.dtype), None
+            bounded.clamp_(-1, 1)
+        else:
+            bounded.tanh_()
+            slope = 1 - bounded.square()
+            bend = (-2 / bound) * bounded * slope
+        ctx.entering, ctx.bent, ctx.slope, ctx.bend = entering, bent, slope, bend
         ctx.save_for_backward(*parameters)
         ctx.pullback = None
         squared = x.new_zeros(0)
         if directions is not None:
-            ctx.pullback = _Pullback.of(directions, weights, bent, tanh)
+            ctx.pullback = _Pullback.of(directions, weights, bent, slope)
             squared = ctx.pullback.squared()
-        return bound * tanh, squared
+        return bound * bounded, squared
 
     @staticmethod
     @once_differentiable
@@ -58,16 +72,15 @@ class Perceptron(torch.autograd.Function):
         by_embedding, by_squared = gradients
         parameters = ctx.saved_tensors
         weights = parameters[::2]
-        slope = 1 - ctx.tanh.square()
-        error = by_embedding * slope
+        error = by_embedding * ctx.slope
         extra, by_weight, by_directions = None, [None] * len(weights), None
         if ctx.pullback is not None:
             extra, by_weight, by_slope = ctx.pullback.backward(by_squared, weights)
             if ctx.needs_input_grad[1]:
                 by_directions = ctx.pullback.by_directions(by_slope)
             rows = len(by_squared)
-            by_bound = ctx.pullback.by_bound_slope(by_slope)
-            error[:rows] -= (2 / ctx.bound) * by_bound * (ctx.tanh * slope)[:rows]
+            if ctx.bend is not None:
+                error[:rows] += ctx.pullback.by_bound_slope(by_slope) * ctx.bend[:rows]
         found: list[Tensor | None] = []
         by_input = None
         for number in range(len(weights) - 1, -1, -1):
@@ -79,7 +92,7 @@ class Perceptron(torch.autograd.Function):
                     error[: len(by_squared)] += extra[number - 1]
             elif ctx.needs_input_grad[0]:
                 by_input = error @ weights[0]
-        return by_input, by_directions, None, *found
+        return by_input, by_directions, None, None, *found
 
 
 @dataclass
@@ -111,13 +124,13 @@ class _Pullback:
 
     @classmethod
     def of(
-        cls, directions: Tensor, weights: Sequence[Tensor], bent: list[Tensor], tanh: Tensor
+        cls, directions: Tensor, weights: Sequence[Tensor], bent: list[Tensor], slope: Tensor
     ) -> _Pullback:
         directions = directions.transpose(0, 1)
         frames = directions.shape[1]
         bent = [each[:frames] for each in bent]
         slopes = [torch.ops.aten.gelu_backward(torch.ones_like(each), each) for each in bent]
-        bound_slope = 1 - tanh[:frames].square()
+        bound_slope = slope[:frames]
         arriving: list[Tensor] = []
         leaving = [directions * bound_slope]
         for weight, slope in zip(reversed(weights[1:]), reversed(slopes), strict=True):

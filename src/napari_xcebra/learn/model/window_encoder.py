@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from napari_xcebra.learn.model.convolution import convolve, spread, spread_squared
-from napari_xcebra.learn.model.encoder import Activations, Encoder, gelu_slope, start_small
+from napari_xcebra.learn.model.encoder import Activations, Encoder, gelu_slope
 
 
 class WindowEncoder(Encoder):
@@ -30,15 +30,19 @@ class WindowEncoder(Encoder):
         bound: float,
         window: int,
         kernels: tuple[int, ...] = (),
+        clips: bool = False,
     ) -> None:
-        super().__init__(latents, bound)
+        super().__init__(latents, bound, clips)
         self.n_cells, self.window = n_cells, window
         first, second, *others = kernels or (1, window, 1, 1)
         self.first = nn.Conv1d(n_cells, hidden, first)
         self.skips = nn.ModuleList(nn.Conv1d(hidden, hidden, k) for k in (second, *others))
         self.last = nn.Linear(hidden, latents)
         self.width = hidden
-        start_small(self.first.weight, self._skips[0].weight)
+
+    @property
+    def _first_two(self) -> tuple[Tensor, Tensor]:
+        return self.first.weight, self._skips[0].weight
 
     def trace(self, x: Tensor) -> tuple[Tensor, Activations]:  # noqa: D102
         h = convolve(_lags_first(x), self.first.weight, self.first.bias)

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.split import Split
+from napari_xcebra.standardise import mean_and_spread
 
 PENALTIES = 10.0 ** np.arange(-6, 4.5, 0.5)
 """Penalties that are tried, in variances of a column."""
@@ -25,6 +27,9 @@ MOST_FRAMES, FEW_FRAMES = 8000, 1500
 
 MANY_COLUMNS = 1200
 """Columns from which on products of frames are cheaper than products of columns."""
+
+LOGISTIC_PENALTY = 1e-3
+"""Of a logistic regression on a few latents, on squared weights of standardised columns."""
 
 LAGS = 2
 """Frames to either side, in steps of a filter, that a regression may look at."""
@@ -223,3 +228,37 @@ def lagged(rows: Columns, segment: np.ndarray, spacing: int, reach: int = LAGS) 
 def thinned(frames: np.ndarray, most: int) -> np.ndarray:
     """At most that many frames, evenly spaced."""
     return frames[:: max(1, -(-len(frames) // most))]
+
+
+def logistic(
+    x: np.ndarray, code: np.ndarray, count: int, penalty: float = LOGISTIC_PENALTY
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Multinomial logistic regression: gives log probabilities, (n, values), of other rows.
+
+    Parameters
+    ----------
+    x : (n, columns) float64
+    code : (n,) int64
+        Values, below `count`.
+    count : int
+    penalty : float
+        On the squared weights of standardised columns, a sample.
+    """
+    mean, spread = mean_and_spread(x)
+    columns, truth = (x - mean) / spread, np.eye(count)[code]
+
+    def log_odds(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        scores = rows @ weights[:-1] + weights[-1]
+        return scores - scipy.special.logsumexp(scores, axis=1, keepdims=True)
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        weights = flat.reshape(-1, count)
+        told = log_odds(weights, columns)
+        missed = (np.exp(told) - truth) / len(x)
+        gradient = np.vstack([columns.T @ missed + penalty * weights[:-1], missed.sum(0)])
+        value = -(told * truth).sum() / len(x) + penalty / 2 * np.square(weights[:-1]).sum()
+        return float(value), gradient.ravel()
+
+    start = np.zeros((x.shape[1] + 1) * count)
+    best = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B").x.reshape(-1, count)
+    return lambda rows: log_odds(best, (rows - mean) / spread)

@@ -33,6 +33,7 @@ class Psi(nn.Module):
         self._learned = torch.tensor([part.learned for part in parts], device=device)
         weights = torch.tensor([part.time_weight for part in parts])
         self.log_time_weight = nn.Parameter(weights.log().to(device))
+        self.log_time_weight.requires_grad_(settings.time_weights == "learned")
         root = {"euclidean": 2.0, "power": settings.power, "dot": float("inf")}
         self._roots = torch.tensor([root[p.similarity] for p in parts], device=device)
         sizes = torch.tensor([part.stop - part.start for part in parts])

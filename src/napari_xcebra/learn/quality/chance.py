@@ -1,12 +1,14 @@
 """Tests a label against chance: against the same label shifted in time, or over trials.
 
-Two things are tested: how well the label is decoded on held-out frames, which many weak cells
-show, and how closely the strongest cell follows it, which a single cell in a hundred shows. A label
-that has nothing to do with the cells does as well as its shifts, however slow it is.
+Three things are tested: how well the label is decoded on held-out frames, from the cells and from
+the latents of the encoder, which many weak cells show, and how closely the strongest cell follows
+it, which a single cell in a hundred shows. A label that has nothing to do with the cells does as
+well as its shifts, however slow it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +16,7 @@ from scipy.stats import t as student
 
 from napari_xcebra.learn.data.labels import Labels, correlation_time
 from napari_xcebra.learn.quality.permutations import ORDERS, TrialOrders
-from napari_xcebra.learn.quality.verdict import Null
+from napari_xcebra.learn.quality.verdict import LARGEST_P, Null
 
 SHIFTS = 400
 """Shifts of the labels that are considered."""
@@ -44,6 +46,13 @@ TESTED_FRAMES = 2000
 KNOTS = 6
 """Bumps along a continuous variable, by which the tuning of a cell is described."""
 
+CERTAIN = 20
+"""Truly different labels from which on a label that none of them reaches, and that misses the
+limit, is at chance: with fewer, no evidence could reach the limit for sure."""
+
+TRIALS_A_VALUE = 4
+"""Trials of each value, in the median, below which values cannot be told apart."""
+
 NAN = float("nan")
 
 
@@ -54,18 +63,21 @@ class Chance:
     Parameters
     ----------
     p : float
-        Of the cells telling the label that well by chance: twice the smaller of the two tests; NaN
-        if it was not tested.
+        Of the cells telling the label that well by chance: the smallest of the tests, times their
+        number; NaN if it was not tested.
     samples : float
         Independent samples of the label: frames / its correlation time.
     shifts : float
         Truly different labels: shifts unlike the label itself, counted by its memory, or orders
         of trials.
+    untested : str
+        Why it was not tested, or could not have been found, in a sentence.
     """
 
     p: float = NAN
     samples: float = NAN
     shifts: float = NAN
+    untested: str = ""
 
 
 @dataclass(frozen=True)
@@ -168,9 +180,17 @@ def _self_correlation(labels: Labels) -> np.ndarray:
     return correlation / correlation[0]
 
 
+@dataclass(frozen=True)
+class Tail:
+    """Probability of a value among those of other labels, and whether none of them reaches it."""
+
+    p: float
+    highest: bool
+
+
 def p_of_decoding(
     labels: Labels, shifts: Shifts, frames: np.ndarray, predicted: np.ndarray
-) -> float:
+) -> Tail:
     """Probability that predictions follow the labels this closely by chance.
 
     Parameters
@@ -192,13 +212,14 @@ def p_of_decoding(
         return float((wanted * told).sum() / size) if size > 0 else 0.0
 
     null = np.array([follows(shifts.source(n)[frames]) for n in range(len(shifts))])
-    found = np.arctanh(np.array([follows(frames)]) * 0.9999)
-    return float(tail(found, np.arctanh(null * 0.9999)[:, None], shifts.different)[0])
+    found, null = np.arctanh(follows(frames) * 0.9999), np.arctanh(null * 0.9999)
+    p = float(tail(np.array([found]), null[:, None], shifts.different)[0])
+    return Tail(p, bool(found > np.nanmax(null, initial=-np.inf)))
 
 
 def p_of_strongest_cell(
     labels: Labels, shifts: Shifts, frames: np.ndarray, traces: np.ndarray
-) -> float:
+) -> Tail:
     """Probability that a cell follows the labels as closely as the strongest one by chance.
 
     Cells are shifted together, so what they share is in the null as well.
@@ -225,7 +246,7 @@ def p_of_strongest_cell(
     apart /= np.sqrt(1 + 1 / shifts.different)
     tail = -np.expm1(-np.exp(-(np.pi / np.sqrt(6) * apart + np.euler_gamma)))
     reached = (strongest >= found).sum() / (1 + len(strongest))
-    return float(max(tail, reached))
+    return Tail(float(max(tail, reached)), bool(reached == 0))
 
 
 def _tuning_columns(labels: Labels) -> np.ndarray:
@@ -281,7 +302,7 @@ def tail(found: np.ndarray, null: np.ndarray, different: float) -> np.ndarray:
 def tested(
     labels: Labels,
     shifts: Shifts,
-    decoded: tuple[np.ndarray, np.ndarray],
+    decoded: Sequence[tuple[np.ndarray, np.ndarray]],
     cells: tuple[np.ndarray, np.ndarray],
 ) -> Chance:
     """Test labels against shifts of themselves.
@@ -290,16 +311,51 @@ def tested(
     ----------
     shifts : Shifts
         Of these labels.
-    decoded : (n,) int64, (n, coordinates)
-        Held-out frames, and what is predicted there.
+    decoded : sequence of (n,) int64, (n, coordinates)
+        Held-out frames, and what is predicted there, by each decoder.
     cells : (m,) int64, (m, cells)
         Frames, and traces there.
     """
+    counts = {"samples": shifts.samples, "shifts": shifts.different}
     if not shifts.enough:
-        return Chance(samples=shifts.samples, shifts=shifts.different)
-    both = p_of_decoding(labels, shifts, *decoded), p_of_strongest_cell(labels, shifts, *cells)
-    p = min(1.0, 2 * min(both))
-    return Chance(p, samples=shifts.samples, shifts=shifts.different)
+        return Chance(untested=_too_few(shifts), **counts)
+    tails = [p_of_decoding(labels, shifts, *each) for each in decoded]
+    tails.append(p_of_strongest_cell(labels, shifts, *cells))
+    p = min(1.0, len(tails) * min(each.p for each in tails))
+    untested = ""
+    if p > LARGEST_P:
+        untested = _too_few_values(shifts)
+        if not untested and shifts.different < CERTAIN and any(each.highest for each in tails):
+            untested = (
+                f"The cells tell it better than all other labels do, but only "
+                f"{shifts.different:.0f} of these truly differ: too few to show p ≤ {LARGEST_P:g}. "
+                "A longer recording, or more trials, would show it."
+            )
+    return Chance(p, untested=untested, **counts)
+
+
+def _too_few(shifts: Shifts) -> str:
+    """Why a label cannot be compared with others."""
+    if shifts.orders is not None:
+        return f"It is known in {shifts.samples:.0f} trials: too few to test this against chance."
+    return (
+        f"It changes so slowly, or so regularly, that the recording holds about "
+        f"{max(shifts.samples, 1):.0f} independent samples of it: too few to test this against "
+        "chance."
+    )
+
+
+def _too_few_values(shifts: Shifts) -> str:
+    """Why a label of many values cannot be decoded over trials; empty if it can."""
+    if shifts.orders is None:
+        return ""
+    each = shifts.orders.trials_a_value
+    if each >= TRIALS_A_VALUE:
+        return ""
+    return (
+        f"Each of its values comes in about {each:.0f} trials: too few to tell one from the "
+        "others. If its values are numbers, open it as continuous (`--kind NAME=continuous`)."
+    )
 
 
 def rearranged(labels: Labels, source: np.ndarray) -> Labels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,14 @@ from napari_xcebra.learn.objective.block_loss import (
     pair_losses,
 )
 from napari_xcebra.learn.objective.loss import cross_similarity, info_nce, pair_similarity
-from napari_xcebra.learn.objective.ridge import Columns, Decoded, decoded, lagged, thinned
+from napari_xcebra.learn.objective.ridge import (
+    Columns,
+    Decoded,
+    decoded,
+    lagged,
+    logistic,
+    thinned,
+)
 from napari_xcebra.learn.quality.chance import (
     NAN,
     TESTED_FRAMES,
@@ -41,8 +49,11 @@ from napari_xcebra.learn.training.training import Training
 SIZE = Size()
 """Pairs of each block on which InfoNCE is measured."""
 
-LEAST_NATS, LEAST_R2 = 0.02, 0.1
-"""Goodness and R² from which on something may be there, where it cannot be tested."""
+LEAST_NATS = 0.02
+"""Goodness from which on something may have been learned."""
+
+LEARNED_STEPS = 20
+"""Steps before which an encoder has learned nothing: it begins as a ridge regression."""
 
 LAGGED_CELLS = 300
 """Cells up to which the regression beside a fit looks at lags as well."""
@@ -118,24 +129,24 @@ def _goodness(
     )
     values = _nats(training, part, embedding, pairs, known)
     if labels is None:
-        return Goodness(part.name, r2=NAN, **values)
+        return Goodness(part.name, r2=NAN, learned=values["above_chance"], **values)
     read = _read(training, part, labels, embedding)
     beside = _beside(training, labels)
     orders = trial_orders(part.name, training.labels, training.plan.courses)
     shifts = Shifts.of(labels, training.segment, orders)
-    chance = tested(labels, shifts, (read.frames, read.predicted), cells)
+    decoders = [(each.frames, each.predicted) for each in (beside, read)]
+    chance = tested(labels, shifts, decoders, cells)
     if training.settings.mode == "supervised":
         values |= _nats_of_r2(read.r2)
+    elif labels.is_discrete:
+        values |= _log_odds(training, part, labels, embedding, unseen, seen)
     else:
         values["allowed"] = _allowed(labels, pairs)
         if shifts.enough:
             sample = _sample(training, part, embedding, unseen, values["scale"])
             values["null_low"], values["null_high"] = sample.null(labels, shifts)
-    values["above_chance"] = (
-        chance.p <= LARGEST_P
-        if not np.isnan(chance.p)
-        else values["goodness"] > LEAST_NATS or read.r2 > LEAST_R2
-    )
+    values["above_chance"] = bool(chance.p <= LARGEST_P)
+    values["learned"] = _learned(training, values)
     return Goodness(
         part.name,
         r2=read.r2,
@@ -148,8 +159,28 @@ def _goodness(
         null=null_of(shifts),
         within=orders.within if orders else (),
         confounded=orders.confounded if orders else (),
+        encoder_share=_encoder_share(training, part),
+        untested=chance.untested,
         **values,
     )
+
+
+def _learned(training: Training, values: Mapping[str, Any]) -> bool:
+    """Whether the encoder learned a factor, rather than began with it."""
+    if training.step < LEARNED_STEPS:
+        return False
+    if training.settings.mode == "supervised":
+        return bool(values["goodness"] > LEAST_NATS)
+    null = np.nan_to_num(values.get("null_high", NAN), nan=-np.inf)
+    return bool(
+        values["goodness"] > max(LEAST_NATS, null) and values["goodness"] > 3 * values["error"]
+    )
+
+
+def _encoder_share(training: Training, part: Part) -> float:
+    """Share of the encoder in its mean with a regression."""
+    search = training.search
+    return search.shares.get(part.name, 1.0) if search is not None and search.over else 1.0
 
 
 def _nats(
@@ -180,6 +211,44 @@ def _nats_of_r2(r2: float) -> dict[str, Any]:
     """For regression InfoNCE has no meaning: −½ log(1 − R²) takes the place of goodness."""
     nats = float(-0.5 * np.log1p(-np.clip(r2, -50, 0.9999)))
     return {"infonce": NAN, "chance": NAN, "goodness": nats, "error": NAN, "training": NAN}
+
+
+def _log_odds(
+    training: Training,
+    part: Part,
+    labels: Labels,
+    embedding: np.ndarray,
+    unseen: Blocks,
+    seen: Blocks,
+) -> dict[str, float]:
+    """Goodness of a discrete factor: nats that a logistic readout of its latents tells.
+
+    Latents may tell values apart whose pairs are not gathered, which is what InfoNCE counts.
+    """
+    frames, code = _where_known(seen, labels), labels.code
+    count = np.bincount(code[frames], minlength=labels.n_codes) + 0.5
+    usual = np.log(count / count.sum())
+    read = logistic(embedding[frames][:, part.latents], code[frames], labels.n_codes)
+
+    def nats(among: Blocks) -> np.ndarray:
+        at = _where_known(among, labels)
+        told = read(embedding[at][:, part.latents])[np.arange(len(at)), code[at]]
+        gained, block = told - usual[code[at]], among.number[at]
+        return np.array([gained[block == number].mean() for number in np.unique(block)])
+
+    held_out = nats(unseen)
+    return {
+        "goodness": float(held_out.mean()),
+        "error": _standard_error(held_out) if len(held_out) > 1 else NAN,
+        "training": float(nats(seen).mean()),
+        "allowed": float(-usual[code[_where_known(unseen, labels)]].mean()),
+    }
+
+
+def _where_known(among: Blocks, labels: Labels) -> np.ndarray:
+    """Frames at which a label is known: (n,) int64."""
+    anchors = among.frames.anchors
+    return anchors[labels.known[anchors]]
 
 
 def _allowed(labels: Labels, pairs: list[Pairs]) -> float:

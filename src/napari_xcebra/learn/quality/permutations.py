@@ -50,6 +50,8 @@ class TrialOrders:
     turns : (n,) int64 or None
         Trials by which the sequence of values is turned, where they come in blocks: those that do
         not make it like itself again.
+    trials_a_value : float
+        In the median over its values, if it is discrete.
     """
 
     course: Course
@@ -59,6 +61,7 @@ class TrialOrders:
     within: tuple[str, ...] = ()
     confounded: tuple[str, ...] = ()
     turns: np.ndarray | None = None
+    trials_a_value: float = float("inf")
 
     @property
     def trials(self) -> int:
@@ -106,6 +109,9 @@ def trial_orders(
         return None
     values = _values(labels[factor], course)
     known = values >= 0
+    each = np.inf
+    if labels[factor].is_discrete and known.any():
+        each = float(np.median(np.unique(values[known], return_counts=True)[1]))
     others = {
         name: _values(labels[name], other)
         for name, other in courses.items()
@@ -120,10 +126,25 @@ def trial_orders(
     if _in_blocks(values, condition):
         turns, different = _turns(values[known])
         return TrialOrders(
-            course, labels[factor].known, condition, different, (), together + confounded, turns
+            course,
+            labels[factor].known,
+            condition,
+            different,
+            (),
+            together + confounded,
+            turns,
+            each,
         )
     different = float(min(_possible(values, condition), ORDERS))
-    return TrialOrders(course, labels[factor].known, condition, different, together, confounded)
+    return TrialOrders(
+        course,
+        labels[factor].known,
+        condition,
+        different,
+        together,
+        confounded,
+        trials_a_value=each,
+    )
 
 
 def _values(labels: Labels, course: Course) -> np.ndarray:

@@ -46,11 +46,17 @@ class Goodness:
         Held-out R² of a ridge regression from the factor's latents, with lags where they help, to
         its variables (discrete values one-hot); NaN for time.
     above_chance : bool
-        Whether a map of this factor means anything.
+        Whether the factor was found in the cells; False where that could not be tested.
     p : float
-        Of the cells telling the labels that well by chance: twice the smaller p of two tests
-        against other labels, of decoding and of the strongest cell. NaN where it was not
-        tested: for time, and for a variable too slow for its recording.
+        Of the cells telling the labels that well by chance: three times the smallest p of three
+        tests against other labels: decoding from the cells, decoding from the latents, and the
+        strongest cell. NaN where it was not tested: for time, and for a variable of which the
+        recording has too little.
+    learned : bool
+        Whether the encoder learned it: its goodness is above 0 by more than three standard errors,
+        and above what other labels reach. Maps from the encoder mean nothing without.
+    encoder_share : float
+        Share of the encoder in its mean with a ridge regression; 1 where they were not averaged.
     null_low, null_high : float
         5 and 95 % of the goodness that shifted labels reach, in nats.
     samples : float
@@ -72,6 +78,8 @@ class Goodness:
         Factors within whose conditions trials were permuted.
     confounded : tuple of str
         Factors that go with it in so many trials that the test cannot tell them apart.
+    untested : str
+        Why it could not be tested, and what would be needed, in a sentence; empty if it was.
     """
 
     factor: str
@@ -95,6 +103,9 @@ class Goodness:
     null: Null = "shifted"
     within: tuple[str, ...] = ()
     confounded: tuple[str, ...] = ()
+    learned: bool = True
+    encoder_share: float = NAN
+    untested: str = ""
 
     @property
     def overfits(self) -> bool:
@@ -105,9 +116,9 @@ class Goodness:
         return self.training > 0.1 and self.goodness < self.training / 4
 
     @property
-    def too_slow(self) -> bool:
-        """Whether the variable changes too slowly for its recording to be tested."""
-        return np.isnan(self.p) and not np.isnan(self.samples)
+    def not_tested(self) -> bool:
+        """Whether the recording has too little of the variable to test it."""
+        return bool(self.untested)
 
     @property
     def share(self) -> float:
@@ -119,12 +130,13 @@ class Goodness:
         """Whether it reaches a good part of what its label allows, or is decoded well."""
         if self.factor == TIME or np.isnan(self.allowed):
             return self.goodness > 0.5
-        return self.share >= CLEAR_SHARE or self.r2 >= CLEAR_R2
+        best = np.nanmax([self.r2, self.ridge_r2, -np.inf])
+        return bool((self.learned and self.share >= CLEAR_SHARE) or best >= CLEAR_R2)
 
     @property
     def strength(self) -> str:
         """The result in a word or two: "clear", "weak", "not tested" or "at chance"."""
-        if self.too_slow:
+        if self.not_tested:
             return "not tested"
         if not self.above_chance:
             return "at chance"
@@ -133,9 +145,9 @@ class Goodness:
     @property
     def verdict(self) -> str:
         """The result in a sentence or two."""
-        from napari_xcebra.learn.quality.wording import doubts, found
+        from napari_xcebra.learn.quality.wording import doubts, found, learned
 
-        return " ".join([found(self), *doubts(self)])
+        return " ".join(filter(None, [found(self), learned(self), *doubts(self)]))
 
     @property
     def decoding(self) -> str:

@@ -40,7 +40,7 @@ def in_short(of: Goodness) -> str:
         decoded = "" if np.isnan(of.r2) or of.r2 <= 0 else decoded_of(of)[0]
         nats = f"{nats_of(of)} nats" if not decoded and of.goodness > 0 else ""
         p = f"p = {of.p:.2g}" if of.p <= LARGEST_P else ""
-        words += filter(None, [decoded, nats, p])
+        words += filter(None, [decoded, nats, p, "" if of.learned else "not learned"])
     return " · ".join(words)
 
 
@@ -49,15 +49,26 @@ def found(of: Goodness) -> str:
     if of.factor == TIME:
         latents = "The time latents find" if of.above_chance else "The time latents find no"
         return f"{latents} structure that lasts beyond chance ({_nats(of)})."
-    if of.too_slow and not of.above_chance:
-        return f"{of.factor} is not found in these cells ({measured(of)})."
-    if of.too_slow:
-        return f"{of.factor} may be in these cells ({_evidence(of)})."
+    if of.not_tested:
+        return f"{of.factor} was not tested against chance ({measured(of)}). {of.untested}"
     if not of.above_chance:
         why = _against(of) or _nats(of)
         return f"{of.factor} is at chance in these cells ({why}): its map means nothing."
     strength = "clearly" if of.is_clear else "weakly"
     return f"{of.factor} is {strength} in these cells ({_evidence(of)})."
+
+
+def learned(of: Goodness) -> str:
+    """What the encoder learned of a factor that is in the cells, and what it adds."""
+    if of.factor == TIME or not (of.above_chance or of.not_tested):
+        return ""
+    nats = f"{nats_of(of)} nats above chance on held-out data"
+    if not of.learned:
+        nats = "too few steps" if np.isnan(of.goodness) else f"{nats_of(of)} nats"
+        return f"The encoder did not learn it ({nats}): its map is from the variables alone."
+    share = f", {share_of(of)} of what is possible" if of.allowed > 0 else ""
+    beyond = " It adds nothing to the regression." if of.encoder_share == 0 else ""
+    return f"The encoder learned it ({nats}{share}).{beyond}"
 
 
 def doubts(of: Goodness) -> list[str]:
@@ -68,25 +79,14 @@ def doubts(of: Goodness) -> list[str]:
             f"It goes with {listed(of.confounded)} in nearly every trial: this test cannot "
             "tell them apart."
         )
-    if of.too_slow:
-        said.append(_why_untested(of))
     if of.strength == "at chance" and of.p <= NEARLY:
         said.append("It came close: a longer recording may show it.")
     if of.factor == TIME or not of.above_chance:
         return said
-    if of.goodness < 0.01 and of.r2 < BEHIND and not of.too_slow:
-        said.append(
-            "Single cells follow it, but the encoder did not learn it: trust the test of each "
-            "cell and the conditional encoding, not the maps of the encoder."
-        )
-    elif of.ridge_r2 - of.r2 > BEHIND:
+    if of.ridge_r2 - of.r2 > BEHIND:
         said.append(
             f"A ridge regression decodes it better (R² {of.ridge_r2:.2f} against "
-            f"{of.r2:.2f}): compare its map with the conditional encoding."
-        )
-    elif of.goodness <= 0:
-        said.append(
-            f"The embedding does not gather its values on held-out data ({nats_of(of)} nats)."
+            f"{of.r2:.2f}): trust the map from the variables more."
         )
     if of.overfits:
         said.append(
@@ -95,24 +95,11 @@ def doubts(of: Goodness) -> list[str]:
     return said
 
 
-def _why_untested(of: Goodness) -> str:
-    if of.null in ("permuted", "turned"):
-        return f"It is known in {of.samples:.0f} trials: too few to test this against chance."
-    return (
-        f"It changes so slowly, or so regularly, that the recording holds about "
-        f"{max(of.samples, 1):.0f} independent samples of it: too few to test this against chance."
-    )
-
-
 def _evidence(of: Goodness) -> str:
     """What speaks for a factor; what speaks against it is among the doubts."""
-    nats = f"{nats_of(of)} nats above chance on held-out data"
-    if of.allowed > 0:
-        nats += f", {share_of(of)} of what is possible"
     decoded = of.decoding if max(of.r2, np.nan_to_num(of.ridge_r2)) > 0 else ""
     p = f"p = {of.p:.2g}{_trials(of)}" if of.p <= LARGEST_P else ""
-    said = "; ".join(filter(None, [nats if of.goodness > 0 else "", decoded, p]))
-    return said or "by the limits of an earlier version"
+    return "; ".join(filter(None, [decoded, p])) or _nats(of)
 
 
 def _against(of: Goodness) -> str:

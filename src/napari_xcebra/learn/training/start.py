@@ -73,6 +73,10 @@ the regression, J⁺ falls from 0.99 to 0.84.
 """
 
 
+PUBLISHED_UNITS = 30
+"""Units for each latent in the first two layers of the published network, a third in the third."""
+
+
 def scaled(settings: FitSettings, references: int) -> FitSettings:
     """Settings with no larger batch, and no more steps, than these training frames support."""
     batch = min(settings.batch_size, max(references // 2, LEAST_BATCH))
@@ -92,17 +96,23 @@ def new_encoder(training: Training) -> Encoder:
             "as many latents as cells are possible; lower `time_latents` or name fewer factors."
         )
     samples = independent_samples(len(training.split.training.anchors), training.inputs.smoothing)
-    widths = training.widths or widths_for(settings.hidden_units, latents, samples, settings.window)
+    published = settings.network == "published"
+    requested = settings.hidden_units or (PUBLISHED_UNITS * latents if published else 0)
+    widths = training.widths or widths_for(requested, latents, samples, settings.window)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
-        return make_encoder(
+        encoder = make_encoder(
             cells,
             latents,
             widths,
             bound=settings.bound,
             window=settings.window,
             kernels=training.kernels,
+            clips=published,
         )
+    if not published:
+        encoder.start_small()
+    return encoder
 
 
 def start_as_regression(training: Training, encoder: Encoder) -> tuple[dict[str, Ridge], float]:

@@ -92,7 +92,8 @@ class Training:
         self.objective = self._make_objective()
         self.psi = self.objective.psi
         learned = [*self.encoder.parameters(), *self.psi.parameters()]
-        self.optimizer = Adam(learned, rates_of(self.encoder))
+        rates = rates_of(self.encoder) if self.settings.network == "fitted" else None
+        self.optimizer = Adam(learned, rates)
         self.step = 0
         self.search = LambdaSearch.of(self)
         self.settled = self._settling()
@@ -118,7 +119,8 @@ class Training:
 
     def sampler_of(self, frames: Frames) -> Sampler:
         """Draws batches from these frames."""
-        return Sampler(frames, self.labels, self.plan.time_offset, self.plan.offsets)
+        plan, balance = self.plan, self.settings.balance
+        return Sampler(frames, self.labels, plan.time_offset, plan.offsets, balance)
 
     @property
     def sampler(self) -> Sampler:

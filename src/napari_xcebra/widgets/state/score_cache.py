@@ -54,7 +54,7 @@ class Question:
         """By the method that stands in for this one over time, and of one latent if it has them."""
         # a method that scores factors as a whole is not painted by latent, nor followed by one
         about = method_named(method)
-        one = latent if isinstance(latent, int) and about.latents else None
+        one = latent if isinstance(latent, int) and about.has_latents else None
         return cls(fit, recording, factor, one, about.over_time)
 
     @property

@@ -88,7 +88,7 @@ def factor_choices(
         title = f"{part.name} ({measured.strength})" if measured and doubt else part.name
         choices.append((title, (part.name, None)))
         latents = part.stop - part.start
-        if latents > 1 and method_named(method).latents:
+        if latents > 1 and method_named(method).has_latents:
             titles = [f"{part.name}, latent {i + 1} of {latents}" for i in range(latents)]
             choices += [(f"    {title}", (part.name, i)) for i, title in enumerate(titles)]
         if lags and part.variables and not doubt:

@@ -1,0 +1,417 @@
+"""Scores factors from the encoder: how much of a cell the latents of the other cells explain.
+
+The theory has x = g(z) and inverts the Jacobian of the encoder to get that of g. With noise,
+x = g(z) + ε, that Jacobian carries the noise of the cells, and no pseudo-inverse removes it. So g
+is fitted: a group of cells is hidden from the encoder, as cells are while it is trained, and each
+of them is predicted from the latents that the other cells give, in held-out blocks of time. Its own
+noise is then in nothing that explains it. No label is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from napari_xcebra.attribution.encoding.basis import Expansion
+from napari_xcebra.attribution.encoding.model import (
+    BLOCKS,
+    FEWEST_FRAMES,
+    GUARD,
+    LAG_FRAMES,
+    PASS,
+    JointModel,
+    best_lags,
+    candidate_lags,
+    cut,
+)
+from napari_xcebra.attribution.encoding.predictors import DRIFT, DRIFTS
+from napari_xcebra.attribution.encoding.ridge import BlockSums, held_out
+from napari_xcebra.attribution.encoding.state import (
+    WIDEST,
+    cell_groups,
+    latents_without,
+    state_columns,
+    state_slopes,
+)
+from napari_xcebra.attribution.maps.conditional import FactorScores, Shares, shares
+from napari_xcebra.attribution.stream import Stream
+from napari_xcebra.attribution.watching import Watch
+from napari_xcebra.learn.data.factors import TIME, Part
+from napari_xcebra.learn.data.split import usable_frames
+from napari_xcebra.learn.result import Fit
+from napari_xcebra.recording import Recording
+
+GROUPS = 8
+"""Groups of cells, each explained by latents of the other cells; 32 give the same maps."""
+MOST_LATENTS, STRETCH = 2**25, 512
+"""Latents that are kept, of all frames and groups; of longer recordings, stretches are used."""
+LAG_STEP = 0.25
+"""Seconds between tried lags: each costs regressions of its own."""
+SAMPLED = 8192
+"""Frames from which the splines, and what time latents share with factors, are found."""
+SHARED_RIDGE = 1e-2
+"""Penalty of the regression of time latents on those of factors, in variances of a column."""
+FAINT = 0.01
+"""What is left of a score no larger than its error, so that cells keep their order."""
+FITTING = 0.8
+"""Share of the work spent on fitting the map; the rest explains the frames."""
+FRAMES_OF_KEY = 64
+"""Frames by which a recording is recognised."""
+CHUNK_BYTES = 32 * 2**20
+"""Bytes of slopes computed at a time."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Reads what the encoder sees of each cell at a frame."""
+
+    stream: Stream
+
+    def at(self, frames: np.ndarray) -> np.ndarray:
+        """Inputs at ascending frames: (frames, cells) float32."""
+        x = self.stream.inputs(frames)
+        return (x[:, :, x.shape[2] // 2] if x.ndim == 3 else x).cpu().numpy()
+
+
+@dataclass(frozen=True)
+class Decoding(JointModel):
+    """Cells, predicted from the latents of the other cells and slow drift.
+
+    The two regressions of a cell have the time latents as they are, and without what they share
+    with the latents of the factors.
+
+    Parameters
+    ----------
+    expansions : mapping of str to Expansion
+        Of the latents of each behaviour factor.
+    shared : (groups, columns + 1, time latents) float64
+        Regression of the time latents on all columns before them.
+    spread : (groups, time latents) float64
+        Of what is left of the time latents.
+    moments : (2, groups, 1, latents) float32
+        Mean and spread by which the latents were standardised.
+    """
+
+    expansions: Mapping[str, Expansion]
+    shared: np.ndarray
+    spread: np.ndarray
+    moments: np.ndarray
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Parts of the embedding."""
+        return self.stream.fit.parts
+
+    @cached_property
+    def columns(self) -> dict[str, np.ndarray]:  # noqa: D102
+        columns, stop = {DRIFT: np.arange(DRIFTS)}, DRIFTS
+        for name, expansion in self.expansions.items():
+            columns[name] = np.arange(stop, stop + len(expansion.order))
+            stop += len(expansion.order)
+        return columns | {TIME: np.arange(stop, stop + 2 * self.spread.shape[1])}
+
+    @property
+    def observed(self) -> np.ndarray:  # noqa: D102
+        return np.r_[np.arange(self._width), self.columns[TIME] + len(self.columns[TIME])]
+
+    @property
+    def with_state(self) -> np.ndarray:  # noqa: D102
+        return np.arange(self._width + len(self.columns[TIME]))
+
+    @property
+    def _width(self) -> int:
+        return DRIFTS + sum(len(each.order) for each in self.expansions.values())
+
+    @property
+    def leading(self) -> dict[str, np.ndarray]:  # noqa: D102
+        return {name: self.columns[name][e.leading] for name, e in self.expansions.items()}
+
+    def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:  # noqa: D102
+        drift = self.drift(positions)
+        for cohort in self.cohorts:
+            latents = self.latents[cohort.group, self.lagged(positions, cohort.lag)]
+            design = np.hstack([drift, *self.expanded(latents)])
+            time = latents[:, self.time]
+            left = time - design @ self.shared[cohort.group, :-1] - self.shared[cohort.group, -1]
+            both = state_columns(time), state_columns(left / self.spread[cohort.group])
+            yield np.hstack([design, *both]).astype(np.float32)
+
+    def drift(self, positions: np.ndarray) -> np.ndarray:
+        """Slow cosines over the recording: (frames, DRIFTS) float32."""
+        phase = np.pi * (self.stream.frames[positions] + 0.5) / self.stream.recording.n_frames
+        return np.cos(phase[:, None] * np.arange(1, DRIFTS + 1)).astype(np.float32)
+
+    def expanded(self, latents: np.ndarray) -> list[np.ndarray]:
+        """Columns of each behaviour factor at these latents: (frames, columns) float32 each."""
+        return [
+            expansion(list(latents[:, part.latents].T.astype(np.float64))).astype(np.float32)
+            for part, expansion in self._expanded_parts
+        ]
+
+    @property
+    def _expanded_parts(self) -> list[tuple[Part, Expansion]]:
+        return [(p, self.expansions[p.name]) for p in self.parts if p.name in self.expansions]
+
+    @property
+    def time(self) -> slice:
+        """Latents that no variable is tied to."""
+        last = self.parts[-1]
+        return last.latents if last.name == TIME else slice(0, 0)
+
+    def lagged(self, positions: np.ndarray, lag: int) -> np.ndarray:
+        """Positions of the frames that come later by a lag, or the same ones at an end."""
+        if lag == 0:
+            return positions
+        frames, segment = self.stream.frames, self.stream.recording.segment
+        at = np.searchsorted(frames, frames[positions] + lag)
+        at = np.minimum(at, len(frames) - 1)
+        fits = (frames[at] == frames[positions] + lag) & (
+            segment[frames[at]] == segment[frames[positions]]
+        )
+        return np.where(fits, at, positions)
+
+
+def make_decoding(
+    stream: Stream, watch: Watch, groups: int = GROUPS, blocks: int = BLOCKS
+) -> Decoding:
+    """Latents without each group of cells, their splines, and the lag of every cell."""
+    fit, recording = stream.fit, stream.recording
+    cells, latents = len(fit.inputs.cell_ids), len(fit.scale)
+    hidden = cell_groups(cells, latents, groups)
+    frames = _some(_known(stream), MOST_LATENTS // (latents * len(hidden)))
+    stream = replace(stream, frames=frames)
+    found, moments = latents_without(stream, slice(0, latents), hidden)
+    np.clip(found, -WIDEST, WIDEST, out=found)
+    watch.advance(PASS * len(stream.frames))
+    sample = np.unique(np.linspace(0, len(stream.frames) - 1, SAMPLED).astype(np.int64))
+    pooled = np.concatenate([each[sample[i :: len(hidden)]] for i, each in enumerate(found)])
+    expansions = {
+        part.name: Expansion.of(
+            pooled[:, part.latents].astype(np.float64), few=part.stop - part.start > 2
+        )
+        for part in fit.parts
+        if part.name != TIME
+    }
+    decoding = Decoding(
+        stream,
+        Inputs(stream),
+        cut(stream.frames, GUARD * recording.rate, blocks, recording.trials),
+        hidden,
+        found,
+        np.zeros(cells, np.int64),
+        np.zeros(cells),
+        expansions,
+        np.zeros(0),
+        np.zeros(0),
+        moments,
+    )
+    decoding = _without_shared(decoding, sample)
+    decoding = _with_lags(decoding)
+    watch.advance(PASS * len(stream.frames))
+    return decoding
+
+
+def _known(stream: Stream) -> np.ndarray:
+    """Frames at which some factor is known: elsewhere, its latents were not trained."""
+    parts = [part for part in stream.fit.parts if part.name != TIME]
+    if not parts:
+        return stream.frames
+    recording = stream.recording
+    known = [
+        np.logical_and.reduce([recording.variable(name).known for name in part.variables])
+        for part in parts
+    ]
+    frames = stream.frames[np.logical_or.reduce(known)[stream.frames]]
+    return frames if len(frames) >= FEWEST_FRAMES else stream.frames
+
+
+def _some(frames: np.ndarray, most: int) -> np.ndarray:
+    """Frames, or about that many of them in stretches."""
+    if len(frames) <= most:
+        return frames
+    stretches = np.array_split(frames, -(-len(frames) // STRETCH))
+    every = -(-len(frames) // most)
+    return np.concatenate(stretches[::every])
+
+
+def _without_shared(decoding: Decoding, sample: np.ndarray) -> Decoding:
+    """Find what the time latents of each group share with the columns of the factors."""
+    shared, spread = [], []
+    for latents in decoding.latents:
+        design = np.hstack([decoding.drift(sample), *decoding.expanded(latents[sample])])
+        x, t = design.astype(np.float64), latents[sample][:, decoding.time].astype(np.float64)
+        mean_x, mean_t = x.mean(0), t.mean(0)
+        gram = (x - mean_x).T @ (x - mean_x)
+        gram[np.diag_indices_from(gram)] += SHARED_RIDGE * len(x)
+        weights = np.linalg.solve(gram, (x - mean_x).T @ (t - mean_t))
+        left = t - mean_t - (x - mean_x) @ weights
+        shared.append(np.vstack([weights, mean_t - mean_x @ weights]))
+        spread.append(np.maximum(left.std(0), 1e-9))
+    return replace(decoding, shared=np.stack(shared), spread=np.stack(spread))
+
+
+def _with_lags(decoding: Decoding) -> Decoding:
+    """Let each cell lead or follow the latents, where that predicts it clearly better."""
+    lags = candidate_lags(decoding.stream.recording.rate, LAG_STEP)
+    blocks, cells = len(decoding.blocks), len(decoding.lags)
+    width = DRIFTS + 2 * decoding.latents.shape[2]
+    errors = np.empty((len(lags), blocks, cells))
+    sums = [[BlockSums.empty(blocks, width, len(own)) for own in decoding.groups] for _ in lags]
+    for block, positions, traces in decoding.read(max(1, LAG_FRAMES // blocks)):
+        drift = decoding.drift(positions)
+        for by_group, lag in zip(sums, lags, strict=True):
+            at = decoding.lagged(positions, int(lag))
+            for own, cells_of, latents in zip(
+                by_group, decoding.groups, decoding.latents, strict=True
+            ):
+                own.add(block, np.hstack([drift, state_columns(latents[at])]), traces[:, cells_of])
+    for row, by_group in zip(errors, sums, strict=True):
+        for own, cells_of in zip(by_group, decoding.groups, strict=True):
+            row[:, cells_of] = held_out(own).errors
+    chosen, spread = best_lags(errors, lags)
+    return replace(decoding, lags=chosen, lag_errors=spread)
+
+
+@dataclass(frozen=True)
+class EncoderMap:
+    """The fitted map from latents to cells.
+
+    Parameters
+    ----------
+    decoding : Decoding
+    shares : Shares
+        What every factor carries in every cell.
+    weights : mapping of str to (columns, cells) float32
+        Of every factor: the mean over held-out blocks, as far as these bear it out.
+    """
+
+    decoding: Decoding
+    shares: Shares
+    weights: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(
+        cls,
+        stream: Stream,
+        watch: Watch,
+        *,
+        groups: int = GROUPS,
+        blocks: int = BLOCKS,
+    ) -> EncoderMap:
+        """Fit it to the frames of a stream; with fewer groups and blocks, for a provisional map."""
+        decoding = make_decoding(stream, watch, groups, blocks)
+        models = decoding.models(watch)
+        found = shares(decoding, models, watch, thorough=False)
+        sure = np.maximum(found.scores() - found.errors(), FAINT * found.scores())
+        carried = np.maximum(sure * found.variance.sum(0), 0)
+        weights = {}
+        for part, share in zip(decoding.parts, carried, strict=True):
+            columns = decoding.columns[part.name]
+            weights[part.name] = np.empty((len(columns), len(decoding.lags)), np.float32)
+            for cohort, both in zip(decoding.cohorts, models, strict=True):
+                model = both.with_state if part.name == TIME else both.observed
+                size = np.maximum(model.size(columns).sum(0), 1e-9)
+                borne_out = np.minimum(share[cohort.cells] / size, 1)
+                mean = model.weights[:, columns].mean(0)
+                weights[part.name][:, cohort.cells] = mean * borne_out
+        return cls(decoding, found, weights)
+
+    def local(self, stream: Stream) -> Iterator[Tensor]:
+        """∂g/∂z at the frames of a stream: (frames in chunk, latents, cells)."""
+        cells, latents = len(self.decoding.lags), len(stream.fit.scale)
+        at_once = max(1, CHUNK_BYTES // (4 * cells * latents))
+        for start in range(0, len(stream.frames), at_once):
+            here = replace(stream, frames=stream.frames[start : start + at_once])
+            found, _ = latents_without(
+                here, slice(0, latents), self.decoding.groups, self.decoding.moments
+            )
+            np.clip(found, -WIDEST, WIDEST, out=found)
+            slopes = np.empty((latents, len(here.frames), cells), np.float32)
+            for own, group in zip(found, self.decoding.groups, strict=True):
+                slopes[:, :, group] = self._slopes(own, group)
+            yield torch.as_tensor(slopes).transpose(0, 1)
+
+    def sizes(self) -> np.ndarray:
+        """Mean |∂g/∂z| over some of the frames it was fitted to: (latents, cells) float64."""
+        latents = self.decoding.latents
+        some = np.unique(np.linspace(0, latents.shape[1] - 1, SAMPLED // 4).astype(np.int64))
+        found = np.empty((latents.shape[2], len(self.decoding.lags)))
+        for own, group in zip(latents[:, some], self.decoding.groups, strict=True):
+            found[:, group] = np.abs(self._slopes(own, group)).mean(1)
+        return found
+
+    def _slopes(self, latents: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """Change of some cells along each latent: (latents, frames, cells)."""
+        slopes = []
+        for part in self.decoding.parts:
+            own = latents[:, part.latents]
+            if part.name == TIME:
+                columns = state_slopes(own)
+            else:
+                values = list(own.T.astype(np.float64))
+                columns = self.decoding.expansions[part.name].slopes(values).astype(np.float32)
+            slopes.append(columns @ self.weights[part.name][:, cells])
+        return np.concatenate(slopes)
+
+
+def generative_gradient(stream: Stream, watch: Watch) -> FactorScores:
+    """Held-out share of variance that each factor carries, from the latents of the other cells.
+
+    Returns
+    -------
+    FactorScores
+        With the mean size of the slope along each latent.
+    """
+    fitted = encoder_map(stream, watch)
+    found = fitted.shares
+    low, high = found.interval()
+    notes = (
+        f"Scores are shares of variance in {len(fitted.decoding.blocks)} held-out blocks, "
+        "explained by the latents that the other cells give; no variable is used.",
+    )
+    return FactorScores(found.scores(), notes, {"low": low, "high": high}, fitted.sizes())
+
+
+def local_gradient(stream: Stream, watch: Watch | None = None) -> Iterator[Tensor]:
+    """∂g/∂z at every frame of a stream: (frames in chunk, latents, cells).
+
+    The map is fitted to all usable frames of the recording, whichever are explained.
+    """
+    usable = usable_frames(stream.recording, stream.fit.settings.window)
+    watch = watch or Watch(len(usable), None, None)
+    watch.share = FITTING * len(stream.frames) / len(usable)
+    return encoder_map(replace(stream, frames=usable), watch).local(stream)
+
+
+_last: dict[bytes, EncoderMap] = {}
+"""The last map: the first map, its scores and those over time are all made of it."""
+
+
+def encoder_map(stream: Stream, watch: Watch) -> EncoderMap:
+    """Map fitted to the frames of a stream, or the last one if it is that."""
+    key = _key(stream.fit, stream.recording, stream.frames)
+    if key not in _last:
+        fitted = EncoderMap.of(stream, watch)
+        _last.clear()
+        _last[key] = fitted
+    return _last[key]
+
+
+def _key(fit: Fit, recording: Recording, frames: np.ndarray) -> bytes:
+    """Recognises a fit and a recording, also in another process."""
+    some = np.linspace(0, recording.n_frames - 1, FRAMES_OF_KEY).astype(np.int64)
+    digest = hashlib.blake2b(f"{recording.source}{recording.n_frames}".encode())
+    for array in (
+        *(fit.weights[name] for name in sorted(fit.weights)),
+        fit.inputs.cell_ids,
+        *(np.asarray(recording.traces[int(frame) : int(frame) + 1]) for frame in some),
+        frames,
+    ):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
