@@ -72,7 +72,7 @@ def scored_run(name="run 1", seed=0, created="2026-11-16T09:30:00"):
         cell_ids=100 + np.arange(CELLS),
         latent_scores=scores,
         n_frames=200,
-        above_chance={name: g.above_chance for name, g in goodness.items()},
+        strengths={name: g.strength for name, g in goodness.items()},
         verdicts={name: g.verdict for name, g in goodness.items()},
         fit=fit,
     )

@@ -206,7 +206,7 @@ def run_of(number: int) -> Run:
             cell_ids=np.arange(CELLS),
             latent_scores=np.full((1, CELLS), number, np.float32),
             n_frames=number,
-            above_chance={"place": True},
+            strengths={"place": "weak"},
             verdicts={"place": ""},
             fit=fit,
         )

@@ -22,7 +22,7 @@ def scored(ids, scores, above_chance=True, method="neuron-gradient"):
         cell_ids=np.array(ids),
         latent_scores=np.array([scores], np.float32),
         n_frames=10,
-        above_chance={"place": above_chance},
+        strengths={"place": "weak" if above_chance else "at chance"},
         verdicts={"place": ""},
     )
 

@@ -33,7 +33,7 @@ def attribution(recording):
         cell_ids=np.asarray(recording.cell_ids),
         latent_scores=scores,
         n_frames=100,
-        above_chance={"place": True, "speed": False},
+        strengths={"place": "weak", "speed": "at chance"},
         verdicts=dict.fromkeys(FACTORS, ""),
     )
 

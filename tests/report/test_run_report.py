@@ -162,7 +162,7 @@ def test_names_from_files_are_text_whatever_they_look_like():
         parts=parts,
         fit=fit,
         significance=None,
-        above_chance={n: g.above_chance for n, g in goodness.items()},
+        strengths={n: g.strength for n, g in goodness.items()},
         verdicts={n: g.verdict for n, g in goodness.items()},
     )
     values = np.random.default_rng(0).random(200)
@@ -207,7 +207,7 @@ def untested():
         run.attributions[METHOD],
         fit=fit,
         significance=None,
-        above_chance=dict.fromkeys(goodness, True),
+        strengths=dict.fromkeys(goodness, "weak"),
         verdicts={n: g.verdict for n, g in goodness.items()},
     )
     return replace(run, fit=fit, attributions={METHOD: first})

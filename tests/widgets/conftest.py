@@ -159,7 +159,7 @@ def made_up_scores():
             latent_scores=None,
             factor_scores=scores,
             n_frames=recording.n_frames,
-            above_chance={"place": True, "speed": False},
+            strengths={"place": "weak", "speed": "at chance"},
             verdicts={"place": "Place is in these cells.", "speed": "Speed is not."},
             source=recording.source,
         )

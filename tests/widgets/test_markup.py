@@ -91,7 +91,7 @@ def renamed(run, evil):
     found = run.attributions[METHOD]
     attribution = replace(
         found, parts=parts, fit=fit,
-        above_chance={evil(name): above for name, above in found.above_chance.items()},
+        strengths={evil(name): strength for name, strength in found.strengths.items()},
         verdicts={evil(name): evil(verdict) for name, verdict in found.verdicts.items()},
     )  # fmt: skip
     factors = {

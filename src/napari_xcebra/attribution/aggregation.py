@@ -114,7 +114,7 @@ def attribute(
         parts=fit.parts,
         cell_ids=np.asarray(recording.cell_ids),
         n_frames=len(stream.frames),
-        above_chance={name: g.strength != "at chance" for name, g in fit.goodness.items()},
+        strengths={name: g.strength for name, g in fit.goodness.items()},
         verdicts={name: g.verdict for name, g in fit.goodness.items()},
         seed=stream.seed,
         notes=notes,

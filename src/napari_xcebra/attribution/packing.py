@@ -40,7 +40,7 @@ def packed(scores: Attribution) -> bytes:
         "aggregate": scores.aggregate,
         "parts": [part.as_dict() for part in scores.parts],
         "n_frames": scores.n_frames,
-        "above_chance": dict(scores.above_chance),
+        "strengths": dict(scores.strengths),
         "verdicts": dict(scores.verdicts),
         "seed": scores.seed,
         "notes": list(scores.notes),

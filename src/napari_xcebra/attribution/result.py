@@ -20,6 +20,7 @@ from napari_xcebra.attribution.tables import score_table, write_tables
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import read_bytes, whole
 from napari_xcebra.learn.data.factors import Part, part_named
+from napari_xcebra.learn.quality.verdict import FOUND
 from napari_xcebra.recording import Recording
 from napari_xcebra.standardise import standardised
 
@@ -47,9 +48,8 @@ class Attribution:
         latents apart.
     n_frames : int
         Frames the scores are taken over.
-    above_chance : mapping of str to bool
-        False where the map of a factor means nothing, by the fit's verdict. A factor that could
-        not be tested does not count as at chance.
+    strengths : mapping of str to {"clear", "weak", "not tested", "at chance"}
+        Of each factor, by the fit's verdict; at chance, its map means nothing.
     verdicts : mapping of str to str
         The same in a sentence.
     factor_scores : (factors, cells) float32 or None
@@ -75,7 +75,7 @@ class Attribution:
     cell_ids: np.ndarray
     latent_scores: np.ndarray | None
     n_frames: int
-    above_chance: Mapping[str, bool]
+    strengths: Mapping[str, str]
     verdicts: Mapping[str, str]
     factor_scores: np.ndarray | None = None
     details: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -154,11 +154,15 @@ class Attribution:
 
     def at_chance(self, factor: str) -> bool:
         """Whether the factor was not found in the cells, so that its map means nothing."""
-        return not self.above_chance[self.part(factor).name]
+        return self.strengths[self.part(factor).name] == "at chance"
 
     def not_tested(self, factor: str) -> bool:
-        """Whether the factor could not be tested; False if the fit is not available."""
-        return self.fit is not None and self.fit.goodness[factor].strength == "not tested"
+        """Whether the factor could not be tested."""
+        return self.strengths[self.part(factor).name] == "not tested"
+
+    def was_found(self, factor: str) -> bool:
+        """Whether the factor was found in the cells."""
+        return self.strengths[self.part(factor).name] in FOUND
 
     def with_significance(self, significance: Significance) -> Attribution:
         """Copy with p and q of the same cells and factors, which tables then include."""

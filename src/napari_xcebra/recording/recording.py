@@ -214,7 +214,8 @@ class Recording(Interchange):
             For variables that are not continuous. Circular ones are taken as radians; give a
             `Variable` to say otherwise. Without it, booleans and integers are discrete.
         trials : (frames,) array or Trials, optional
-            Trial or session number of each frame; a change begins a new segment.
+            Trial number of each frame; a change begins a new trial. A variable that is constant
+            in each counts as one value a trial.
         **others
             Any other field of `Recording`.
 
@@ -245,7 +246,8 @@ class Recording(Interchange):
                     f"trials has shape {trials.shape} but traces have {len(traces)} frames: "
                     "one number per frame is needed."
                 )
-            others["starts"] = np.r_[0, np.flatnonzero(trials[1:] != trials[:-1]) + 1]
+            edges = np.r_[0, np.flatnonzero(trials[1:] != trials[:-1]) + 1, len(trials)]
+            others["trials"] = Trials(edges[:-1], edges[1:])
         return cls(traces=traces, rate=rate, behavior=variables, **others)
 
 

@@ -25,7 +25,7 @@ def result():
     trained = fit(simulation.recording, factors, settings)
     attribution = attribute(trained, simulation.recording, frames=slice(0, 300))
     means_something = dict.fromkeys(attribution.factors, True)
-    return simulation, trained, replace(attribution, above_chance=means_something)
+    return simulation, trained, replace(attribution, strengths=means_something)
 
 
 def words(figure):
@@ -94,7 +94,7 @@ def test_cells_that_were_not_used_are_left_empty(result):
 
 def test_a_map_at_chance_says_so_and_has_no_colour(result):
     simulation, _, attribution = result
-    doubtful = replace(attribution, above_chance=attribution.above_chance | {"speed": False})
+    doubtful = replace(attribution, strengths=attribution.strengths | {"speed": "at chance"})
     figure = painted_field(simulation.recording, doubtful)
     assert words(figure).count("this map means nothing") == 1
     red, green, blue, _ = painted_pixels(figure, 1).astype(int).reshape(-1, 4).T

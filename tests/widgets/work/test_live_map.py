@@ -42,7 +42,7 @@ def dock(viewer, asked):
 
 def provisional(seed=0):
     (attribution,) = scored_run(seed=seed).attributions.values()
-    return replace(attribution, above_chance=dict.fromkeys(attribution.factors, True), fit=None)
+    return replace(attribution, strengths=dict.fromkeys(attribution.factors, "weak"), fit=None)
 
 
 def sketch(state, asked, qtbot, done=60, seed=0):

@@ -101,7 +101,7 @@ class LiveMap:
             parts=fit.parts,
             cell_ids=np.asarray(recording.cell_ids),
             n_frames=len(stream.frames),
-            above_chance=dict.fromkeys(fit.factors, True),
+            strengths=dict.fromkeys(fit.factors, "weak"),
             verdicts=dict.fromkeys(fit.factors, NO_VERDICT),
             notes=(NO_VERDICT,),
             source=recording.source,

@@ -27,6 +27,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import TIME, part_named
 from napari_xcebra.learn.quality.chance import LEAST_SAMPLES, Shifts, null_of, tail
 from napari_xcebra.learn.quality.permutations import trial_orders
+from napari_xcebra.learn.quality.verdict import FOUND
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.recording import Recording
@@ -100,7 +101,7 @@ def significance(
             "All cells are constant over these frames: at least one that changes is needed."
         )
     # if no cell carries a factor, every cell found is false: the verdict has the probability
-    least = [_p_of(fit, name) for name in fit.factors]
+    least = [_least_q(fit, name) for name in fit.factors]
     q, beside_variables = (
         spread_out(
             np.array([np.maximum(_q(row), by) for row, by in zip(rows, least, strict=True)]),
@@ -221,10 +222,12 @@ def _plans(
     return plans, impossible
 
 
-def _p_of(fit: Fit, factor: str) -> float:
-    """The p of a factor by the verdict; 0 if it was not tested."""
+def _least_q(fit: Fit, factor: str) -> float:
+    """The p of a factor by the verdict; 1 where it was not found, and 0 without a verdict."""
     verdict = fit.goodness.get(factor)
-    return 0.0 if verdict is None or np.isnan(verdict.p) else verdict.p
+    if verdict is None or factor == TIME:
+        return 0.0
+    return 1.0 if verdict.strength not in FOUND else float(np.nan_to_num(verdict.p))
 
 
 def _q(p: np.ndarray) -> np.ndarray:

@@ -33,7 +33,7 @@ def factor_columns(first: Attribution) -> dict[str, Column]:
         "variables": Column([", ".join(part.variables) for part in parts], "its variables"),
         "map": Column([first.method] * len(parts), "map that `score` is by"),
         "above_chance": Column(
-            [not first.at_chance(part.name) for part in parts],
+            [first.was_found(part.name) for part in parts],
             "False if the map of the factor means nothing",
         ),
         "verdict": Column([first.verdicts[part.name] for part in parts], "verdict on the factor"),

@@ -21,12 +21,13 @@ from napari_xcebra.learn.data.factors import TIME, Factor, factor_labels
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.joint.pooling import part_of, pooled
 from napari_xcebra.learn.quality.consistency import consistency
+from napari_xcebra.learn.quality.embedding import held_out_frames
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.recording import Recording
 from napari_xcebra.spreadsheets import write_csv
 
-BINS = 100
-"""Bins of the labels of a factor, about; as many along each of its coordinates."""
+BINS, FRAMES_A_BIN = (10, 100), 20
+"""Bins of the labels of a factor, about, at least and at most, and held-out frames for each."""
 
 SHIFTS = (0.3, 0.4, 0.5, 0.6, 0.7)
 """Shares of a session by which its labels are shifted, to measure chance."""
@@ -102,7 +103,7 @@ class SessionConsistency:
 def session_consistency(
     fits: Mapping[str, Fit], recordings: Mapping[str, Recording]
 ) -> SessionConsistency:
-    """Compare the embeddings of sessions, trained together or one by one.
+    """Compare the embeddings of held-out frames of sessions, trained together or one by one.
 
     Parameters
     ----------
@@ -127,12 +128,18 @@ def session_consistency(
     labels = factor_labels(pool.behavior, factors)
     embeddings = [fit.embed(recordings[name]) for name, fit in fits.items()]
     own = [part_of(labels, pool, number) for number in range(len(fits))]
+    # an encoder that overfits its labels has them on the frames it was trained on, true or not
+    unseen = [held_out_frames(fit, recordings[name]) for name, fit in fits.items()]
+    bins = int(np.clip(min(map(len, unseen)) // FRAMES_A_BIN, *BINS))
     r2, unaligned, chance = {}, {}, {}
     for part in shared:
-        cells = [_bins(each[part.name], labels[part.name]) for each in own]
+        cells = [
+            _bins(each[part.name], labels[part.name], bins)[frames]
+            for each, frames in zip(own, unseen, strict=True)
+        ]
         latents = [
-            each[:, fit.part(part.name).latents]
-            for each, fit in zip(embeddings, fits.values(), strict=True)
+            each[frames, fit.part(part.name).latents]
+            for each, frames, fit in zip(embeddings, unseen, fits.values(), strict=True)
         ]
         averaged = _averages(latents, cells)
         shifted = [
@@ -146,13 +153,13 @@ def session_consistency(
     return SessionConsistency(tuple(fits), r2, unaligned, chance)
 
 
-def _bins(labels: Labels, pooled_labels: Labels) -> np.ndarray:
+def _bins(labels: Labels, pooled_labels: Labels, bins: int) -> np.ndarray:
     """Bin of each frame, −1 where the labels are not known: (frames,) int64.
 
     Bins are of equal width between the 2 % and 98 % quantiles over all sessions.
     """
     columns = labels.linear.shape[1] + labels.angles.shape[1]
-    each = max(3, round((BINS / pooled_labels.n_codes) ** (1 / columns))) if columns else 1
+    each = max(3, round((bins / pooled_labels.n_codes) ** (1 / columns))) if columns else 1
     number = labels.code.copy()
     for column, everywhere in zip(labels.linear.T, pooled_labels.linear.T, strict=True):
         low, high = np.quantile(everywhere[pooled_labels.known], [0.02, 0.98])

@@ -178,10 +178,7 @@ def embedding_quality(fit: Fit, recording: Recording, runs: Sequence[Fit] = ()) 
     ['kNN', 'linear']
     """
     parts = [part for part in fit.parts if part.name != TIME]
-    labels = {part.name: Labels.of(recording, part.variables, part.name) for part in parts}
-    offsets = {part.name: part.offset for part in fit.parts}
-    offset = offsets.get(TIME) or time_offset(recording, offsets, fit.settings)
-    split = split_by_memory(recording, labels, fit.settings, offset)
+    split = split_of(fit, recording)
     embedding = fit.embed(recording) * fit.scale
     decoded = [
         found
@@ -195,6 +192,20 @@ def embedding_quality(fit: Fit, recording: Recording, runs: Sequence[Fit] = ()) 
         r2 = consistency([each[::every] for each in compared])
         agreement = float(r2[~np.eye(len(r2), dtype=bool)].mean())
     return EmbeddingQuality(tuple(decoded), agreement, len(compared))
+
+
+def split_of(fit: Fit, recording: Recording) -> Split:
+    """Frames that a fit was trained on, set aside or held out."""
+    parts = [part for part in fit.parts if part.name != TIME]
+    labels = {part.name: Labels.of(recording, part.variables, part.name) for part in parts}
+    offsets = {part.name: part.offset for part in fit.parts}
+    offset = offsets.get(TIME) or time_offset(recording, offsets, fit.settings)
+    return split_by_memory(recording, labels, fit.settings, offset)
+
+
+def held_out_frames(fit: Fit, recording: Recording) -> np.ndarray:
+    """Frames that a fit was not trained on: (n,) int64."""
+    return split_of(fit, recording).held_out.anchors
 
 
 def _decoded(

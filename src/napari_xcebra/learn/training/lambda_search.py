@@ -55,6 +55,9 @@ IN_DOUBT = 0.3
 UNCERTAIN = 0.01
 """Nats by which goodness changes from look to look, whatever λ does."""
 
+ABSENT = 0.02
+"""R² of a regression on frames set aside up to which a behaviour is taken for absent."""
+
 SIZE = Size(256, 256)
 """Pairs of each stretch that is set aside."""
 
@@ -104,6 +107,7 @@ class LambdaSearch:
             raise InputError("No factor can be watched.")
         self.frames, self.pairs = _compact(drawn)
         self.averaged = training.regressions.keys() & set(self.watched)
+        self.absent = {n for n, ridge in training.regressions.items() if not ridge.r2 > ABSENT}
         shares = [f"{SHARE}{name}" for name in self.averaged]
         columns = ("step", "lambda", *self.watched, *shares)
         self.looks: dict[str, list[float]] = {n: [] for n in columns}
@@ -132,8 +136,9 @@ class LambdaSearch:
         if self.end is not None:
             return self.chosen
         now = self.raised(step)
-        given_way = {name: self.looks["lambda"][self.borne_at(name)] for name in self._beyond_doubt}
-        return {name: given_way.get(name, now) for name in self.parts}
+        bound = {name: min(now, LOWEST) for name in self._spared}
+        bound |= {name: self.looks["lambda"][self.borne_at(name)] for name in self._beyond_doubt}
+        return {name: bound.get(name, now) for name in self.parts}
 
     def look(self, training: Training) -> None:
         """Measure the goodness of the watched parts, if a look is due; at the end, go back."""
@@ -187,6 +192,12 @@ class LambdaSearch:
     def found(self) -> list[str]:
         """Parts above chance on the frames set aside."""
         return [n for n in self.watched if self.goodness(n).max(initial=0) >= 2 * UNCERTAIN]
+
+    @property
+    def _spared(self) -> list[str]:
+        """Behaviours that the encoder may still learn: a raised λ would keep it from doing so."""
+        there = set(self.found) | self.absent
+        return [name for name in self.watched if name != TIME and name not in there]
 
     @property
     def _beyond_doubt(self) -> list[str]:
@@ -247,6 +258,7 @@ class LambdaSearch:
         own = {name: self.looks["lambda"][self.borne_at(name)] for name in found}
         behaviors = [own[name] for name in found if name != TIME]
         others = min([*behaviors, UNSEARCHED])
+        own |= dict.fromkeys(self._spared, min(LOWEST, others))
         return {name: own.get(name, others) for name in self.parts}
 
     @property
