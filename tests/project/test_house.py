@@ -15,13 +15,13 @@ PACKAGE = Path(napari_xcebra.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 MOST = {
-    "modules": 538,
-    "lines": 80_468,
-    "public names": 1_686,
+    "modules": 532,
+    "lines": 79_995,
+    "public names": 1_669,
     "class names used twice": 28,
     "short modules with few importers": 118,
-    "file names used more than three times": 7,
-    "depth of imports": 27,
+    "file names used more than three times": 6,
+    "depth of imports": 22,
 }
 """What there was last: lower it with every merge, never raise it.
 
@@ -107,6 +107,7 @@ def depth(name: str) -> int:
     return 1 + max(map(depth, imported_by(name, at_once=True)), default=0)
 
 
+@cache
 def counts() -> dict[str, int]:
     return {
         "modules": len(modules()),

@@ -14,10 +14,10 @@ import pytest
 from clusters import RealCluster, free_port
 
 from napari_xcebra.cli import main
-from napari_xcebra.errors import InputError
+from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.io import save_recording
 from napari_xcebra.jobs import cluster as cluster_module
-from napari_xcebra.jobs.calls import CallFailed, CallStopped
+from napari_xcebra.jobs.calls import CallFailed
 from napari_xcebra.jobs.cluster import Cluster
 from napari_xcebra.jobs.cluster_check import ClusterFound, look_at
 from napari_xcebra.jobs.slurm import read_slurm, slurm_jobs
@@ -157,7 +157,7 @@ def test_a_call_that_is_stopped_ends_on_its_worker(cluster, tmp_path):
     running = cluster.submit(odd_members.until_stopped, tmp_path)
     until((tmp_path / "begun").exists)
     running.stop()
-    with pytest.raises(CallStopped):
+    with pytest.raises(Stopped):
         running.result(TIMEOUT)
     until((tmp_path / "stopped").exists)
 

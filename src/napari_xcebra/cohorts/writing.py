@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from napari_xcebra.cohorts.comparison import Cohort
+from napari_xcebra.cohorts.comparison import Cohort, cohort
 from napari_xcebra.files import in_a_sentence, whole
 from napari_xcebra.spreadsheets import write_csv
 
 TABLES = ("cells", "runs", "animals", "tests")
+
+
+def compare_runs(folder: Path, table: Path | None = None, pattern: str = "") -> str:
+    """Make the cohort of the runs in a folder, write it there, and return what it says."""
+    found = cohort(folder, table, pattern or None)
+    write_cohort(found, folder)
+    return found.summary()
 
 
 def write_cohort(found: Cohort, folder: Path) -> list[Path]:

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs.calls import Call, Running
+from napari_xcebra.jobs.calls import SPARING, Call, Running
 from napari_xcebra.jobs.events import Advanced, Cancelled, Failed, Outcome, Sketched
 from napari_xcebra.recording import Recording
 
@@ -172,7 +172,7 @@ class Cluster(Executor):
     def _hand_in(self, item: _Item) -> None:
         while not item.future.done():
             if item.attempts == ATTEMPTS:
-                self._settle(item, Failed(f"{Call.doing} was lost {ATTEMPTS} times: {_LOST}"))
+                self._settle(item, Failed(f"The run was lost {ATTEMPTS} times: {_LOST}"))
                 return
             item.attempts += 1
             try:
@@ -253,7 +253,7 @@ class Cluster(Executor):
 
 _LOST = (
     "its workers or their scheduler died each time, most likely because a worker ran out of "
-    f"memory: give workers more memory, or {Call.sparing}."
+    f"memory: give workers more memory, or {SPARING}."
 )
 
 
@@ -264,7 +264,7 @@ def _as_failure(error: BaseException | None) -> Failed:
         return Failed(f"The cluster gave up on the run: {_LOST}", str(error))
     what = f"{type(error).__name__}: {error}"
     return Failed(
-        f"{Call.doing} could not start on the cluster ({what}): check that its workers have the "
+        f"The run could not start on the cluster ({what}): check that its workers have the "
         "same versions of Python and napari-xcebra as this computer.",
         what,
     )

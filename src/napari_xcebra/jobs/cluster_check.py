@@ -5,10 +5,9 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Any, ClassVar
+from typing import Any
 
 from napari_xcebra.jobs.cluster import connect
-from napari_xcebra.jobs.tasks import Report
 
 PACKAGES = ("napari_xcebra", "torch", "numpy", "scipy")
 
@@ -84,20 +83,6 @@ def look_at(address: str, timeout: float = 5.0) -> ClusterFound:
         sum(about["napari_xcebra"] in (None, "MISSING") for about in each),
         tuple(_differing(each)),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class LookTask:
-    """Check a cluster from another process, so that the window need not import Dask."""
-
-    doing: ClassVar[str] = "Checking the cluster"
-    sparing: ClassVar[str] = "close other programs"
-
-    address: str
-
-    def run(self, report: Report) -> ClusterFound:
-        """Look."""
-        return look_at(self.address)
 
 
 def _differing(each: list[dict[str, Any]]) -> list[str]:

@@ -7,6 +7,7 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, StrictUndefined
 
@@ -15,10 +16,15 @@ from napari_xcebra.files import whole
 from napari_xcebra.recording import Recording
 from napari_xcebra.report.document import Document
 from napari_xcebra.report.exports import in_a_sentence
-from napari_xcebra.report.material import material_in
+from napari_xcebra.report.material import Material, material_in
 from napari_xcebra.report.run_report import run_report
 from napari_xcebra.report.sweep_report import sweep_report
 from napari_xcebra.sweeps import SweepFolder
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution.single_cell import CellStatistics
+    from napari_xcebra.io.opening import Opening
+    from napari_xcebra.runs import Run
 
 
 def report_on(folder: Path, recording: Recording | None = None) -> Document:
@@ -44,6 +50,22 @@ def rendered(document: Document) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     template = _environment().from_string(_part("page.html.jinja"))
     return template.render(document=document, style=_part("page.css"), script=script, digest=digest)
+
+
+def write_run_report(
+    run: Run,
+    recording: Recording,
+    path: Path,
+    opening: Opening | None = None,
+    statistics: CellStatistics | None = None,
+) -> Path:
+    """Write one page about a run that the window holds."""
+    return write_report(run_report(Material.of_run(run, recording, opening, statistics)), path)
+
+
+def write_sweep_report(folder: Path) -> Path:
+    """Write one page about a sweep into its folder."""
+    return write_report(report_on(folder), folder / "report.html")
 
 
 def write_report(document: Document, path: Path) -> Path:

@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from napari_xcebra.attribution.methods import FIRST
-from napari_xcebra.errors import InputError
-from napari_xcebra.jobs.calls import CallStopped, current_report
-from napari_xcebra.jobs.tasks import FitTask
+from napari_xcebra.errors import InputError, Stopped
+from napari_xcebra.jobs.calls import current_report
+from napari_xcebra.jobs.events import Counter
 from napari_xcebra.recording import Recording
 from napari_xcebra.sweeps.plan import Member
 
@@ -69,22 +69,20 @@ def run_member(recording: Recording, member: Member, test: bool = True) -> Membe
 
     Raises
     ------
-    CallStopped
+    Stopped
         It was asked to stop.
     """
-    from napari_xcebra.attribution import AttributionStopped
+    from napari_xcebra.learn import fit as train
 
     report = current_report()
     with _ALONE:
         began = time.perf_counter()
         recording = shifted(recording, member.shift)
-        fit = FitTask(recording, member.factors, member.settings).run(report)
+        watching: dict[str, Any] = {"on_progress": Counter(report, "step"), "stop": report.stop}
+        fit = train(recording, member.factors, member.settings, **watching)
         if fit.steps < member.settings.steps and report.stop():
-            raise CallStopped("It was stopped during training.")
-        try:
-            first, *others = _scored(fit, recording, member.method, test, report.stop)
-        except AttributionStopped as stopped:
-            raise CallStopped("It was stopped while cells were scored.") from stopped
+            raise Stopped("It was stopped during training.")
+        first, *others = _scored(fit, recording, member.method, test, report.stop)
         seconds = time.perf_counter() - began
     return MemberResult(fit, first, seconds, platform.node(), tuple(others))
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from napari_xcebra.attribution.shift_test.result import seconds_to_test
+from napari_xcebra.errors import Stopped
 from napari_xcebra.jobs import failures
-from napari_xcebra.jobs.calls import Call, CallFailed, CallStopped, Running
+from napari_xcebra.jobs.calls import SPARING, CallFailed, Running
 from napari_xcebra.sweeps.folder import SweepFolder
 from napari_xcebra.sweeps.member import lean, run_member
 from napari_xcebra.sweeps.plan import Member, Shard, Sweep
@@ -169,13 +170,13 @@ class _Sweeping:
         """Keep the result of a member."""
         try:
             result = future.result(timeout=0)
-        except (CancelledError, CallStopped):
+        except (CancelledError, Stopped):
             return
         except Exception as error:
             why = (
                 error
                 if isinstance(error, CallFailed)
-                else failures.from_exception(error, Call.doing, Call.sparing)
+                else failures.from_exception(error, "The run", SPARING)
             )
             self._kept.keep_failure(member, why.sentence, why.details)
             self._failed += 1

@@ -5,10 +5,9 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
+from napari_xcebra.jobs.calls import current_report
 from napari_xcebra.jobs.events import Advanced
-from napari_xcebra.jobs.tasks import FitTask, Report
 from napari_xcebra.sweeps.plan import Sweep
 from napari_xcebra.sweeps.running import SweepProgress, run_sweep
 
@@ -46,48 +45,22 @@ class Place:
         return ProcessPool(min(processes, len(sweep.members)))
 
 
-@dataclass(frozen=True, eq=False)
-class SweepTask:
-    """Run a sweep, as `run_sweep` does; the result is its folder.
+def sweep_to(sweep: Sweep, folder: Path, place: Place) -> Path:
+    """Run a sweep as `run_sweep` does; if stopped, finished members are kept.
 
     The process that runs it has children of its own, or talks to a cluster: if they fail, the
     window is not affected.
     """
+    report = current_report()
 
-    doing: ClassVar[str] = "The sweep"
-    sparing: ClassVar[str] = f"run fewer processes, {FitTask.sparing}"
+    def tell(at: SweepProgress) -> None:
+        failed = f", {at.failed} failed" if at.failed else ""
+        words = f"{at.finished} of {at.total} runs{failed}"
+        report(Advanced(int(PARTS * at.share), PARTS, "run", at.seconds_left, words))
 
-    sweep: Sweep
-    folder: Path
-    place: Place = Place()
-
-    def run(self, report: Report) -> Path:
-        """Run it; if stopped, finished members are kept."""
-
-        def tell(at: SweepProgress) -> None:
-            failed = f", {at.failed} failed" if at.failed else ""
-            words = f"{at.finished} of {at.total} runs{failed}"
-            report(Advanced(int(PARTS * at.share), PARTS, "run", at.seconds_left, words))
-
-        executor = self.place.executor(self.sweep)
-        try:
-            run_sweep(self.sweep, self.folder, executor, on_progress=tell, stop=report.stop)
-        finally:
-            executor.shutdown(cancel_futures=True)
-        return self.folder
-
-
-@dataclass(frozen=True, eq=False)
-class SweepReportTask:
-    """Write one page about a sweep into its folder; the result is its path."""
-
-    doing: ClassVar[str] = "Writing the report"
-    sparing: ClassVar[str] = "close other programs"
-
-    folder: Path
-
-    def run(self, report: Report) -> Path:
-        """Write it, whole or not at all."""
-        from napari_xcebra.report.writing import report_on, write_report
-
-        return write_report(report_on(self.folder), self.folder / "report.html")
+    executor = place.executor(sweep)
+    try:
+        run_sweep(sweep, folder, executor, on_progress=tell, stop=report.stop)
+    finally:
+        executor.shutdown(cancel_futures=True)
+    return folder

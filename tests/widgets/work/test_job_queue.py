@@ -1,4 +1,4 @@
-"""Background work of a window: one task at a time, known by its key, or only the latest."""
+"""Background work of a window: one call at a time, known by its key, or only the latest."""
 
 from queue import SimpleQueue
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.gui
 class Job:
     """A job whose events are those that a test puts in."""
 
-    def __init__(self, task):
-        self.task, self.told, self.grace = task, SimpleQueue(), None
+    def __init__(self, call):
+        self.call, self.told, self.grace = call, SimpleQueue(), None
 
     def events(self):
         yield from iter(self.told.get, None)
@@ -40,20 +40,20 @@ class Processes:
         self.worker = self.second_worker = self
         self.activity = Activity()
 
-    def submit(self, task):
-        self.jobs.append(Job(task))
+    def submit(self, call):
+        self.jobs.append(Job(call))
         return self.jobs[-1]
 
     def ready(self, which):
         return which == "worker"
 
 
-class Task(int):
+class Number(int):
     doing = "Counting"
 
 
-def work(title, task, *more, **named):
-    return Work(title, Task(task), *more, **named)
+def work(title, number, *more, **named):
+    return Work(title, Number(number), *more, **named)
 
 
 @pytest.fixture
@@ -64,17 +64,17 @@ def processes(qapp):
         job.told.put(None)
 
 
-def test_tasks_run_one_after_the_other_and_are_known_by_their_keys(processes, qtbot):
+def test_calls_run_one_after_the_other_and_are_known_by_their_keys(processes, qtbot):
     queue, kept = JobQueue(processes), []
-    queue.ask(*(work(f"task {n}", n, kept.append, ("test", n), at_stake=f"{n}!") for n in (1, 2)))
-    assert [job.task for job in processes.jobs] == [1]
+    queue.ask(*(work(f"call {n}", n, kept.append, ("test", n), at_stake=f"{n}!") for n in (1, 2)))
+    assert [job.call for job in processes.jobs] == [1]
     assert queue.busy and queue.waiting == 1
     assert queue.awaits(("test", 1)) and queue.awaits(("test", 2)) and not queue.awaits(("test", 3))
     assert queue.runs("test") and not queue.runs("repeat")
     assert queue.waits_for == "waiting for its turn"
     processes.jobs[0].tell(Started(), Advanced(1, 2, "step"))
     qtbot.waitUntil(lambda: queue.progress is not None)
-    assert (queue.title, queue.at_stake, queue.started) == ("task 1", "1!", True)
+    assert (queue.title, queue.at_stake, queue.started) == ("call 1", "1!", True)
     processes.jobs[0].tell(Finished("one"))
     qtbot.waitUntil(lambda: len(processes.jobs) == 2)
     assert kept == ["one"] and queue.progress is None
@@ -104,7 +104,7 @@ def test_of_several_requests_only_the_latest_is_run_next(processes, qtbot):
         queue.ask(work("", n, kept.append, say=lambda *told: said.append(told)))
     processes.jobs[0].tell(Failed("Nobody wants it any more."))
     qtbot.waitUntil(lambda: len(processes.jobs) == 2)
-    assert processes.jobs[1].task == 3 and said == []
+    assert processes.jobs[1].call == 3 and said == []
     processes.jobs[1].tell(Finished("three"))
     qtbot.waitUntil(lambda: not queue.busy)
     assert kept == ["three"]

@@ -215,5 +215,5 @@ def test_who_does_not_want_it_sees_the_map_in_the_end_alone(viewer, state, qtbot
     job = dock.training.start(
         state.current, "run", {}, dock.form.value, live=dock.choice.live.isChecked()
     )
-    assert job.task.live == ""
+    assert job.call.named["live"] == ""
     job.cancel()

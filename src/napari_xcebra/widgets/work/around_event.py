@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from napari.layers import Image
 
-from napari_xcebra.jobs import AroundTask
+from napari_xcebra.jobs import tasks
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.moments import window_of
 from napari_xcebra.widgets.layers.cell_movie import CellMovie
@@ -112,14 +112,15 @@ class AroundPainter(OfState):
         if opened is None or run is None:
             return
         before, after = window_of(opened.recording, event)
-        task = AroundTask(run.fit, opened.recording, event, factor, (max(before, BEFORE), after))
+        window = max(before, BEFORE), after
+        call = tasks.AROUND(run.fit, opened.recording, event, factor, window=window)
 
         def keep(found: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
             if self.state_open and opened is self.state.current and not self.state.shown.blind:
                 of = run.name, factor
                 self._paint(opened, f"{factor} from {event}", of, ByMoment(*found))
 
-        work = Work(f"{factor} around {event}", task, keep, ("around", id(run.fit)))
+        work = Work(f"{factor} around {event}", call, keep, ("around", id(run.fit)))
         self._jobs.ask(work)
 
     def _paint(self, opened: Opened, title: str, of: tuple[str, str], scores: ByMoment) -> None:

@@ -1,4 +1,4 @@
-"""Runs tasks in the background processes of a window, one after the other."""
+"""Runs calls in the background processes of a window, one after the other."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from napari_xcebra.jobs import Advanced, Cancelled, Failed, Finished, Job, Started, Task
+from napari_xcebra.jobs import Advanced, Call, Cancelled, Failed, Finished, Job, Started
 from napari_xcebra.jobs.events import Event, Outcome
-from napari_xcebra.jobs.job import GRACE
+from napari_xcebra.jobs.worker import GRACE
 from napari_xcebra.widgets.state.signals import Signal
 from napari_xcebra.widgets.work.activity import Activity, ActivityBar
 from napari_xcebra.widgets.work.background import listen
@@ -67,13 +67,13 @@ def _started() -> Worker:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A task, and what to do with its result.
+    """A call, and what to do with its result.
 
     Parameters
     ----------
     title : str
         What it is, to be read after "Computing".
-    task : Task
+    call : Call
     keep : callable
         Called with the result.
     key : hashable
@@ -91,7 +91,7 @@ class Work:
     """
 
     title: str
-    task: Task
+    call: Call
     keep: Callable[[Any], object] = lambda _: None
     key: Hashable = None
     say: Callable[[str, str, str], object] | None = None
@@ -211,9 +211,9 @@ class JobQueue:
             self.current = work = self._waiting.pop(0)
             self.started, self.progress = False, None
             process: Worker = getattr(self._processes, work.process)
-            self._job = process.submit(work.task)
+            self._job = process.submit(work.call)
             # what answers at once, or is asked again and again, would only flicker
-            self._bar = None if self._latest else self._processes.activity.begin(work.task.doing)
+            self._bar = None if self._latest else self._processes.activity.begin(work.call.doing)
             listen(self._job.events(), lambda event: self._on(event, work))
         self.changed.emit()
 

@@ -19,7 +19,7 @@ from qtpy.QtWidgets import QProgressDialog
 from napari_xcebra import jobs
 from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.io.discovery import is_pose, is_recording, needs_library
-from napari_xcebra.io.guard import ReadTask, open_task, question
+from napari_xcebra.io.guard import open_task, question
 from napari_xcebra.io.movie.opening import is_movie, may_be_of
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.state.preferences import kept_pixel_size
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
 
     from napari_xcebra.io.opening import Opening
-    from napari_xcebra.jobs import Job, Worker
+    from napari_xcebra.jobs import Call, Job, Worker
     from napari_xcebra.recording import Recording
 
 Result = TypeVar("Result")
@@ -107,23 +107,23 @@ def result_of(job: Job) -> Any:
         pool.reserveThread()
 
 
-def read_now(task: ReadTask, viewer: Any) -> Any:
-    """Result of a task that napari waits for; a window stays alive, and offers to cancel.
+def read_now(call: Call, viewer: Any) -> Any:
+    """Result of a call that napari waits for; a window stays alive, and offers to cancel.
 
     Parameters
     ----------
-    task : ReadTask
+    call : Call
     viewer : napari.Viewer or None
         Whose window it is; None if there is none.
     """
     if viewer is None:
         with jobs.Worker(warm_up="reading") as worker:
-            return worker.submit(task).result()
-    job = reader_of(viewer).submit(task)
+            return worker.submit(call).result()
+    job = reader_of(viewer).submit(call)
     window = main_window(viewer)
     if window is not None and window.isVisible() and job.wait(PATIENCE) is None:
         ended, cancel = lambda: job.outcome is not None, lambda: job.cancel(0)
-        _wait_with_dialog(ended, cancel, f"{task.doing} …", window)
+        _wait_with_dialog(ended, cancel, f"{call.doing} …", window)
     return job.result()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from napari_xcebra.jobs import OverTimeTask
+from napari_xcebra.jobs import tasks
 from napari_xcebra.widgets.state.score_cache import Question, ScoresOverTime
 from napari_xcebra.widgets.state.signals import Signal
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
@@ -89,7 +89,7 @@ class ScoreFeed:
             if question.key in self._kept:  # which holds what the key is made of
                 self._failed[question.key] = sentence
 
-        task = OverTimeTask(
+        call = tasks.OVER_TIME(
             question.fit,
             question.recording,
             question.factor,
@@ -97,7 +97,7 @@ class ScoreFeed:
             question.method,
             question.latent,
         )
-        work = Work("scores over time", task, keep, key=question.key, say=say, grace=GRACE)
+        work = Work("scores over time", call, keep, key=question.key, say=say, grace=GRACE)
         self._jobs.ask(work)
 
     def _follow(self) -> None:

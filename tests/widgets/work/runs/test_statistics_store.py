@@ -36,9 +36,9 @@ class Computation:
 
     def ask(self, *works):
         for work in works:
-            self.names.append(work.task.statistics)
+            self.names.append(work.call.arguments[2])
             if not self.stopped:
-                work.keep(work.task.run(Report()))
+                work.keep(work.call.run(Report()))
 
 
 class Report:

@@ -10,7 +10,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QWidget
 
 from napari_xcebra.attribution.single_cell.tuning import Column, columns_of
-from napari_xcebra.jobs import EmbedTask
+from napari_xcebra.jobs import tasks
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.boxes import small_box
 from napari_xcebra.widgets.controls.layouts import in_row
@@ -139,8 +139,8 @@ class EmbeddingPanel(Panel):
         def failed(sentence: str, *_: str) -> None:
             self._problem = (fit, sentence)
 
-        task = EmbedTask(fit, recording, frames)
-        self._jobs.ask(Work("the embedding", task, done, say=failed))
+        call = tasks.EMBED(fit, recording, frames)
+        self._jobs.ask(Work("the embedding", call, done, say=failed))
 
     def _tell(self) -> None:
         """Show the cloud, or why there is none."""

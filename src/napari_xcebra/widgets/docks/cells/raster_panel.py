@@ -8,7 +8,7 @@ import numpy as np
 
 from napari_xcebra.attribution.single_cell.peaks import preferred_values
 from napari_xcebra.attribution.single_cell.tuning import columns_of
-from napari_xcebra.jobs import RastermapTask
+from napari_xcebra.jobs import tasks
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.overview.cell_order import INSTALL, by_correlation, has_rastermap
 from napari_xcebra.recording.overview.raster import Raster, raster_of
@@ -166,11 +166,10 @@ class RasterPanel(Panel):
 
         if by == RASTERMAP:
             wanted = self._ask()
-            task = RastermapTask(raster.means(MOST_VALUES))
             self._jobs.ask(
                 Work(
                     "rastermap",
-                    task,
+                    tasks.RASTERMAP(raster.means(MOST_VALUES)),
                     lambda order: done(order) if wanted() else None,
                     say=lambda said, *_: self.say(said) if wanted() else None,
                 )

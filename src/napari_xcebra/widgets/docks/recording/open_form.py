@@ -13,7 +13,7 @@ from qtpy.QtWidgets import QCompleter, QDoubleSpinBox, QWidget
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.named import names_of_arrays
-from napari_xcebra.io.guard import ReadTask
+from napari_xcebra.io.guard import reading
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.video.decoding import is_video
@@ -184,7 +184,7 @@ class OpenForm(QWidget):
         path, viewer = self.path.path, self._viewer()
         if path is None or viewer is None:
             return
-        job = reader_of(viewer).submit(ReadTask(names_of_arrays, (path,), (path,)))
+        job = reader_of(viewer).submit(reading(names_of_arrays, path, paths=[path]))
         in_background(lambda: result_of(job), self._show_arrays, lambda *_: None, self)
 
     def _show_arrays(self, names: list[str]) -> None:

@@ -15,7 +15,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_xcebra.jobs.tasks import CohortTask
+from napari_xcebra.jobs import tasks
 from napari_xcebra.widgets.controls.layouts import in_form, in_row
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.path_fields import PathField
@@ -82,8 +82,8 @@ class CohortWindow(QDialog):
 
         self.figure.clear()
         self.notice.say("Comparing …")
-        task = CohortTask(self.folder, self.table.path, self.pattern.text().strip())
-        self._sweeper.compare(task, show, say)
+        call = tasks.COHORT(self.folder, self.table.path, self.pattern.text().strip())
+        self._sweeper.compare(call, show, say)
 
     def _show_figure(self) -> None:
         picture = QPixmap(str(self.folder / SHARE))

@@ -34,7 +34,7 @@ class CourseFold(Fold):
         """Draw in the colours of a theme of napari."""
         self.plot.follow_theme(style_of(theme))
 
-    def follow(self, course: Sequence[Advanced]) -> None:
+    def follow(self, course: Sequence[Advanced], chance: float) -> None:
         """Draw the curves of a training up to its last report."""
         if len(course) == self._reports:
             return
@@ -42,7 +42,7 @@ class CourseFold(Fold):
         if not self._training:
             self._training = self.unfolded = True
             self.facts.clear()
-        self.plot.follow(course)
+        self.plot.follow(course, chance)
 
     def show_fit(self, fit: Fit) -> None:
         """Show how a finished run was learned."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from qtpy.QtWidgets import QLabel
 
-from napari_xcebra.jobs import DeviceTask
+from napari_xcebra.jobs import tasks
 from napari_xcebra.widgets.controls.wording import in_dock
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
 
@@ -28,14 +26,18 @@ class DeviceLabel(QLabel):
             return
         self._asked = (device, threads)
         self.setText("Looking for the device …")
-        task = DeviceTask(device, threads)
-        found, failed = partial(self._found, task), partial(self._failed, task)
-        self._jobs.ask(Work("the device", task, found, say=failed))
+        asked = device, threads
 
-    def _found(self, task: DeviceTask, name: str) -> None:
-        if self._asked == (task.device, task.threads):
-            self.setText(f"Trains on {name}")
+        def tell(words: str) -> None:
+            if self._asked == asked:
+                self.setText(words)
 
-    def _failed(self, task: DeviceTask, sentence: str, *_: str) -> None:
-        if self._asked == (task.device, task.threads):
-            self.setText(in_dock(sentence))
+        call = tasks.DEVICE(device, threads)
+        self._jobs.ask(
+            Work(
+                "the device",
+                call,
+                lambda name: tell(f"Trains on {name}"),
+                say=lambda sentence, *_: tell(in_dock(sentence)),
+            )
+        )

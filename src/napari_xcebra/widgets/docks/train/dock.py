@@ -163,7 +163,7 @@ class TrainDock(QWidget):
         self._mark_ready()
         here, elsewhere = self.training.of_front, self.training.elsewhere
         if here:
-            self.course.follow(self.training.course)
+            self.course.follow(self.training.course, self.training.chance)
         self.course.setVisible(here or self.state.shown_run is not None)
         at, doing = self.training.progress, self.training.doing
         words = (doing,) if self.training.stopping or not at else in_words(at)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from napari_xcebra.attribution.matched import MatchedScores, matched_scores
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.guard import ReadTask
+from napari_xcebra.io.guard import reading
 from napari_xcebra.io.matching import read_matching
 from napari_xcebra.recording.matching import Matching
 from napari_xcebra.widgets.work.background import in_background
@@ -41,7 +41,7 @@ def compare_days(
     chosen : dict of str to Opened
         By the names of their sessions, in the order in which they were matched.
     """
-    job = reader_of(viewer).submit(ReadTask(read_matching, (path,), (path,)))
+    job = reader_of(viewer).submit(reading(read_matching, path, paths=[path]))
     in_background(
         lambda: matched_scores(_attributions(chosen), _matching_of(result_of(job), chosen)),
         done,

@@ -20,7 +20,8 @@ from qtpy.QtWidgets import (
 )
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs.cluster_check import ClusterFound, LookTask
+from napari_xcebra.jobs import tasks
+from napari_xcebra.jobs.cluster_check import ClusterFound
 from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
@@ -122,7 +123,7 @@ class SweepPlace(QGroupBox):
             return
         keep(ADDRESS, address)
         self.found.say(f"Asking {address} …")
-        self._jobs.ask(Work("the cluster", LookTask(address), self._looked, say=self._failed))
+        self._jobs.ask(Work("the cluster", tasks.CLUSTER(address), self._looked, say=self._failed))
         self._show_test()
 
     def _looked(self, found: ClusterFound) -> None:

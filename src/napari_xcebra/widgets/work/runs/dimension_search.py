@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from napari_xcebra.jobs import DimensionTask
+from napari_xcebra.jobs import Call, tasks
 from napari_xcebra.learn.data.suggestions import latents_for
 from napari_xcebra.learn.training.progress import seconds_to_fit
 from napari_xcebra.widgets.state.of_state import OfState
@@ -85,15 +85,15 @@ class Trial:
         return self.seeds * sum(each)
 
     @property
-    def task(self) -> DimensionTask:
-        """The task for the background process."""
-        return DimensionTask(
+    def call(self) -> Call:
+        """The call for the background process."""
+        return tasks.DIMENSION(
             self.recording,
             dict(self.factors),
             self.settings,
-            self.time_latents or (self.settings.time_latents,),
-            self.factor_latents or None,
-            self.seeds,
+            time_latents=self.time_latents or (self.settings.time_latents,),
+            factor_latents=self.factor_latents or None,
+            seeds=self.seeds,
         )
 
     def latents(self, found: Dimensions) -> Latents:
@@ -142,5 +142,5 @@ class DimensionSearch(OfState):
             self._found = (opened, trial, found)
             self.changed.emit()
 
-        work = Work("the number of latents", trial.task, keep, KEY, long=True, grace=SEVERAL)
+        work = Work("the number of latents", trial.call, keep, KEY, long=True, grace=SEVERAL)
         self._jobs.ask(work)

@@ -10,7 +10,7 @@ from qtpy.QtCore import QUrl
 from qtpy.QtGui import QDesktopServices
 from qtpy.QtWidgets import QFileDialog, QWidget
 
-from napari_xcebra.jobs import NwbTask, ReportTask, Task
+from napari_xcebra.jobs import Call, tasks
 from napari_xcebra.report import exports
 from napari_xcebra.widgets.work.background import while_exists
 from napari_xcebra.widgets.work.job_queue import Work
@@ -52,8 +52,8 @@ class RunWriter:
         """Write the page of a run, and open it."""
         if (target := self._target(opened, run, "report", ".html", path)) is not None:
             found = self._services.statistics.of(opened, run)
-            task = ReportTask(run, opened.recording, target, opened.opening, found)
-            self._write("the report", task, show_page)
+            call = tasks.REPORT(run, opened.recording, target, opened.opening, found)
+            self._write("the report", call, show_page)
 
     def nwb(self, opened: Opened, run: Run, path: str | Path | None = None) -> None:
         """Write a run with its recording as NWB, and decisions if there are any."""
@@ -61,7 +61,7 @@ class RunWriter:
             curation = self._services.curations.of(opened)
             table = curation.table() if curation.status.any() or curation.all_tags else None
             threshold = self._services.state.shown.threshold
-            self._write("the NWB file", NwbTask(run, opened.recording, target, table, threshold))
+            self._write("the NWB file", tasks.NWB(run, opened.recording, target, table, threshold))
 
     def _target(
         self, opened: Opened, run: Run, word: str, suffix: str, path: str | Path | None
@@ -70,7 +70,7 @@ class RunWriter:
         return chosen_target(self._parent, word.capitalize(), start, (suffix,), path)
 
     def _write(
-        self, title: str, task: Task, show: Callable[[Path], object] = lambda _: None
+        self, title: str, call: Call, show: Callable[[Path], object] = lambda _: None
     ) -> None:
         exists, say = while_exists(self._parent), self._say
 
@@ -82,7 +82,7 @@ class RunWriter:
             tell(f"Wrote {file}.", "good", "")
             show(file)
 
-        self._services.jobs.ask(Work(title, task, written, say=tell))
+        self._services.jobs.ask(Work(title, call, written, say=tell))
 
 
 def chosen_target(

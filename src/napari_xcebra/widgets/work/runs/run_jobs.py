@@ -11,7 +11,7 @@ import numpy as np
 from napari_xcebra.attribution.methods import method_behind, method_named, title_of_method
 from napari_xcebra.attribution.shift_test.result import Significance, seconds_to_test
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs import AttributeTask, SignificanceTask, StabilityTask
+from napari_xcebra.jobs import tasks
 from napari_xcebra.learn.training.progress import seconds_to_fit
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.work.job_queue import SEVERAL, JobQueue, Work
@@ -19,7 +19,7 @@ from napari_xcebra.widgets.work.job_queue import SEVERAL, JobQueue, Work
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.attribution.stability import Stability
-    from napari_xcebra.jobs import Job, Task
+    from napari_xcebra.jobs import Call, Job
     from napari_xcebra.learn import Fit
     from napari_xcebra.recording import Recording
     from napari_xcebra.runs import Run
@@ -58,9 +58,9 @@ class RunJobs(OfState):
             if (run := opened.run_of(fit)) is not None:
                 self.state.replace_run(run.name, run.with_significance(significance))
 
-        task = SignificanceTask(fit, opened.recording)
+        call = tasks.SIGNIFICANCE(fit, opened.recording)
         key = ("test", id(fit))
-        self._jobs.ask(self._work(opened, "the test against chance", task, keep, key))
+        self._jobs.ask(self._work(opened, "the test against chance", call, keep, key))
 
     def repeat(self, opened: Opened, run: Run, method: str, more: int) -> None:
         """Train with more seeds once other work is done, and score the cells by a method.
@@ -78,17 +78,17 @@ class RunJobs(OfState):
             if run is not None and method in run.attributions:
                 self.state.replace_run(run.name, run.with_stability(found))
 
-        task = StabilityTask(
+        call = tasks.STABILITY(
             _with_cells_of(fit, opened.recording),
             run.factors,
             fit.settings,
             tuple(range(max(known) + 1, max(known) + 1 + more)),
             method,
-            method_named(method).frames,
+            frames=method_named(method).frames,
         )
         title = f"{title_of_method(method)} with {more} more seeds"
         key = ("repeat", id(fit))
-        self._jobs.ask(self._work(opened, title, task, keep, key, long=True, grace=SEVERAL))
+        self._jobs.ask(self._work(opened, title, call, keep, key, long=True, grace=SEVERAL))
 
     def seconds_to_test(self, opened: Opened, run: Run) -> float:
         """About how long a test of a run takes; NaN if its variables are gone."""
@@ -109,14 +109,15 @@ class RunJobs(OfState):
             if (run := opened.run_of(fit)) is not None:
                 self.state.replace_run(run.name, run.with_attribution(attribution))
 
-        task = AttributeTask(fit, opened.recording, method, method_named(method).frames)
-        return self._work(opened, title_of_method(method), task, keep, ("scores", id(fit)))
+        frames = method_named(method).frames
+        call = tasks.ATTRIBUTE(fit, opened.recording, method, frames=frames)
+        return self._work(opened, title_of_method(method), call, keep, ("scores", id(fit)))
 
     def _work(
         self,
         opened: Opened,
         title: str,
-        task: Task,
+        call: Call,
         keep: Callable[[Any], object],
         key: Hashable,
         **how: Any,
@@ -129,7 +130,7 @@ class RunJobs(OfState):
             in_front = not self.state_open or opened is self.state.current or name in sentence
             self._jobs.said.emit(sentence if in_front else f"{name}: {sentence}", tone, details)
 
-        return Work(named, task, keep, key, say, **how)
+        return Work(named, call, keep, key, say, **how)
 
 
 def seconds_to_repeat(run: Run, more: int) -> float:

@@ -13,7 +13,7 @@ from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.attribution.score_map import attribution_of
 from napari_xcebra.attribution.single_cell import STATISTICS, CellStatistics, applicable
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs import StatisticsTask
+from napari_xcebra.jobs import tasks
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.signals import Signal
 from napari_xcebra.widgets.work.job_queue import JobQueue, Work
@@ -73,10 +73,11 @@ class StatisticsStore(OfState):
         except InputError as error:
             self._jobs.said.emit(str(error), "problem", "")
             return
-        task = StatisticsTask(opened.recording, _variables(opened.recording, run), missing, cells)
+        variables = _variables(opened.recording, run)
+        call = tasks.STATISTICS(opened.recording, variables, missing, cells=cells)
         titles = ", ".join(name.replace("_", " ") for name in missing)
         title = titles if len(missing) < 3 else "single-cell statistics"
-        self._jobs.ask(Work(title, task, lambda found: self._keep(entry, missing, found)))
+        self._jobs.ask(Work(title, call, lambda found: self._keep(entry, missing, found)))
 
     def comparison(self) -> Comparison | None:
         """Computed methods and statistics of the shown run; None without any method."""

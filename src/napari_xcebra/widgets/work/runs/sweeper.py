@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from napari_xcebra.jobs import Cancelled, Failed, Finished, Job
-from napari_xcebra.sweeps.task import Place, SweepReportTask, SweepTask
+from napari_xcebra.jobs import Cancelled, Failed, Finished, Job, tasks
+from napari_xcebra.sweeps.task import Place
 from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
 from napari_xcebra.widgets.work.runs.reporting import show_page
 
 if TYPE_CHECKING:
-    from napari_xcebra.jobs import Event, Task
+    from napari_xcebra.jobs import Call, Event
     from napari_xcebra.sweeps import Sweep
 
 GRACE = 10.0
@@ -36,8 +36,8 @@ class Sweeper(JobQueue):
         if self.busy:
             return None
         self.folder, self.stopping = folder, False
-        task = SweepTask(sweep, folder, place)
-        work = Work("a sweep", task, heard=self._hear, long=True, grace=GRACE, at_stake=AT_STAKE)
+        call = tasks.SWEEP(sweep, folder, place)
+        work = Work("a sweep", call, heard=self._hear, long=True, grace=GRACE, at_stake=AT_STAKE)
         return self.ask(work)
 
     def cancel(self, grace: float | None = None) -> None:
@@ -54,23 +54,24 @@ class Sweeper(JobQueue):
             show_page(page)
 
         self.said.emit("Writing the report …", "plain", "")
-        task = SweepReportTask(folder)
-        self._reports.ask(Work("the report", task, written, say=self.said.emit))
+        call = tasks.SWEEP_REPORT(folder)
+        self._reports.ask(Work("the report", call, written, say=self.said.emit))
 
     def compare(
-        self, task: Task, keep: Callable[[str], object], say: Callable[[str, str, str], object]
+        self, call: Call, keep: Callable[[str], object], say: Callable[[str, str, str], object]
     ) -> None:
         """Compare the conditions of a sweep; `say` is told what goes wrong.
 
         Parameters
         ----------
-        task : CohortTask
+        call : Call
+            `tasks.COHORT` of a folder.
         keep : callable
             Called with what was found, in sentences.
         say : callable
             Takes a sentence, its tone, and details.
         """
-        self._reports.ask(Work("the comparison", task, keep, say=say))
+        self._reports.ask(Work("the comparison", call, keep, say=say))
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Finished | Cancelled | Failed):

@@ -7,20 +7,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 from qtpy.QtCore import QTimer
 
 from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.jobs import (
-    AdaptTask,
     Advanced,
-    AttributeTask,
     Cancelled,
     Failed,
     Finished,
-    FitTask,
     Job,
-    JointTask,
     Sketched,
+    tasks,
 )
 from napari_xcebra.learn.joint.result import JointFit
 from napari_xcebra.runs import Run
@@ -31,7 +29,7 @@ from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
 from napari_xcebra.widgets.work.runs.map_so_far import BREATH, MapSoFar
 
 if TYPE_CHECKING:
-    from napari_xcebra.jobs import Event, Task
+    from napari_xcebra.jobs import Call, Event
     from napari_xcebra.learn import Factor, Fit, FitSettings
     from napari_xcebra.learn.adaptation import How
     from napari_xcebra.recording import Recording
@@ -66,6 +64,8 @@ class Trainer(OfState):
         """Whether it was stopped, and measures what was learned so far."""
         self.course: list[Advanced] = []
         """Reports of the training so far, for the curves of a dock that opens later."""
+        self.chance = np.nan
+        """Loss of an encoder that knows nothing, in nats; NaN for a supervised fit."""
 
     @property
     def busy(self) -> bool:
@@ -100,9 +100,9 @@ class Trainer(OfState):
         With `live`, its map is painted while it learns.
         """
         method = self._method_to_show() if live else ""
-        task = FitTask(recording or opened.recording, factors, settings, live=method)
+        call = tasks.FIT(recording or opened.recording, factors, settings, live=method)
         asked = Asked(opened, name, factors)
-        job = self._learn(task, asked)
+        job = self._learn(call, asked, settings)
         if job is not None and live and factors:
             # after the button is drawn as pressed; the first map takes a second anyway
             QTimer.singleShot(BREATH, lambda: self._prepare_live(asked, method))
@@ -118,21 +118,22 @@ class Trainer(OfState):
     ) -> Job | None:
         """Train one embedding on several recordings: a run of that name for each."""
         recordings = {each.name: each.recording for each in (opened, *others)}
-        task = JointTask(recordings, factors, settings)
-        return self._learn(task, Asked(opened, name, factors, others=tuple(others)))
+        call = tasks.FIT_SESSIONS(recordings, factors, settings)
+        return self._learn(call, Asked(opened, name, factors, others=tuple(others)), settings)
 
     def carry(self, opened: Opened, name: str, run: Run, how: How = "auto") -> Job | None:
         """Bring a run of another recording to this one."""
-        task = AdaptTask(run.fit, opened.recording, how)
-        return self._learn(task, Asked(opened, name, run.factors))
+        call = tasks.ADAPT(run.fit, opened.recording, how)
+        return self._learn(call, Asked(opened, name, run.factors), run.fit.settings)
 
-    def _learn(self, task: Task, asked: Asked) -> Job | None:
+    def _learn(self, call: Call, asked: Asked, settings: FitSettings) -> Job | None:
         if self.busy:
             return None
         self.opened, self.course, self._waiting = asked.opened, [], []
         self.doing = "starting"
+        self.chance = np.nan if settings.mode == "supervised" else float(np.log(settings.negatives))
         heard = partial(self._trained, asked=asked)
-        return self._jobs.ask(Work(asked.name, task, heard=heard, grace=MEASURING))
+        return self._jobs.ask(Work(asked.name, call, heard=heard, grace=MEASURING))
 
     def _method_to_show(self) -> str:
         """The method of the painted run, if it is one of those computed first."""
@@ -241,9 +242,9 @@ class Trainer(OfState):
         """Make these maps one after the other, and show the first."""
         method, *others = methods
         self.opened, self.doing = opened, "scoring the cells"
-        task = AttributeTask(fit, opened.recording, method)
+        call = tasks.ATTRIBUTE(fit, opened.recording, method)
         self._jobs.ask(
-            Work(method, task, heard=lambda e: self._scored(e, opened, fit, others, show=show))
+            Work(method, call, heard=lambda e: self._scored(e, opened, fit, others, show=show))
         )
 
     def _scored(
