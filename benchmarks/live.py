@@ -29,7 +29,7 @@ from napari_xcebra.simulate import Simulation, field
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.dock_opening import full_name
 from napari_xcebra.widgets.state.state import State
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 TARGET = 10.0
 """Seconds to the first map."""

@@ -18,8 +18,8 @@ from napari_xcebra.io.guard import open_task
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.layers.layers import recording_layers
+from napari_xcebra.widgets.services.reading import read_now, recognised, with_kept_size
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple
-from napari_xcebra.widgets.work.reading import read_now, recognised, with_kept_size
 
 Paths = str | PathLike[str] | Sequence[str]
 Reader = Callable[[Paths], list[LayerTuple]]

@@ -16,7 +16,7 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.state import preferences
 from napari_xcebra.widgets.state.state import State
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 PATIENCE = 60_000
 """Milliseconds in which an effect that is waited for comes about on the busiest computer."""

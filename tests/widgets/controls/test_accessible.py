@@ -22,7 +22,7 @@ from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.accessible import is_control, make_accessible, spoken_name
 from napari_xcebra.widgets.controls.dock_opening import DOCKS, docked_widget
 from napari_xcebra.widgets.controls.plain_text import plain
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui
 

@@ -21,7 +21,7 @@ from napari_xcebra.widgets.docks.curate.dock import CurateDock
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.state import preferences
 from napari_xcebra.widgets.state.shown import COLORMAP, COLORMAPS
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 MANIFEST = Path(napari_xcebra.__file__).with_name("napari.yaml")

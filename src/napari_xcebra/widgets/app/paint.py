@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from napari_xcebra.widgets.layers.painting import score_layer
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.layers.scores import score_layer
+from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:
     import napari

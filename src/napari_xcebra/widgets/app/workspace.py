@@ -15,11 +15,11 @@ from napari_xcebra.widgets.controls.dock_opening import AREAS, DOCKS, open_dock
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.controls.notice import copy_diagnostics
 from napari_xcebra.widgets.layers.layers import recording_layers
+from napari_xcebra.widgets.services.jobs import in_background
+from napari_xcebra.widgets.services.reading import reader_of, result_of
 from napari_xcebra.widgets.state.own_layers import LayerTuple
 from napari_xcebra.widgets.state.state import collect_while_waiting
-from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.reading import reader_of, result_of
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 from napari_xcebra.workspace_file import WorkspaceFile, load_workspace
 from napari_xcebra.workspace_file import save_workspace as write_workspace
 

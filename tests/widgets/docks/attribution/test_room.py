@@ -18,7 +18,7 @@ from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.plots.score_histogram import ScoreHistogram
 from napari_xcebra.widgets.state.shown import shown_map
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui
 

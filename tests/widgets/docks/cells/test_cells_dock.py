@@ -23,7 +23,7 @@ from napari_xcebra.widgets.layers.outlines import segments
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.tuning_plot import TuningPlot
 from napari_xcebra.widgets.state.shown import Shown
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui
 LEFT = Qt.MouseButton.LeftButton

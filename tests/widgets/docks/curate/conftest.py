@@ -7,7 +7,7 @@ from qtpy.QtTest import QTest
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.controls.dock_opening import full_name, open_dock
 from napari_xcebra.widgets.state.shown import Shown
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from napari_xcebra.widgets.docks.attribution.score_panel import ScorePanel
 from napari_xcebra.widgets.docks.attribution.shown_choice import FactorChoice, ShownChoice
 from napari_xcebra.widgets.docks.attribution.work_rows import ComputeRow, no_scores_by
 from napari_xcebra.widgets.state.shown import best_factor, best_method, chosen_map, painted_map
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:
     import napari

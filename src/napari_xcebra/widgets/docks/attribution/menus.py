@@ -21,11 +21,11 @@ from napari_xcebra.report import exports
 from napari_xcebra.report.figures.look import Colors
 from napari_xcebra.report.figures.paper import FORMATS
 from napari_xcebra.widgets.controls.boxes import menu_of
+from napari_xcebra.widgets.services.jobs import in_background
+from napari_xcebra.widgets.services.run_jobs import HELP as REPORT
+from napari_xcebra.widgets.services.run_jobs import NWB_HELP, RunWriter, chosen_target
 from napari_xcebra.widgets.state.shown import shown_map
-from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.runs.reporting import HELP as REPORT
-from napari_xcebra.widgets.work.runs.reporting import NWB_HELP, RunWriter, chosen_target
-from napari_xcebra.widgets.work.services import Services
+from napari_xcebra.widgets.window import Services
 
 KINDS = tuple(f".{each}" for each in FORMATS)
 """Endings of figures."""

@@ -33,8 +33,8 @@ from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.docks.attribution.cell_table import CellTable
 from napari_xcebra.widgets.docks.attribution.work_rows import ComputeRow
 from napari_xcebra.widgets.plots.plot_style import BLUE, ORANGE, PlotStyle, style_of
-from napari_xcebra.widgets.work.runs.statistics_store import computed
-from napari_xcebra.widgets.work.services import Services
+from napari_xcebra.widgets.services.run_jobs import computed
+from napari_xcebra.widgets.window import Services
 
 if TYPE_CHECKING:
     import pandas as pd

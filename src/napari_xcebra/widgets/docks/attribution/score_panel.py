@@ -16,11 +16,11 @@ from napari_xcebra.widgets.docks.attribution.cell_table import CellTable
 from napari_xcebra.widgets.docks.attribution.details_tab import DetailsTab
 from napari_xcebra.widgets.docks.attribution.work_rows import SignificanceRow, StabilityRow
 from napari_xcebra.widgets.layers.camera import bring_into_view
-from napari_xcebra.widgets.layers.painting import colors_of
+from napari_xcebra.widgets.layers.scores import colors_of
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.score_histogram import ScoreHistogram
 from napari_xcebra.widgets.state.shown import painted_map
-from napari_xcebra.widgets.work.services import Services
+from napari_xcebra.widgets.window import Services
 
 
 class ScorePanel(QWidget):

@@ -16,8 +16,7 @@ from napari_xcebra.text import two
 from napari_xcebra.widgets.controls.boxes import choice_box, fill
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.plain_text import PlainLabel, in_markup
-from napari_xcebra.widgets.layers.painting import doubt_of
-from napari_xcebra.widgets.layers.score_painter import Beside
+from napari_xcebra.widgets.layers.scores import Beside, doubt_of
 from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import BLUE, ORANGE, PlotStyle, dress, plain_plot
 from napari_xcebra.widgets.state.shown import Shown

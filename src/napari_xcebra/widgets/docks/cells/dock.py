@@ -27,8 +27,8 @@ from napari_xcebra.widgets.docks.cells.trace_panel import TracePanel
 from napari_xcebra.widgets.docks.cells.tuning_panel import TuningPanel
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.time_plot import TimePlot
-from napari_xcebra.widgets.work.column_reader import ColumnReader
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.services.reading import ColumnReader
+from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:
     import napari

@@ -19,7 +19,7 @@ from napari_xcebra.widgets.plots.cloud import fitted, principal
 from napari_xcebra.widgets.plots.color_key import ColorKey
 from napari_xcebra.widgets.plots.embedding_plot import EmbeddingPlot
 from napari_xcebra.widgets.plots.plot_style import levels_of, limits_of, palette
-from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
+from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.result import Fit

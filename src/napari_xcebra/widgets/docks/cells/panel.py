@@ -16,9 +16,9 @@ from napari_xcebra.runs import Run
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.controls.wording import in_dock
 from napari_xcebra.widgets.plots.plot_style import PlotStyle
+from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.state.shown import Shown
 from napari_xcebra.widgets.state.state import State
-from napari_xcebra.widgets.work.background import in_background
 
 Found = TypeVar("Found")
 

@@ -19,7 +19,7 @@ from napari_xcebra.widgets.docks.cells.time_row import TimeRow
 from napari_xcebra.widgets.plots.color_key import ColorKey
 from napari_xcebra.widgets.plots.plot_style import sequential_map
 from napari_xcebra.widgets.plots.raster_plot import RasterPlot, z_limits
-from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
+from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 
 MOST_VALUES = 8_000_000
 """Values of the traces by which cells are sorted: enough to tell them apart."""

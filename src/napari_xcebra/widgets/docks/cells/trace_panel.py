@@ -14,8 +14,12 @@ from napari_xcebra.widgets.docks.cells.panel import LookedAt, Panel
 from napari_xcebra.widgets.docks.cells.time_row import TimeRow
 from napari_xcebra.widgets.plots.trace_lanes import Lane, cell_lane, score_lane
 from napari_xcebra.widgets.plots.trace_plot import TracePlot
-from napari_xcebra.widgets.state.score_cache import Question, ScoresOverTime, step_in_view
-from napari_xcebra.widgets.work.score_feed import ScoreFeed
+from napari_xcebra.widgets.services.scores_over_time import (
+    Question,
+    ScoreFeed,
+    ScoresOverTime,
+    step_in_view,
+)
 
 TRACES = "traces"
 """What the feed of scores knows this panel by."""

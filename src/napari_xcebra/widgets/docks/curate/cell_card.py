@@ -17,8 +17,8 @@ from napari_xcebra.widgets.docks.curate.decision_row import COLORS, MARKS
 from napari_xcebra.widgets.layers.close_up import ALIKE
 from napari_xcebra.widgets.plots.clip_strip import LEAST, MOST, ClipStrip
 from napari_xcebra.widgets.plots.score_strip import ScoreStrip
+from napari_xcebra.widgets.services.reading import NO_MOVIE, CellStudy
 from napari_xcebra.widgets.state.shown import shown_map
-from napari_xcebra.widgets.work.cell_study import NO_MOVIE, CellStudy
 
 if TYPE_CHECKING:
     from napari_xcebra.recording import Recording

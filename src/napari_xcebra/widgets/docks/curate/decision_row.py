@@ -12,7 +12,7 @@ from napari_xcebra.widgets.controls.boxes import SMALL
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.docks.curate.curation_keys import Keys, readable
-from napari_xcebra.widgets.layers.decision_painter import ACCEPTED, REJECTED
+from napari_xcebra.widgets.layers.outlines import ACCEPTED, REJECTED
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.cell_queue import CellQueue

@@ -30,7 +30,7 @@ from napari_xcebra.widgets.docks.curate.queue_box import TITLES, QueueBox
 from napari_xcebra.widgets.docks.curate.selection_row import SelectionRow
 from napari_xcebra.widgets.docks.curate.tags_and_note import TagsAndNote
 from napari_xcebra.widgets.state.shown import chosen_map, shown_map
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:
     import napari

@@ -23,17 +23,17 @@ from napari_xcebra.widgets.docks.curate.save_decisions import (
     in_a_sentence,
 )
 from napari_xcebra.widgets.layers.layers import footprints_of
+from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.state.curations import OFFERED
 from napari_xcebra.widgets.state.deciding import earlier_table, take_over
 from napari_xcebra.widgets.state.shown import shown_map
-from napari_xcebra.widgets.work.background import in_background
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from napari_xcebra.widgets.services.training import Retraining
     from napari_xcebra.widgets.state.curations import Curations
     from napari_xcebra.widgets.state.state import State
-    from napari_xcebra.widgets.work.runs.retraining import Retraining
     from napari_xcebra.workspace_file import Opened
 
 

@@ -23,7 +23,7 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.layouts import in_row
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
-from napari_xcebra.widgets.work.background import in_background
+from napari_xcebra.widgets.services.jobs import in_background
 
 if TYPE_CHECKING:
     import pandas as pd

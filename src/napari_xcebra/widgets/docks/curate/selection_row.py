@@ -13,7 +13,7 @@ from napari_xcebra.widgets.controls.lifetime import follow
 from napari_xcebra.widgets.controls.napari_window import main_window
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.docks.curate.curation_keys import Keys, readable
-from napari_xcebra.widgets.layers.lasso import Form, Lasso
+from napari_xcebra.widgets.layers.mouse import Form, Lasso
 from napari_xcebra.widgets.state.deciding import Deciding
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.state.state import State

@@ -22,7 +22,7 @@ from napari_xcebra.widgets.controls.napari_window import (
 )
 from napari_xcebra.widgets.controls.path_fields import dropped_paths
 from napari_xcebra.widgets.docks.recording.open_form import TABLES
-from napari_xcebra.widgets.work.reading import has_movie, has_poses, recognised
+from napari_xcebra.widgets.services.reading import has_movie, has_poses, recognised
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget

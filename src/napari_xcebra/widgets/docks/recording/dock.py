@@ -34,7 +34,7 @@ from napari_xcebra.widgets.docks.recording.footer import Footer
 from napari_xcebra.widgets.docks.recording.found_panel import FoundPanel, LayersButton
 from napari_xcebra.widgets.docks.recording.open_form import OpenForm
 from napari_xcebra.widgets.docks.recording.opener import SAMPLES, Opener
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:
     import napari

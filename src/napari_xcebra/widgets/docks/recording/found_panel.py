@@ -27,8 +27,8 @@ from napari_xcebra.widgets.controls.wording import in_dock
 from napari_xcebra.widgets.docks.recording.fact_list import FactList
 from napari_xcebra.widgets.plots.sparkline import Sparkline
 from napari_xcebra.widgets.plots.trials_picture import TrialsPicture
+from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.state.state import State
-from napari_xcebra.widgets.work.background import in_background
 
 NAME, KIND, COURSE, KNOWN, RANGE = range(5)
 HEADINGS = {

@@ -13,10 +13,10 @@ from napari_xcebra.jobs import Job
 from napari_xcebra.recording import Recording
 from napari_xcebra.sample_data import SAMPLES
 from napari_xcebra.widgets.layers.layers import recording_layers
+from napari_xcebra.widgets.services.reading import result_of
 from napari_xcebra.widgets.state.own_layers import LayerTuple, shown_by
 from napari_xcebra.widgets.state.preferences import keep_pixel_size
 from napari_xcebra.widgets.state.state import State, collect_while_waiting
-from napari_xcebra.widgets.work.reading import result_of
 from napari_xcebra.workspace_file import Opened
 
 

@@ -21,11 +21,10 @@ from napari_xcebra.widgets.docks.recording.loading import (
     with_kind,
     with_pixel_size,
 )
+from napari_xcebra.widgets.services.jobs import ActivityBar, in_background
+from napari_xcebra.widgets.services.reading import Openings, result_of, with_kept_size
 from napari_xcebra.widgets.state.preferences import keep_pixel_size
-from napari_xcebra.widgets.work.activity import ActivityBar
-from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.reading import Openings, result_of, with_kept_size
-from napari_xcebra.widgets.work.services import Services
+from napari_xcebra.widgets.window import Services
 from napari_xcebra.workspace_file import Opened
 
 if TYPE_CHECKING:

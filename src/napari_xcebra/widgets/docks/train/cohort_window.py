@@ -20,8 +20,8 @@ from napari_xcebra.widgets.controls.layouts import in_form, in_row
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.path_fields import PathField
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
-from napari_xcebra.widgets.work.background import while_exists
-from napari_xcebra.widgets.work.runs.sweeper import Sweeper
+from napari_xcebra.widgets.services.jobs import while_exists
+from napari_xcebra.widgets.services.sweeps import Sweeper
 
 HELP = (
     "Puts all finished runs of the sweep into one table and compares conditions: the share of "

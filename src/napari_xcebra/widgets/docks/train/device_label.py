@@ -6,7 +6,7 @@ from qtpy.QtWidgets import QLabel
 
 from napari_xcebra.jobs import tasks
 from napari_xcebra.widgets.controls.wording import in_dock
-from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
+from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 
 
 class DeviceLabel(QLabel):

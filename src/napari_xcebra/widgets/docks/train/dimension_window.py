@@ -25,8 +25,8 @@ from napari_xcebra.widgets.controls.work_bar import WorkBar, takes
 from napari_xcebra.widgets.docks.train.factor_table import AskedFor
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.training_plots import DimensionPlot
-from napari_xcebra.widgets.work.runs.dimension_search import Trial
-from napari_xcebra.widgets.work.services import Services
+from napari_xcebra.widgets.services.sweeps import Trial
+from napari_xcebra.widgets.window import Services
 
 HELP = (
     "Too few latents miss part of the signal; with too many, some differ from seed to seed. "

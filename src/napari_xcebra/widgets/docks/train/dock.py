@@ -21,7 +21,7 @@ from napari_xcebra.widgets.controls.work_bar import WorkBar, time_left
 from napari_xcebra.widgets.docks.train.course_fold import CourseFold
 from napari_xcebra.widgets.docks.train.run_list import RunList
 from napari_xcebra.widgets.docks.train.training_choice import TrainingChoice
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:
     import napari

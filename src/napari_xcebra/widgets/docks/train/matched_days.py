@@ -12,8 +12,8 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.guard import reading
 from napari_xcebra.io.matching import read_matching
 from napari_xcebra.recording.matching import Matching
-from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.reading import reader_of, result_of
+from napari_xcebra.widgets.services.jobs import in_background
+from napari_xcebra.widgets.services.reading import reader_of, result_of
 from napari_xcebra.workspace_file import Opened
 
 if TYPE_CHECKING:

@@ -32,11 +32,11 @@ from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.path_fields import PathField
 from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.docks.train.matched_days import compare_days
-from napari_xcebra.widgets.work.background import in_background
+from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.workspace_file import Opened
 
 if TYPE_CHECKING:
-    from napari_xcebra.widgets.work.services import Services
+    from napari_xcebra.widgets.window import Services
 
 HELP = (
     "Choose the file in which your program says which cells are the same: CellReg "

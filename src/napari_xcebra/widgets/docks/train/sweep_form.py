@@ -33,8 +33,8 @@ from napari_xcebra.widgets.controls.boxes import WholeBox
 from napari_xcebra.widgets.controls.layouts import in_row, spare_from_wheel
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.controls.path_fields import PathField
+from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 from napari_xcebra.widgets.state.preferences import keep, kept_text
-from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
 
 HERE, CLUSTER = range(2)
 ADDRESS = "cluster address"

@@ -22,9 +22,9 @@ from napari_xcebra.widgets.docks.train.cohort_window import CohortWindow
 from napari_xcebra.widgets.docks.train.factor_table import AskedFor
 from napari_xcebra.widgets.docks.train.sweep_form import SweepForm, SweepPlace
 from napari_xcebra.widgets.docks.train.sweep_table import SweepTable
+from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.state.shown import best_factor
-from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.services import Services
+from napari_xcebra.widgets.window import Services
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,12 +19,12 @@ from napari_xcebra.widgets.docks.train.device_label import DeviceLabel
 from napari_xcebra.widgets.docks.train.dimension_window import DimensionWindow
 from napari_xcebra.widgets.docks.train.factor_table import FactorTable
 from napari_xcebra.widgets.docks.train.sweep_window import SweepWindow
+from napari_xcebra.widgets.services.sweeps import Latents
 from napari_xcebra.widgets.state.preferences import keep, kept_text, preferred_settings
-from napari_xcebra.widgets.work.runs.dimension_search import Latents
 from napari_xcebra.workspace_file import Opened
 
 if TYPE_CHECKING:
-    from napari_xcebra.widgets.work.services import Services
+    from napari_xcebra.widgets.window import Services
 
 HELP = (
     "Train one embedding on this recording and the ticked ones. Their cells may differ, and "
