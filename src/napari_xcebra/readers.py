@@ -65,7 +65,7 @@ def _ask_in_dock(opening: Opening, sentence: str) -> None:
     viewer = _viewer_in_sight()
     if viewer is None:
         return
-    from napari_xcebra.widgets.controls.dock_opening import open_dock
+    from napari_xcebra.widgets.controls.napari_window import open_dock
 
     dock: Any = open_dock(viewer, "Recording").widget()
     dock.ask(opening, sentence)

@@ -12,8 +12,13 @@ from qtpy.QtWidgets import QMessageBox, QWidget
 
 from napari_xcebra.support.memory import give_back_memory
 from napari_xcebra.widgets.controls.accessible import attend_to_docks
-from napari_xcebra.widgets.controls.dock_opening import keep_places, open_dock
-from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer, viewer_part
+from napari_xcebra.widgets.controls.napari_window import (
+    keep_places,
+    main_window,
+    open_dock,
+    real_viewer,
+    viewer_part,
+)
 from napari_xcebra.widgets.layers import layers
 from napari_xcebra.widgets.layers.camera import FollowFront
 from napari_xcebra.widgets.layers.close_up import CloseUp

@@ -18,7 +18,7 @@ from qtpy.QtWidgets import QApplication, QMenu
 
 from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import field
-from napari_xcebra.widgets.controls.dock_opening import docked_widget
+from napari_xcebra.widgets.controls.napari_window import docked_widget
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.layers.scores import score_layer
 from napari_xcebra.widgets.plots.plot_style import style_of

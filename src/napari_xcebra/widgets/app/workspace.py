@@ -11,8 +11,13 @@ from qtpy.QtWidgets import QFileDialog, QMainWindow, QTabWidget, QVBoxLayout, QW
 
 from napari_xcebra.io.guard import open_task
 from napari_xcebra.support.logs import log_folder
-from napari_xcebra.widgets.controls.dock_opening import AREAS, DOCKS, open_dock
-from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
+from napari_xcebra.widgets.controls.napari_window import (
+    AREAS,
+    DOCKS,
+    main_window,
+    open_dock,
+    real_viewer,
+)
 from napari_xcebra.widgets.controls.notice import copy_diagnostics
 from napari_xcebra.widgets.layers.layers import recording_layers
 from napari_xcebra.widgets.services.jobs import in_background

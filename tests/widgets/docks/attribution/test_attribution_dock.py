@@ -27,7 +27,7 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
 from napari_xcebra.simulate import field
 from napari_xcebra.text import brief
-from napari_xcebra.widgets.controls.dock_opening import docked_widget
+from napari_xcebra.widgets.controls.napari_window import docked_widget
 from napari_xcebra.widgets.controls.notice import EDGES
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
 from napari_xcebra.widgets.docks.attribution.paint_rows import ColorRow

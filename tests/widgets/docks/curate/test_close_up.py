@@ -8,8 +8,7 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
-from napari_xcebra.widgets.controls.dock_opening import open_dock
-from napari_xcebra.widgets.controls.napari_window import canvas_of
+from napari_xcebra.widgets.controls.napari_window import canvas_of, open_dock
 from napari_xcebra.widgets.layers.camera import ACROSS, camera_of
 from napari_xcebra.widgets.services.reading import NO_MOVIE
 from napari_xcebra.widgets.state.own_layers import role_of

@@ -28,7 +28,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io import save_recording
 from napari_xcebra.jobs import limits
 from napari_xcebra.readers import get_reader, read
-from napari_xcebra.widgets.controls.dock_opening import docked_widget
+from napari_xcebra.widgets.controls.napari_window import docked_widget
 from napari_xcebra.widgets.docks.recording import opener
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
 from napari_xcebra.widgets.docks.recording.found_panel import KNOWN, RANGE

@@ -15,7 +15,7 @@ from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.dock_opening import docked_widget, open_dock
+from napari_xcebra.widgets.controls.napari_window import docked_widget, open_dock
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import shown_map

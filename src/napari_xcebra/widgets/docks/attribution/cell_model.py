@@ -10,7 +10,7 @@ from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 from qtpy.QtGui import QColor
 
 from napari_xcebra.attribution.ranking import Ranking, RowFilter
-from napari_xcebra.widgets.controls.plain_text import plain
+from napari_xcebra.widgets.controls.boxes import plain
 
 SWATCH = "rank"
 """Column that shows the colour of the cell."""

@@ -8,9 +8,9 @@ from qtpy.QtWidgets import QSizePolicy, QWidget
 from napari_xcebra.attribution.methods import method_named, title_of_method
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.runs import Run
+from napari_xcebra.widgets.controls.boxes import PlainLabel, plain
 from napari_xcebra.widgets.controls.layouts import VerticalScroll, in_column
 from napari_xcebra.widgets.controls.notice import VERDICT_HELP
-from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
 from napari_xcebra.widgets.docks.attribution.paint_rows import ColorRow, OverTimeRow
 from napari_xcebra.widgets.docks.attribution.side_by_side import SideBySide
 

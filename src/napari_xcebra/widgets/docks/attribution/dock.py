@@ -16,9 +16,8 @@ from napari_xcebra.widgets.controls.layouts import (
     in_row,
     spare_from_wheel,
 )
-from napari_xcebra.widgets.controls.lifetime import Presence, end_with_dock, follow
-from napari_xcebra.widgets.controls.notice import NextStep, Notice
-from napari_xcebra.widgets.controls.verdict_rows import VerdictRows
+from napari_xcebra.widgets.controls.napari_window import Presence, end_with_dock, follow
+from napari_xcebra.widgets.controls.notice import NextStep, Notice, VerdictRows
 from napari_xcebra.widgets.docks.attribution.menus import ExportButton, StatisticsButton
 from napari_xcebra.widgets.docks.attribution.methods_window import BLIND, MethodsWindow
 from napari_xcebra.widgets.docks.attribution.score_panel import ScorePanel

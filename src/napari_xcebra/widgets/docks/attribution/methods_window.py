@@ -28,7 +28,7 @@ from napari_xcebra.attribution.ranks import ranks_of
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.attribution.single_cell import STATISTICS
 from napari_xcebra.text import counted
-from napari_xcebra.widgets.controls.lifetime import follow
+from napari_xcebra.widgets.controls.napari_window import follow
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.docks.attribution.cell_table import CellTable
 from napari_xcebra.widgets.docks.attribution.work_rows import ComputeRow

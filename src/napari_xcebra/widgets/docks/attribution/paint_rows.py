@@ -20,10 +20,9 @@ from qtpy.QtWidgets import (
 )
 from superqt.utils import signals_blocked
 
-from napari_xcebra.widgets.controls.boxes import NumberBox, small_button
+from napari_xcebra.widgets.controls.boxes import NumberBox, PlainLabel, small_button
+from napari_xcebra.widgets.controls.forms import in_dock
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
-from napari_xcebra.widgets.controls.wording import in_dock
 from napari_xcebra.widgets.state.shown import COLORMAPS
 
 STRIP = 14

@@ -13,9 +13,8 @@ from napari_xcebra.attribution.ranks import rank_correlation
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.runs import Run
 from napari_xcebra.text import two
-from napari_xcebra.widgets.controls.boxes import choice_box, fill
+from napari_xcebra.widgets.controls.boxes import PlainLabel, choice_box, fill, in_markup
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
-from napari_xcebra.widgets.controls.plain_text import PlainLabel, in_markup
 from napari_xcebra.widgets.layers.scores import Beside, doubt_of
 from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import BLUE, ORANGE, PlotStyle, dress, plain_plot

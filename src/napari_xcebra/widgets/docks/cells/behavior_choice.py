@@ -11,7 +11,7 @@ from napari_xcebra.attribution.single_cell.tuning import columns_of
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.boxes import small_button
 from napari_xcebra.widgets.docks.cells.panel import LookedAt
-from napari_xcebra.widgets.plots.trace_lanes import Lane, behavior_lane
+from napari_xcebra.widgets.plots.trace_plot import Lane, behavior_lane
 
 HELP = "Choose the behaviour variables to show."
 NONE = "This recording has no behaviour variables."

@@ -15,10 +15,8 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.boxes import small_box
 from napari_xcebra.widgets.controls.layouts import in_row
 from napari_xcebra.widgets.docks.cells.panel import LookedAt, Panel
-from napari_xcebra.widgets.plots.cloud import fitted, principal
-from napari_xcebra.widgets.plots.color_key import ColorKey
-from napari_xcebra.widgets.plots.embedding_plot import EmbeddingPlot
-from napari_xcebra.widgets.plots.plot_style import levels_of, limits_of, palette
+from napari_xcebra.widgets.plots.embedding_plot import EmbeddingPlot, fitted, principal
+from napari_xcebra.widgets.plots.plot_style import ColorKey, levels_of, limits_of, palette
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 
 if TYPE_CHECKING:

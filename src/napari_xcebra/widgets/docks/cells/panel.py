@@ -13,8 +13,8 @@ from qtpy.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 from napari_xcebra.learn.data.suggestions import suggested_factors
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
-from napari_xcebra.widgets.controls.wording import in_dock
+from napari_xcebra.widgets.controls.boxes import PlainLabel
+from napari_xcebra.widgets.controls.forms import in_dock
 from napari_xcebra.widgets.plots.plot_style import PlotStyle
 from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.state.shown import Shown

@@ -23,8 +23,7 @@ from napari_xcebra.recording.responses import Responses, responses
 from napari_xcebra.widgets.controls.boxes import NumberBox, fill, slim, small_box, small_button
 from napari_xcebra.widgets.controls.layouts import in_row, spare_from_wheel
 from napari_xcebra.widgets.docks.cells.panel import LookedAt, Panel
-from napari_xcebra.widgets.plots.peri_event_plot import PeriEventPlot
-from napari_xcebra.widgets.plots.response_map import MOST_PANELS, ResponseMap
+from napari_xcebra.widgets.plots.peri_event_plot import MOST_PANELS, PeriEventPlot, ResponseMap
 
 View: TypeAlias = tuple[str, str | None, tuple[float, float], float | None]
 NOT_SPLIT = "–"

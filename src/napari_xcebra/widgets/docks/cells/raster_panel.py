@@ -16,8 +16,7 @@ from napari_xcebra.widgets.controls.boxes import fill, small_box
 from napari_xcebra.widgets.docks.cells.behavior_choice import BehaviorChoice
 from napari_xcebra.widgets.docks.cells.panel import LookedAt, Panel
 from napari_xcebra.widgets.docks.cells.time_row import TimeRow
-from napari_xcebra.widgets.plots.color_key import ColorKey
-from napari_xcebra.widgets.plots.plot_style import sequential_map
+from napari_xcebra.widgets.plots.plot_style import ColorKey, sequential_map
 from napari_xcebra.widgets.plots.raster_plot import RasterPlot, z_limits
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 

@@ -7,13 +7,12 @@ from qtpy.QtWidgets import QCheckBox
 from superqt.utils import qdebounced
 
 from napari_xcebra.attribution.score_map import never_over_time, note_over_time
-from napari_xcebra.widgets.controls.lifetime import follow
-from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
+from napari_xcebra.widgets.controls.boxes import PlainLabel, plain
+from napari_xcebra.widgets.controls.napari_window import follow
 from napari_xcebra.widgets.docks.cells.behavior_choice import BehaviorChoice
 from napari_xcebra.widgets.docks.cells.panel import LookedAt, Panel
 from napari_xcebra.widgets.docks.cells.time_row import TimeRow
-from napari_xcebra.widgets.plots.trace_lanes import Lane, cell_lane, score_lane
-from napari_xcebra.widgets.plots.trace_plot import TracePlot
+from napari_xcebra.widgets.plots.trace_plot import Lane, TracePlot, cell_lane, score_lane
 from napari_xcebra.widgets.services.scores_over_time import (
     Question,
     ScoreFeed,

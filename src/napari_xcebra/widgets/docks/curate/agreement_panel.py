@@ -19,9 +19,9 @@ from napari_xcebra.curation import (
 )
 from napari_xcebra.errors import InputError
 from napari_xcebra.text import counted
+from napari_xcebra.widgets.controls.boxes import PlainLabel, in_markup
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.controls.plain_text import PlainLabel, in_markup
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution.score_map import ScoreMap

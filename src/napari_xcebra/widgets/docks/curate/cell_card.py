@@ -11,12 +11,12 @@ from qtpy.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy
 
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.curation import STATUSES
+from napari_xcebra.widgets.controls.boxes import PlainLabel
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.docks.curate.decision_row import COLORS, MARKS
 from napari_xcebra.widgets.layers.close_up import ALIKE
-from napari_xcebra.widgets.plots.clip_strip import LEAST, MOST, ClipStrip
-from napari_xcebra.widgets.plots.score_strip import ScoreStrip
+from napari_xcebra.widgets.plots.pictures import LEAST, MOST, ClipStrip
+from napari_xcebra.widgets.plots.score_plots import ScoreStrip
 from napari_xcebra.widgets.services.reading import NO_MOVIE, CellStudy
 from napari_xcebra.widgets.state.shown import shown_map
 

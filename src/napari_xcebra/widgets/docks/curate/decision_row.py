@@ -8,9 +8,8 @@ import numpy as np
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
-from napari_xcebra.widgets.controls.boxes import SMALL
+from napari_xcebra.widgets.controls.boxes import SMALL, PlainLabel
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.docks.curate.curation_keys import Keys, readable
 from napari_xcebra.widgets.layers.outlines import ACCEPTED, REJECTED
 

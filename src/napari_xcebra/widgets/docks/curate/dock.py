@@ -17,7 +17,7 @@ from napari_xcebra.widgets.controls.layouts import (
     keep_room,
     spare_from_wheel,
 )
-from napari_xcebra.widgets.controls.lifetime import Presence, end_with_dock, follow
+from napari_xcebra.widgets.controls.napari_window import Presence, end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import NextStep, Notice
 from napari_xcebra.widgets.docks.curate.agreement_panel import AgreementPanel
 from napari_xcebra.widgets.docks.curate.cell_card import CellCard, facts_of

@@ -5,10 +5,9 @@ from __future__ import annotations
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QComboBox, QLabel, QLineEdit, QWidget
 
-from napari_xcebra.widgets.controls.boxes import choice_box, fill, small_button
+from napari_xcebra.widgets.controls.boxes import PlainLabel, choice_box, fill, small_button
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.state.curations import Curations
 from napari_xcebra.widgets.state.deciding import earlier_table, take_over
 

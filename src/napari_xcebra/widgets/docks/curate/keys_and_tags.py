@@ -16,8 +16,7 @@ from qtpy.QtWidgets import (
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.widgets.controls.layouts import Fold, in_column, in_row
-from napari_xcebra.widgets.controls.lifetime import follow
-from napari_xcebra.widgets.controls.napari_window import main_window
+from napari_xcebra.widgets.controls.napari_window import follow, main_window
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.docks.curate.curation_keys import (
     ACTIONS,

@@ -20,9 +20,9 @@ from qtpy.QtWidgets import (
 
 from napari_xcebra.io.decisions import Plan, Written, plan_output, plan_together, possible_outputs
 from napari_xcebra.recording import Recording
+from napari_xcebra.widgets.controls.boxes import PlainLabel, plain
 from napari_xcebra.widgets.controls.layouts import in_row
 from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
 from napari_xcebra.widgets.services.jobs import in_background
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from qtpy.QtGui import QKeySequence
 from qtpy.QtWidgets import QPushButton, QShortcut, QWidget
 
 from napari_xcebra.attribution.score_map import ScoreMap
+from napari_xcebra.widgets.controls.boxes import PlainLabel
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
-from napari_xcebra.widgets.controls.lifetime import follow
-from napari_xcebra.widgets.controls.napari_window import main_window
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
+from napari_xcebra.widgets.controls.napari_window import follow, main_window
 from napari_xcebra.widgets.docks.curate.curation_keys import Keys, readable
 from napari_xcebra.widgets.layers.mouse import Form, Lasso
 from napari_xcebra.widgets.state.deciding import Deciding

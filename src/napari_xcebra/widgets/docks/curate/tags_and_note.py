@@ -5,8 +5,8 @@ from __future__ import annotations
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QGridLayout, QLineEdit, QPushButton, QWidget
 
+from napari_xcebra.widgets.controls.boxes import plain
 from napari_xcebra.widgets.controls.layouts import in_column
-from napari_xcebra.widgets.controls.plain_text import plain
 from napari_xcebra.widgets.docks.curate.curation_keys import MOST_TAGS, Keys, readable
 
 ACROSS = 3

@@ -18,16 +18,15 @@ from qtpy.QtWidgets import (
 from superqt.utils import signals_blocked
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.widgets.controls.boxes import primary_button
+from napari_xcebra.widgets.controls.boxes import plain, primary_button
+from napari_xcebra.widgets.controls.forms import dropped_paths
 from napari_xcebra.widgets.controls.layouts import (
     Fold,
     in_column,
     in_row,
     spare_from_wheel,
 )
-from napari_xcebra.widgets.controls.lifetime import end_with_dock, follow
-from napari_xcebra.widgets.controls.path_fields import dropped_paths
-from napari_xcebra.widgets.controls.plain_text import plain
+from napari_xcebra.widgets.controls.napari_window import end_with_dock, follow
 from napari_xcebra.widgets.docks.recording.canvas_drops import CanvasDrops
 from napari_xcebra.widgets.docks.recording.drop_target import DropTarget, sample_button
 from napari_xcebra.widgets.docks.recording.footer import Footer

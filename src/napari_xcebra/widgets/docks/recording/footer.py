@@ -8,9 +8,9 @@ from qtpy.QtWidgets import QMessageBox, QProgressBar, QPushButton, QWidget
 
 from napari_xcebra.recording import Recording
 from napari_xcebra.text import counted, listed
+from napari_xcebra.widgets.controls.boxes import plain
 from napari_xcebra.widgets.controls.layouts import in_column, in_row, keep_room
 from napari_xcebra.widgets.controls.notice import NextStep, Notice
-from napari_xcebra.widgets.controls.plain_text import plain
 from napari_xcebra.widgets.docks.recording.replace_or_add import ReplaceOrAdd
 from napari_xcebra.workspace_file import Opened
 

@@ -18,11 +18,9 @@ from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.video.decoding import is_video
 from napari_xcebra.recording import Recording
-from napari_xcebra.widgets.controls.forms import SettingsForm
+from napari_xcebra.widgets.controls.forms import PathField, PathList, SettingsForm, in_dock
 from napari_xcebra.widgets.controls.layouts import in_column, in_form
 from napari_xcebra.widgets.controls.napari_window import real_viewer
-from napari_xcebra.widgets.controls.path_fields import PathField, PathList
-from napari_xcebra.widgets.controls.wording import in_dock
 from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.services.reading import has_movie, reader_of, recognised, result_of
 from napari_xcebra.widgets.state.preferences import recent_paths, remember

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from qtpy.QtWidgets import QFrame, QPushButton
 
 from napari_xcebra.text import counted
+from napari_xcebra.widgets.controls.boxes import PlainLabel
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.notice import EDGES
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
 
 Answer = Callable[[bool], None]
 """Called with whether the recording in front is to be replaced."""

@@ -16,10 +16,10 @@ from qtpy.QtWidgets import (
 )
 
 from napari_xcebra.jobs import tasks
+from napari_xcebra.widgets.controls.boxes import PlainLabel
+from napari_xcebra.widgets.controls.forms import PathField
 from napari_xcebra.widgets.controls.layouts import in_form, in_row
 from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.controls.path_fields import PathField
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.services.jobs import while_exists
 from napari_xcebra.widgets.services.sweeps import Sweeper
 

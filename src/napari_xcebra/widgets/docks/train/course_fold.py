@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from napari_xcebra.widgets.controls.boxes import PlainLabel
 from napari_xcebra.widgets.controls.layouts import Fold
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.training_plots import LearningPlot
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from qtpy.QtWidgets import QLabel
 
 from napari_xcebra.jobs import tasks
-from napari_xcebra.widgets.controls.wording import in_dock
+from napari_xcebra.widgets.controls.forms import in_dock
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 
 

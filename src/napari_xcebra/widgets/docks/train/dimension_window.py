@@ -16,12 +16,10 @@ from qtpy.QtWidgets import (
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.suggestions import latents_for
 from napari_xcebra.text import counted
-from napari_xcebra.widgets.controls.boxes import WholeBox
+from napari_xcebra.widgets.controls.boxes import PlainLabel, WholeBox, plain
 from napari_xcebra.widgets.controls.layouts import in_form, in_row
-from napari_xcebra.widgets.controls.lifetime import follow
-from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
-from napari_xcebra.widgets.controls.work_bar import WorkBar, takes
+from napari_xcebra.widgets.controls.napari_window import follow
+from napari_xcebra.widgets.controls.notice import Notice, WorkBar, takes
 from napari_xcebra.widgets.docks.train.factor_table import AskedFor
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.training_plots import DimensionPlot

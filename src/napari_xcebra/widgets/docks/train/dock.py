@@ -11,13 +11,17 @@ from qtpy.QtWidgets import QLabel, QPushButton, QScrollArea, QStackedWidget, QWi
 
 from napari_xcebra.jobs import Job
 from napari_xcebra.runs import Run, free_name, next_name
-from napari_xcebra.widgets.controls.boxes import primary_button
+from napari_xcebra.widgets.controls.boxes import PlainLabel, plain, primary_button
 from napari_xcebra.widgets.controls.layouts import TWO_LINES, in_column, in_row
-from napari_xcebra.widgets.controls.lifetime import end_with_dock, follow
-from napari_xcebra.widgets.controls.notice import NextStep, Notice, Tone
-from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
-from napari_xcebra.widgets.controls.verdict_rows import VerdictRows
-from napari_xcebra.widgets.controls.work_bar import WorkBar, time_left
+from napari_xcebra.widgets.controls.napari_window import end_with_dock, follow
+from napari_xcebra.widgets.controls.notice import (
+    NextStep,
+    Notice,
+    Tone,
+    VerdictRows,
+    WorkBar,
+    time_left,
+)
 from napari_xcebra.widgets.docks.train.course_fold import CourseFold
 from napari_xcebra.widgets.docks.train.run_list import RunList
 from napari_xcebra.widgets.docks.train.training_choice import TrainingChoice

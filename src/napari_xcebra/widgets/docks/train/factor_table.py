@@ -22,9 +22,8 @@ from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.data.suggestions import latents_for, suggested_factors, why_not
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
-from napari_xcebra.widgets.controls.boxes import WholeBox
+from napari_xcebra.widgets.controls.boxes import PlainLabel, WholeBox, plain
 from napari_xcebra.widgets.controls.layouts import in_column, in_row, reach_after
-from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
 
 AskedFor = Callable[[], tuple[dict[str, Factor], FitSettings]]
 """Chosen factors and settings; raises `InputError` if they are invalid."""

@@ -26,11 +26,11 @@ from napari_xcebra.attribution.matched import MatchedScores
 from napari_xcebra.attribution.methods import title_of_method
 from napari_xcebra.recording.matching import MISSING
 from napari_xcebra.recording.session_names import session_names
+from napari_xcebra.widgets.controls.boxes import PlainLabel
+from napari_xcebra.widgets.controls.forms import PathField
 from napari_xcebra.widgets.controls.layouts import in_form, in_row
-from napari_xcebra.widgets.controls.lifetime import follow
+from napari_xcebra.widgets.controls.napari_window import follow
 from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.controls.path_fields import PathField
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
 from napari_xcebra.widgets.docks.train.matched_days import compare_days
 from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.workspace_file import Opened

@@ -30,9 +30,9 @@ from napari_xcebra.support.diagnostics import cores
 from napari_xcebra.sweeps.task import Place
 from napari_xcebra.text import parse_number
 from napari_xcebra.widgets.controls.boxes import WholeBox
+from napari_xcebra.widgets.controls.forms import PathField
 from napari_xcebra.widgets.controls.layouts import in_row, spare_from_wheel
 from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.controls.path_fields import PathField
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 from napari_xcebra.widgets.state.preferences import keep, kept_text
 

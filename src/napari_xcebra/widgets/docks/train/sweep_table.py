@@ -12,8 +12,8 @@ from qtpy.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTableW
 from napari_xcebra.sweeps.plan import knob_name
 from napari_xcebra.sweeps.summary import decoded_in, found_in
 from napari_xcebra.text import two
+from napari_xcebra.widgets.controls.boxes import plain
 from napari_xcebra.widgets.controls.notice import EDGES
-from napari_xcebra.widgets.controls.plain_text import plain
 
 if TYPE_CHECKING:
     import pandas as pd

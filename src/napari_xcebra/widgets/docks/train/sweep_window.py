@@ -15,9 +15,8 @@ from napari_xcebra.runs import Run
 from napari_xcebra.sweeps import Sweep, SweepFolder
 from napari_xcebra.text import counted
 from napari_xcebra.widgets.controls.layouts import in_row
-from napari_xcebra.widgets.controls.lifetime import follow
-from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.controls.work_bar import WorkBar, time_left
+from napari_xcebra.widgets.controls.napari_window import follow
+from napari_xcebra.widgets.controls.notice import Notice, WorkBar, time_left
 from napari_xcebra.widgets.docks.train.cohort_window import CohortWindow
 from napari_xcebra.widgets.docks.train.factor_table import AskedFor
 from napari_xcebra.widgets.docks.train.sweep_form import SweepForm, SweepPlace

@@ -13,9 +13,9 @@ from qtpy.QtWidgets import QSizePolicy, QWidget
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.video.decoding import Decoder
 from napari_xcebra.recording.movies.video import Video
+from napari_xcebra.widgets.controls.boxes import PlainLabel
 from napari_xcebra.widgets.controls.layouts import in_column
-from napari_xcebra.widgets.controls.lifetime import Presence, end_with_dock, follow
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
+from napari_xcebra.widgets.controls.napari_window import Presence, end_with_dock, follow
 from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:

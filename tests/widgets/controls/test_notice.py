@@ -4,7 +4,7 @@ import pytest
 from qtpy.QtCore import Qt
 
 from napari_xcebra.learn.quality.verdict import Goodness
-from napari_xcebra.widgets.controls.verdict_rows import VerdictRows
+from napari_xcebra.widgets.controls.notice import VerdictRows
 
 pytestmark = pytest.mark.gui
 

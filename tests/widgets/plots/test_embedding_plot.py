@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.widgets.plots.cloud import (
+from napari_xcebra.widgets.plots.embedding_plot import (
     fitted,
     nearest,
     painted,

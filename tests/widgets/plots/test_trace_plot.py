@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.widgets.plots.trace_lanes import Extremes, every_nth, joined, steps
+from napari_xcebra.attribution.single_cell.tuning import Column
+from napari_xcebra.widgets.plots.trace_plot import Extremes, behavior_lane, every_nth, joined, steps
 
 RNG = np.random.default_rng(0)
 
@@ -78,3 +79,10 @@ def test_a_discrete_value_stays_until_the_next_frame():
     assert times.tolist() == [0, 1, 1, 2, 2]
     assert values.tolist() == [5, 5, 6, 6, 6]
     assert lines.tolist() == [True, True, True, True, False]
+
+
+def test_the_lane_of_a_category_is_labelled_with_its_words():
+    side = Column("side", np.array([0, 1, 1, np.nan]), "discrete", words=("left", "right"))
+    assert behavior_lane(side, None, "").ticks == {0.0: "left", 1.0: "right"}
+    numbered = Column("context", np.array([0, 1, 3.0]), "discrete")
+    assert behavior_lane(numbered, None, "").ticks == {0.0: "0", 3.0: "3"}

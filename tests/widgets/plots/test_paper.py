@@ -15,13 +15,11 @@ from napari_xcebra.attribution.single_cell.tuning import columns_of, tuning_to
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.report.figures.paper import save_figure
-from napari_xcebra.widgets.plots.color_key import ColorKey
 from napari_xcebra.widgets.plots.embedding_plot import EmbeddingPlot
-from napari_xcebra.widgets.plots.on_paper import figure_of
-from napari_xcebra.widgets.plots.plot_style import style_of
-from napari_xcebra.widgets.plots.score_histogram import ScoreHistogram
-from napari_xcebra.widgets.plots.trace_lanes import behavior_lane, cell_lane
-from napari_xcebra.widgets.plots.trace_plot import TracePlot
+from napari_xcebra.widgets.plots.paper import figure_of
+from napari_xcebra.widgets.plots.plot_style import ColorKey, style_of
+from napari_xcebra.widgets.plots.score_plots import ScoreHistogram
+from napari_xcebra.widgets.plots.trace_plot import TracePlot, behavior_lane, cell_lane
 from napari_xcebra.widgets.plots.tuning_plot import TuningPlot
 
 pytestmark = pytest.mark.gui

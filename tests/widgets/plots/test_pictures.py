@@ -5,7 +5,7 @@ import pytest
 
 from napari_xcebra.recording import Recording, Trials, Variable
 from napari_xcebra.widgets.docks.recording.found_panel import FoundPanel
-from napari_xcebra.widgets.plots.trials_picture import course_of
+from napari_xcebra.widgets.plots.pictures import course_of
 
 FRAMES = 1000
 
