@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from napari_xcebra.recording import Footprints, Recording, Trials, Variable
     from napari_xcebra.recording.around_events import PeriEvent, peri_event
     from napari_xcebra.verification import verify
-    from napari_xcebra.widgets.app.paint import paint
+    from napari_xcebra.widgets.app.workspace import paint
 
     __version__: str
 

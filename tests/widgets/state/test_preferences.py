@@ -11,13 +11,13 @@ import napari_xcebra
 from napari_xcebra.curation.places import DATA_DIRECTORY
 from napari_xcebra.support.logs import LEVEL, LEVELS
 from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.docks.curate.curation_keys import (
+from napari_xcebra.widgets.docks.curate.dock import CurateDock
+from napari_xcebra.widgets.docks.curate.keys import (
     ACTIONS,
     chosen_keys,
     default_keys,
     keep_keys,
 )
-from napari_xcebra.widgets.docks.curate.dock import CurateDock
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.state import preferences
 from napari_xcebra.widgets.state.shown import COLORMAP, COLORMAPS

@@ -104,7 +104,7 @@ def before_opening(viewer: Any, take: Callable[[list[str]], bool], owner: QObjec
 
 
 def _window_with_docks(window: Any) -> QMainWindow | None:
-    from qtpy.QtWidgets import QApplication, QMainWindow
+    from qtpy.QtWidgets import QApplication
 
     around = [widget.window() for widget in window.dock_widgets.values()]
     found = (each for each in (*around, *QApplication.topLevelWidgets()))

@@ -30,7 +30,7 @@ from napari_xcebra.widgets.controls.napari_window import (
     open_dock,
 )
 from napari_xcebra.widgets.docks.curate.cell_card import facts_of
-from napari_xcebra.widgets.docks.curate.curation_keys import chosen_keys
+from napari_xcebra.widgets.docks.curate.keys import chosen_keys
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.layers.outlines import REJECTED as RED
 from napari_xcebra.widgets.state.own_layers import role_of

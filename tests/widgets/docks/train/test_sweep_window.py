@@ -8,9 +8,9 @@ from qtpy.QtCore import Qt
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs.cluster_check import ClusterFound
 from napari_xcebra.simulate import field
-from napari_xcebra.widgets.docks.train.cohort_window import CohortWindow
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.docks.train.sweep_form import values_of
+from napari_xcebra.widgets.docks.train.windows import CohortWindow
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]

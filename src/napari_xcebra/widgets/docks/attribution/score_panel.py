@@ -13,7 +13,7 @@ from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.widgets.controls.layouts import in_column
 from napari_xcebra.widgets.controls.napari_window import follow
 from napari_xcebra.widgets.docks.attribution.cell_table import CellTable
-from napari_xcebra.widgets.docks.attribution.details_tab import DetailsTab
+from napari_xcebra.widgets.docks.attribution.choices import DetailsTab
 from napari_xcebra.widgets.docks.attribution.work_rows import SignificanceRow, StabilityRow
 from napari_xcebra.widgets.layers.camera import bring_into_view
 from napari_xcebra.widgets.layers.scores import colors_of

@@ -1,4 +1,4 @@
-"""Shows the video of the animal at the time of the slider."""
+"""Shows the video of the animal at the time of the slider, decoded in a thread."""
 
 from __future__ import annotations
 

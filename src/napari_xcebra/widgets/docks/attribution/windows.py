@@ -1,4 +1,4 @@
-"""Compares all methods: how well they agree, and the rank of every cell by each."""
+"""Compares maps: a second one with the first, cell by cell, and all methods with each other."""
 
 from __future__ import annotations
 
@@ -7,33 +7,43 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from qtpy.QtCore import QAbstractTableModel, QModelIndex, QSize, Qt
+import pyqtgraph
+from qtpy.QtCore import QAbstractTableModel, QModelIndex, QSize, Qt, Signal
 from qtpy.QtGui import QBrush, QColor
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QDialog,
-    QHBoxLayout,
     QHeaderView,
     QLabel,
     QSizePolicy,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
 from napari_xcebra.attribution.comparison import Comparison, short_number, title_of
 from napari_xcebra.attribution.methods import EVERY, method_named
 from napari_xcebra.attribution.ranking import CellColumn, Ranking, help_on
-from napari_xcebra.attribution.ranks import ranks_of
+from napari_xcebra.attribution.ranks import rank_correlation, ranks_of
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.attribution.single_cell import STATISTICS
-from napari_xcebra.text import counted
-from napari_xcebra.widgets.controls.napari_window import follow
-from napari_xcebra.widgets.controls.notice import Notice
+from napari_xcebra.runs import Run
+from napari_xcebra.text import counted, two
+from napari_xcebra.widgets.controls.boxes import PlainLabel, choice_box, fill, in_markup
+from napari_xcebra.widgets.controls.layouts import in_column, in_row
+from napari_xcebra.widgets.controls.result_window import ResultWindow
 from napari_xcebra.widgets.docks.attribution.cell_table import CellTable
 from napari_xcebra.widgets.docks.attribution.work_rows import ComputeRow
-from napari_xcebra.widgets.plots.plot_style import BLUE, ORANGE, PlotStyle, style_of
+from napari_xcebra.widgets.layers.scores import Beside, doubt_of
+from napari_xcebra.widgets.plots.figure_menu import FigureMenu
+from napari_xcebra.widgets.plots.plot_style import (
+    BLUE,
+    ORANGE,
+    PlotStyle,
+    dress,
+    plain_plot,
+    style_of,
+)
 from napari_xcebra.widgets.services.run_jobs import computed
+from napari_xcebra.widgets.state.shown import Shown
 from napari_xcebra.widgets.window import Services
 
 if TYPE_CHECKING:
@@ -148,17 +158,15 @@ KEPT = ("rank", "cell", "name", "above", "accepted")
 """Columns of the table of cells that are useful here."""
 
 
-class MethodsWindow(QDialog):
+class MethodsWindow(ResultWindow):
     """Follows the painted run and factor; computes missing methods."""
 
     def __init__(self, services: Services, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__("Methods side by side", (1080, 680), parent)
         self.services, self.state = services, services.state
         self.jobs = services.jobs
         self.statistics = services.statistics
         self._correlated: Mapping[str, np.ndarray] = {}
-        self.setWindowTitle("Methods side by side")
-        self.resize(1080, 680)
         self._make_parts()
         self._lay_out()
         self._connect()
@@ -170,37 +178,27 @@ class MethodsWindow(QDialog):
         self.compute = ComputeRow()
         self.correlations = CorrelationTable()
         self.table = CellTable(tall_titles=True)
-        self.notice = Notice()
 
     def _lay_out(self) -> None:
-        beside = QVBoxLayout()
-        for part in (self.heading, self.compute, self.notice):
-            beside.addWidget(part)
-        beside.addStretch(1)
-        above = QHBoxLayout()
-        above.addWidget(self.correlations, 0, Qt.AlignmentFlag.AlignTop)
-        above.addLayout(beside, 1)
-        layout = QVBoxLayout(self)
-        layout.addLayout(above)
-        layout.addWidget(self.table, 1)
+        beside = in_column(self.heading, self.compute, self.notice, 1)
+        self.lay_out(in_row(in_column(self.correlations, 1), (beside, 1)), (self.table, 1))
 
     def _connect(self) -> None:
         state = self.state
         self.compute.asked.connect(self.compute_missing)
         self.compute.stopped.connect(self.jobs.cancel)
         self.table.marked.connect(state.select)
-        for signal, method in (
-            (state.recording_changed, self._show),
-            (state.runs_changed, self._show),
-            (state.shown_changed, self._show),
-            (self.statistics.changed, self._show),
-            (self.services.curations.changed, self._show),
+        self.follow(
+            (state.recording_changed, self.refresh),
+            (state.runs_changed, self.refresh),
+            (state.shown_changed, self.refresh),
+            (self.statistics.changed, self.refresh),
+            (self.services.curations.changed, self.refresh),
             (state.selection_changed, self._show_selection),
             (self.jobs.changed, self._show_computation),
             (self.jobs.said, self.notice.say),
             (state.viewer.events.theme, self._show_theme),
-        ):
-            follow(self, signal, method)
+        )
 
     def compute_missing(self) -> None:
         """Compute all missing methods and statistics."""
@@ -214,12 +212,8 @@ class MethodsWindow(QDialog):
 
     # ------------------------------------------------------------ what is shown
 
-    def showEvent(self, event: Any) -> None:
-        """Show what changed while it was closed."""
-        super().showEvent(event)
-        self._show()
-
-    def _show(self, *_: Any) -> None:
+    def refresh(self) -> None:
+        """Show the painted run and factor."""
         if not self.isVisible():
             return
         shown = self.state.shown
@@ -291,3 +285,95 @@ def _same(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> boo
     return list(one) == list(other) and all(
         np.array_equal(one[name], other[name], equal_nan=True) for name in one
     )
+
+
+GREY = (140, 140, 140, 150)
+
+
+class SideBySide(QWidget):
+    """A box to choose the other map; then a plot with one point per cell."""
+
+    chosen = Signal(object)
+    """(run, factor), or None."""
+    picked = Signal(object)
+    """Positions of the cells whose points were clicked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.other = choice_box("Show another factor or run next to this one.")
+        self.agreement = PlainLabel(wrap=True)
+        self.agreement.setToolTip(
+            "Spearman's rank correlation of the two scores, over cells that have both."
+        )
+        self.plot = plain_plot()
+        self.plot.setFixedHeight(220)
+        self.figure_menu = FigureMenu(self.plot, "comparison")
+        self.plot.setToolTip("One point per cell; click a point to show the cell.")
+        self.points = pyqtgraph.ScatterPlotItem(size=6, brush=GREY, pen=None, hoverable=True)
+        self.points.opts["tip"] = None
+        self.marks = pyqtgraph.ScatterPlotItem(
+            size=10, brush=None, pen=pyqtgraph.mkPen(BLUE, width=2)
+        )
+        self.plot.addItem(self.points)
+        self.plot.addItem(self.marks, ignoreBounds=True)
+        self._both: tuple[ScoreMap, ScoreMap] | None = None
+        choice = in_row(QLabel("Compare with"), (self.other, 1))
+        in_column(choice, self.agreement, self.plot, of=self)
+        self.other.activated.connect(lambda i: self.chosen.emit(self.other.itemData(i)))
+        self.points.sigClicked.connect(self._clicked)
+        self.show_maps(None, None, "", 0.0)
+
+    def show_choice(self, runs: list[Run], shown: Shown, beside: Beside | None) -> None:
+        """Show what there is to compare with."""
+        fill(self.other, [("nothing", None), *others(runs, shown)], beside)
+
+    def show_maps(
+        self, first: ScoreMap | None, second: ScoreMap | None, title: str, threshold: float
+    ) -> None:
+        """Show two maps; with one alone there is nothing to see."""
+        comparing = first is not None and second is not None
+        self._both = (first, second) if first is not None and second is not None else None
+        self.plot.setVisible(comparing)
+        self.agreement.setVisible(comparing)
+        if self._both is None:
+            return
+        first, second = self._both
+        rho = rank_correlation(first.scores, second.scores)
+        self.agreement.setText(f"Right: {title}. Rank correlation {two(rho)}.")
+        above = first.above(threshold)
+        brushes = np.where(above, pyqtgraph.mkBrush(ORANGE), pyqtgraph.mkBrush(*GREY))
+        known = np.flatnonzero(first.known & second.known)
+        self.points.setData(
+            first.scores[known], second.scores[known], brush=list(brushes[known]), data=known
+        )
+        self.plot.setLabel("bottom", in_markup(first.factor))
+        self.plot.setLabel("left", in_markup(title))
+        self.plot.autoRange()
+
+    def mark(self, cells: np.ndarray) -> None:
+        """Ring the points of some cells."""
+        if self._both is not None:
+            x, y = (painted.scores[cells] for painted in self._both)
+            known = np.isfinite(x) & np.isfinite(y)
+            self.marks.setData(x[known], y[known])
+
+    def follow_theme(self, style: PlotStyle) -> None:
+        """Colours of the plot."""
+        dress(self.plot, style)
+
+    def _clicked(self, _item: Any, points: Any, *_: Any) -> None:
+        if len(points):
+            self.picked.emit(np.array([points[0].data()], np.int64))
+
+
+def others(runs: list[Run], shown: Shown) -> list[tuple[str, Beside]]:
+    """Maps by the same method to compare with: other factors of the run, then other runs."""
+    found: list[tuple[str, Beside]] = []
+    this_first = sorted(runs, key=lambda run: run.name != shown.run)
+    for run in this_first:
+        attribution = run.attributions.get(shown.method)
+        for factor in attribution.factors if attribution else ():
+            if (run.name, factor) != (shown.run, shown.factor):
+                doubt = doubt_of(attribution, factor) if attribution else ""
+                found.append((f"{factor} · {run.name}{doubt}", (run.name, factor)))
+    return found
