@@ -97,7 +97,7 @@ _HOMES = {
     "recording": ["Footprints", "Recording", "Trials", "Variable"],
     "recording.around_events": ["PeriEvent", "peri_event"],
     "verification": ["verify"],
-    "widgets.app.paint": ["paint"],
+    "widgets.app.workspace": ["paint"],
 }
 _public, _, _ = lazy_loader.attach(__name__, submod_attrs=_HOMES)
 

@@ -32,7 +32,7 @@ from napari_xcebra.widgets.controls.boxes import PlainLabel, WholeBox, WindowBut
 from napari_xcebra.widgets.controls.forms import SettingsForm, in_dock
 from napari_xcebra.widgets.controls.layouts import Fold, in_column, in_row, reach_after
 from napari_xcebra.widgets.docks.train.sweep_window import SweepWindow
-from napari_xcebra.widgets.docks.train.windows import DimensionWindow
+from napari_xcebra.widgets.docks.train.windows import DimensionWindow, MatchedWindow
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 from napari_xcebra.widgets.services.sweeps import Latents
 from napari_xcebra.widgets.state.preferences import keep, kept_text, preferred_settings
@@ -205,9 +205,6 @@ class TrainingChoice(Fold):
         return window
 
     def _days_window(self, parent: QWidget) -> QWidget:
-        # it takes pandas, which the dock can do without
-        from napari_xcebra.widgets.docks.train.windows import MatchedWindow
-
         return MatchedWindow(self._services, parent)
 
     def _use_latents(self, latents: Latents) -> None:

@@ -25,11 +25,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_xcebra.attribution.matched import MatchedScores, matched_scores
 from napari_xcebra.attribution.methods import METHODS, title_of_method
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.guard import reading
-from napari_xcebra.io.matching import read_matching
 from napari_xcebra.jobs import tasks
 from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.data.suggestions import latents_for
@@ -54,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from napari_xcebra.attribution import Attribution
+    from napari_xcebra.attribution.matched import MatchedScores
 
 
 AskedFor = Callable[[], tuple[dict[str, Factor], FitSettings]]
@@ -445,6 +444,10 @@ def compare_days(
     chosen : dict of str to Opened
         By the names of their sessions, in the order in which they were matched.
     """
+    # with pandas, which the dock can do without
+    from napari_xcebra.attribution.matched import matched_scores
+    from napari_xcebra.io.matching import read_matching
+
     job = reader_of(viewer).submit(reading(read_matching, path, paths=[path]))
     in_background(
         lambda: matched_scores(_attributions(chosen), _matching_of(result_of(job), chosen)),
