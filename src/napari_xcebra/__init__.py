@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         significance,
     )
     from napari_xcebra.attribution.single_cell import cell_statistics
-    from napari_xcebra.cohorts import Cohort, cohort
+    from napari_xcebra.batch.cohorts import Cohort, cohort
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.io import open_recording
     from napari_xcebra.io.nwb.writing import write_nwb
@@ -83,7 +83,7 @@ _HOMES = {
         "significance",
     ],
     "attribution.single_cell": ["cell_statistics"],
-    "cohorts": ["Cohort", "cohort"],
+    "batch.cohorts": ["Cohort", "cohort"],
     "curation": ["Curation", "open_curation"],
     "io": ["open_recording"],
     "io.nwb.writing": ["write_nwb"],

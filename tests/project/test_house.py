@@ -15,12 +15,12 @@ PACKAGE = Path(napari_xcebra.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 MOST = {
-    "modules": 470,
-    "lines": 79_332,
+    "modules": 455,
+    "lines": 79_213,
     "public names": 1_671,
     "class names used twice": 28,
-    "short modules with few importers": 83,
-    "file names used more than three times": 6,
+    "short modules with few importers": 72,
+    "file names used more than three times": 5,
     "depth of imports": 23,
 }
 """What there was last: lower it with every merge, never raise it.

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from napari_xcebra.batch.cohort_files import write_cohort
+from napari_xcebra.batch.cohorts import cohort as gathered
 from napari_xcebra.cli.given import output_folder
 from napari_xcebra.cli.printing import say, say_written, table
-from napari_xcebra.cohorts.comparison import cohort as gathered
-from napari_xcebra.cohorts.writing import write_cohort
 from napari_xcebra.text import percent
 
 if TYPE_CHECKING:
-    from napari_xcebra.cohorts import Cohort
+    from napari_xcebra.batch.cohorts import Cohort
 
 
 def cohort(arguments: argparse.Namespace) -> None:

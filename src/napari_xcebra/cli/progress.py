@@ -18,8 +18,8 @@ from napari_xcebra.errors import Stopped
 from napari_xcebra.text import left
 
 if TYPE_CHECKING:
+    from napari_xcebra.batch import SweepProgress
     from napari_xcebra.learn import Progress
-    from napari_xcebra.sweeps import SweepProgress
 
 
 class Interrupted(KeyboardInterrupt):

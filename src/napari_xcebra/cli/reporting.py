@@ -49,7 +49,8 @@ def info(arguments: argparse.Namespace) -> None:
 
 def report(arguments: argparse.Namespace) -> None:
     """Write one page about a run or a sweep."""
-    from napari_xcebra.report import report_on, write_report
+    from napari_xcebra.batch.sweep_report import report_on
+    from napari_xcebra.report import write_report
 
     folder = Path(arguments.run)
     path = Path(arguments.out) if arguments.out else folder / REPORT

@@ -9,14 +9,14 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from napari_xcebra.batch import Member, Shard, Sweep, SweepFolder, run_sweep
+from napari_xcebra.batch.config import read_sweep
+from napari_xcebra.batch.plan import knob_name
+from napari_xcebra.batch.running import seconds_for
 from napari_xcebra.cli.given import output_folder, processes_from
 from napari_xcebra.cli.printing import say, say_written, table
 from napari_xcebra.cli.progress import Interrupted, interrupt_as_request, sweep_bar
 from napari_xcebra.errors import InputError
-from napari_xcebra.sweeps import Member, Shard, Sweep, SweepFolder, run_sweep
-from napari_xcebra.sweeps.config import read_sweep
-from napari_xcebra.sweeps.plan import knob_name
-from napari_xcebra.sweeps.running import seconds_for
 from napari_xcebra.text import about, counted
 
 if TYPE_CHECKING:
@@ -110,14 +110,13 @@ def _executor(arguments: argparse.Namespace, asked: Sweep, count: int) -> Execut
     """Executor for that many runs."""
     runs = counted(count, "run")
     if arguments.cluster:
-        from napari_xcebra.jobs.cluster import Cluster
-        from napari_xcebra.jobs.cluster_check import look_at
+        from napari_xcebra.batch.cluster import Cluster, look_at
 
         found = look_at(arguments.cluster)
         say(arguments, f"{runs} on {found.address}: {found.sentence}")
         return Cluster(arguments.cluster)
     if arguments.slurm:
-        from napari_xcebra.jobs.slurm import SlurmCluster
+        from napari_xcebra.batch.cluster import SlurmCluster
 
         say(arguments, f"{runs} on SLURM jobs as described in {arguments.slurm}.")
         return SlurmCluster(arguments.slurm)

@@ -151,7 +151,7 @@ def interrupted(
 
 def write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
     """Save a fit and its learning curves."""
-    from napari_xcebra.report.figures.learning import learning_curves
+    from napari_xcebra.report.figures.comparisons import learning_curves
 
     out = output_folder(arguments)
     saved = trained.save(out / FIT)  # first, as its checkpoint is gone

@@ -46,7 +46,7 @@ DIMENSION = Call(
     counts="step",
 )
 SWEEP = Call(
-    f"{_US}.sweeps.task:sweep_to", doing="The sweep", sparing=f"run fewer processes, {SPARING}"
+    f"{_US}.batch.running:sweep_to", doing="The sweep", sparing=f"run fewer processes, {SPARING}"
 )
 
 ATTRIBUTE = Call(
@@ -90,12 +90,14 @@ DEVICE = Call(
     doing="Finding the device",
     sparing="set `device` to cpu",
 )
-CLUSTER = Call(f"{_US}.jobs.cluster_check:look_at", doing="Checking the cluster", sparing=_CLOSE)
+CLUSTER = Call(f"{_US}.batch.cluster:look_at", doing="Checking the cluster", sparing=_CLOSE)
 REPORT = Call(f"{_US}.report.writing:write_run_report", doing="Writing the report", sparing=_CLOSE)
 SWEEP_REPORT = Call(
-    f"{_US}.report.writing:write_sweep_report", doing="Writing the report", sparing=_CLOSE
+    f"{_US}.batch.sweep_report:write_sweep_report", doing="Writing the report", sparing=_CLOSE
 )
-COHORT = Call(f"{_US}.cohorts.writing:compare_runs", doing="Comparing conditions", sparing=_CLOSE)
+COHORT = Call(
+    f"{_US}.batch.cohort_files:compare_runs", doing="Comparing conditions", sparing=_CLOSE
+)
 NWB = Call(f"{__name__}:write_nwb", doing="Writing the NWB file", sparing=_CLOSE)
 
 

@@ -26,7 +26,6 @@ from napari_xcebra.report.document import (
     download,
     number,
 )
-from napari_xcebra.report.figures.around_events import responses_in_words
 from napari_xcebra.report.figures.field import painted_field
 from napari_xcebra.report.figures.run import (
     CELLS_ACROSS,
@@ -34,6 +33,7 @@ from napari_xcebra.report.figures.run import (
     Q,
     embedding_by_variable,
     picture,
+    responses_in_words,
     score_histogram,
     tuning_in_words,
 )

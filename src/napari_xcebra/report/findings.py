@@ -27,7 +27,7 @@ from napari_xcebra.report.document import (
     Table,
     number,
 )
-from napari_xcebra.report.figures.learning import lambdas_differ, learning_curves
+from napari_xcebra.report.figures.comparisons import lambdas_differ, learning_curves
 from napari_xcebra.report.figures.run import Q, goodness_beside_chance, picture
 from napari_xcebra.report.material import Material
 from napari_xcebra.text import counted, listed, two

@@ -1,4 +1,4 @@
-"""Draws the painted field of view, for the screen and for papers.
+"""Draws the painted field of view, its planes beside each other, for the screen and for papers.
 
 It needs neither a window nor the state of pyplot, so it can be drawn anywhere.
 """
@@ -6,8 +6,9 @@ It needs neither a window nor the state of pyplot, so it can be drawn anywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -22,11 +23,24 @@ from napari_xcebra.attribution import Attribution, auroc
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.learn.quality.verdict import NOTHING, decoded_of, nats_of
 from napari_xcebra.recording import Footprints, Recording
-from napari_xcebra.report.figures.look import PAPER, SCREEN, Colors, Look
-from napari_xcebra.report.figures.montage import Montage
-from napari_xcebra.report.figures.paper import paper_style, save_figure
-from napari_xcebra.report.figures.picture import NOT_USED, WARNING, Where, in_picture, written
+from napari_xcebra.report.figures.paper import (
+    NOT_USED,
+    PAPER,
+    SCREEN,
+    WARNING,
+    Colors,
+    Look,
+    Where,
+    in_picture,
+    paper_style,
+    save_figure,
+    written,
+)
 from napari_xcebra.text import round_length
+
+if TYPE_CHECKING:
+    pass
+
 
 OUTLINE, MARK = "#FFFFFF", "#FF5CA8"
 SHARE, MARGIN = 0.25, 0.04
@@ -286,3 +300,47 @@ def _key(marked: bool, outlined: bool, attribution: Attribution, threshold: floa
     if marked:
         key.append(entry("carries it (simulated)", MARK, "black", 5))
     return key
+
+
+@dataclass(frozen=True)
+class Montage:
+    """Places planes row by row in an arrangement that is about as wide as high.
+
+    Parameters
+    ----------
+    planes, height, width : int
+        Shape of the stack, in pixels.
+    """
+
+    planes: int
+    height: int
+    width: int
+
+    @property
+    def across(self) -> int:
+        """Planes beside each other."""
+        return int(np.ceil(np.sqrt(self.planes * self.height / self.width)).clip(1, self.planes))
+
+    @property
+    def gap(self) -> int:
+        """Pixels between two planes."""
+        return max(2, max(self.height, self.width) // 40)
+
+    @property
+    def corners(self) -> list[tuple[int, int]]:
+        """Row and column of the first pixel of each plane."""
+        down, right = self.height + self.gap, self.width + self.gap
+        places = (divmod(plane, self.across) for plane in range(self.planes))
+        return [(row * down, column * right) for row, column in places]
+
+    def tile(self, stack: np.ndarray, between: float = 0) -> np.ndarray:
+        """The planes of a (planes, height, width) stack as one image, with a value in the gaps.
+
+        >>> Montage(2, 1, 1).tile(np.array([[[1]], [[2]]])).tolist()
+        [[1, 0, 0, 2]]
+        """
+        rows, columns = (max(starts) for starts in zip(*self.corners, strict=True))
+        tiled = np.full((rows + self.height, columns + self.width), between, stack.dtype)
+        for plane, (row, column) in zip(stack, self.corners, strict=True):
+            tiled[row : row + self.height, column : column + self.width] = plane
+        return tiled

@@ -107,7 +107,7 @@ class EmbeddingPlot(QWidget):
 
     def figure(self) -> Figure:
         """The points as they are turned now, with the colour key, for a paper."""
-        from napari_xcebra.report.figures.cloud import cloud_figure
+        from napari_xcebra.report.figures.paper import cloud_figure
 
         key = self.key.key if self.key else None
         names, turn = self._names, self._turn

@@ -18,8 +18,7 @@ from qtpy.QtCore import QRectF, Qt
 from qtpy.QtGui import QColor
 from qtpy.QtWidgets import QGraphicsSimpleTextItem, QGraphicsView, QWidget
 
-from napari_xcebra.report.figures.cloud import draw_key
-from napari_xcebra.report.figures.paper import COLUMN, PAGE, paper_style
+from napari_xcebra.report.figures.paper import COLUMN, PAGE, draw_key, paper_style
 from napari_xcebra.widgets.plots.plot_style import ColorKey
 
 PIXELS = 96

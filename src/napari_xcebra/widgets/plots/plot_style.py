@@ -15,7 +15,7 @@ from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPen
 from qtpy.QtWidgets import QSizePolicy, QWidget
 
 from napari_xcebra.attribution.single_cell.tuning import Column
-from napari_xcebra.report.figures.cloud import Key
+from napari_xcebra.report.figures.paper import Key
 from napari_xcebra.widgets.controls.boxes import in_markup, plain
 
 # Okabe and Ito, and a violet: distinct with any colour vision. Each theme leaves out what would not

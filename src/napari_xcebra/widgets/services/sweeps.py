@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from napari_xcebra.batch.running import Place
 from napari_xcebra.jobs import Call, Cancelled, Failed, Finished, Job, tasks
 from napari_xcebra.learn.data.suggestions import latents_for
 from napari_xcebra.learn.training.progress import seconds_to_fit
-from napari_xcebra.sweeps.task import Place
 from napari_xcebra.widgets.services.jobs import SEVERAL, JobQueue, Processes, Work
 from napari_xcebra.widgets.services.run_jobs import show_page
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.signals import Signal
 
 if TYPE_CHECKING:
+    from napari_xcebra.batch import Sweep
     from napari_xcebra.jobs import Event
     from napari_xcebra.learn.data.factors import Factor
     from napari_xcebra.learn.quality.consistency import Dimensions
     from napari_xcebra.learn.result import Fit
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.recording import Recording
-    from napari_xcebra.sweeps import Sweep
     from napari_xcebra.widgets.state.state import State
     from napari_xcebra.workspace_file import Opened
 

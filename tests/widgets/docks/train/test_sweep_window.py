@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from qtpy.QtCore import Qt
 
+from napari_xcebra.batch.cluster import ClusterFound
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs.cluster_check import ClusterFound
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.docks.train.sweep_form import values_of

@@ -18,8 +18,7 @@ from napari_xcebra.attribution.ranking import help_on
 from napari_xcebra.attribution.score_map import ScoreMap, attribution_of
 from napari_xcebra.attribution.single_cell import STATISTICS, applicable
 from napari_xcebra.report import exports
-from napari_xcebra.report.figures.look import Colors
-from napari_xcebra.report.figures.paper import FORMATS
+from napari_xcebra.report.figures.paper import FORMATS, Colors
 from napari_xcebra.widgets.controls.boxes import WindowButton, menu_of
 from napari_xcebra.widgets.controls.layouts import (
     VerticalScroll,

@@ -19,15 +19,15 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_xcebra.batch.cluster import ClusterFound
+from napari_xcebra.batch.running import Place
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import tasks
-from napari_xcebra.jobs.cluster_check import ClusterFound
 from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
 from napari_xcebra.report.exports import default_path
 from napari_xcebra.support.diagnostics import cores
-from napari_xcebra.sweeps.task import Place
 from napari_xcebra.text import parse_number
 from napari_xcebra.widgets.controls.boxes import WholeBox
 from napari_xcebra.widgets.controls.forms import PathField

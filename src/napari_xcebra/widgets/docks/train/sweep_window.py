@@ -19,11 +19,11 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_xcebra.batch import Sweep, SweepFolder
+from napari_xcebra.batch.folder import decoded_in, found_in
+from napari_xcebra.batch.plan import knob_name
 from napari_xcebra.errors import InputError
 from napari_xcebra.runs import Run
-from napari_xcebra.sweeps import Sweep, SweepFolder
-from napari_xcebra.sweeps.plan import knob_name
-from napari_xcebra.sweeps.summary import decoded_in, found_in
 from napari_xcebra.text import counted, two
 from napari_xcebra.widgets.controls.boxes import plain
 from napari_xcebra.widgets.controls.layouts import in_row, keep_room

@@ -49,8 +49,6 @@ from napari_xcebra.widgets.window import Services
 from napari_xcebra.workspace_file import Opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.attribution.matched import MatchedScores
 

@@ -24,6 +24,7 @@ from napari_xcebra.text import listed
 if TYPE_CHECKING:
     import pandas as pd
 
+
 MOST = 20_000
 """Arrangements that are counted one by one; of more, this many are drawn."""
 USUAL = 0.05

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import ks_1samp, mannwhitneyu, permutation_test, uniform
 
-from napari_xcebra.cohorts import permutation
-from napari_xcebra.cohorts.permutation import compare_animals, enough, holm
+from napari_xcebra.batch import permutation
+from napari_xcebra.batch.permutation import compare_animals, enough, holm
 
 
 def between(*groups):

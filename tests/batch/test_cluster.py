@@ -13,17 +13,15 @@ import odd_members
 import pytest
 from clusters import RealCluster, free_port
 
+from napari_xcebra.batch import cluster as cluster_module
+from napari_xcebra.batch import run_sweep, running
+from napari_xcebra.batch.cluster import Cluster, ClusterFound, look_at, read_slurm, slurm_jobs
+from napari_xcebra.batch.running import run_member
 from napari_xcebra.cli import main
 from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.io import save_recording
-from napari_xcebra.jobs import cluster as cluster_module
 from napari_xcebra.jobs.calls import CallFailed
-from napari_xcebra.jobs.cluster import Cluster
-from napari_xcebra.jobs.cluster_check import ClusterFound, look_at
-from napari_xcebra.jobs.slurm import read_slurm, slurm_jobs
 from napari_xcebra.learn import fit
-from napari_xcebra.sweeps import run_sweep, running
-from napari_xcebra.sweeps.member import run_member
 
 TIMEOUT = 120
 

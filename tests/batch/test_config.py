@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from napari_xcebra.batch.config import read_sweep
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import save_recording
-from napari_xcebra.sweeps.config import read_sweep
 
 GOOD = """
 shifts = [0, 30]

@@ -1,10 +1,23 @@
-"""Runs calls on a Dask cluster; workers and the scheduler may be lost and found again.
+"""Runs calls on a Dask cluster, checks what it has, and starts its workers as SLURM jobs.
 
-Dask gives a call whose worker dies to another worker, and reconnects to a scheduler that answers at
-the same address again. What Dask does not do is done here: it forgets what was under way when its
-scheduler is lost, so calls are handed in again; data it was asked to spread does not stay where it
-was put, so recordings travel as plugins; and how far a call is, or that it should stop, it does not
-tell. Workers hand their results back, so they need not share a disk with this process.
+Workers and the scheduler may be lost and found again. Dask gives a call whose worker dies to
+another worker, and reconnects to a scheduler that answers at the same address again. What Dask does
+not do is done here: it forgets what was under way when its scheduler is lost, so calls are handed
+in again; data it was asked to spread does not stay where it was put, so recordings travel as
+plugins; and how far a call is, or that it should stop, it does not tell. Workers hand their results
+back, so they need not share a disk with this process.
+
+SLURM jobs are described by a dask-jobqueue configuration in YAML:
+
+    jobqueue:
+      slurm:
+        queue: normal            # every key but `jobs` is one of dask-jobqueue's SLURMCluster
+        account: imaging
+        cores: 8                 # per job
+        memory: 32GB             # per job
+        walltime: "04:00:00"
+        job_script_prologue: ["source ~/venv/bin/activate"]
+        jobs: 4                  # number of jobs; 1 if left out
 """
 
 from __future__ import annotations
@@ -12,21 +25,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
+import platform
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.files import read_text
 from napari_xcebra.jobs.calls import SPARING, Call, Running
 from napari_xcebra.jobs.events import Advanced, Cancelled, Failed, Outcome, Sketched
 from napari_xcebra.recording import Recording
 
 if TYPE_CHECKING:
     from distributed import Client, Future, Worker
+
 
 PATIENCE = 600.0
 """Seconds to wait for a scheduler that was lost."""
@@ -337,3 +356,191 @@ class _WorkerReport:
         """Whether the result is no longer wanted: the call was cancelled, or its client is gone."""
         task = self._worker.state.tasks.get(self._key)
         return task is None or task.state in ("cancelled", "released", "forgotten")
+
+
+PACKAGES = ("napari_xcebra", "torch", "numpy", "scipy")
+
+
+@dataclass(frozen=True)
+class ClusterFound:
+    """Workers of a cluster, and whether they can run what this computer sends.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler.
+    workers : int
+    threads : int
+        Of all workers together.
+    memory : int
+        Bytes, of all workers together.
+    without : int
+        Workers without napari-xcebra.
+    differing : tuple of str
+        Versions on workers that differ from those here, in words.
+    """
+
+    address: str
+    workers: int
+    threads: int
+    memory: int
+    without: int = 0
+    differing: tuple[str, ...] = field(default=())
+
+    @property
+    def usable(self) -> bool:
+        """Whether runs can be sent there."""
+        return self.workers > self.without
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words."""
+        if not self.workers:
+            return f"A scheduler answers at {self.address}, but it has no workers: start some."
+        has = [_number(self.workers, "worker"), _number(self.threads, "thread")]
+        found = f"{', '.join(has)}, {self.memory / 2**30:.0f} GB of memory."
+        if self.without:
+            who = "None of them has" if not self.usable else f"{self.without} of them have no"
+            found += f" {who} napari-xcebra: install it there."
+        elif not self.differing:
+            found += " Versions are the same as here."
+        if self.differing:
+            found += f" Versions differ: {'; '.join(self.differing)}."
+        return found
+
+
+def look_at(address: str, timeout: float = 5.0) -> ClusterFound:
+    """Ask a cluster what it has; InputError says why it does not answer.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler.
+    timeout : float
+        Seconds to wait for an answer.
+    """
+    with connect(address, timeout) as client:
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+        versions = client.get_versions(packages=list(PACKAGES))["workers"] if workers else {}
+        where = client.scheduler.address
+    each = [{**about["packages"], "python": about["host"]["python"]} for about in versions.values()]
+    return ClusterFound(
+        where,
+        len(workers),
+        sum(about["nthreads"] for about in workers.values()),
+        sum(about["memory_limit"] for about in workers.values()),
+        sum(about["napari_xcebra"] in (None, "MISSING") for about in each),
+        tuple(_differing(each)),
+    )
+
+
+def _differing(each: list[dict[str, Any]]) -> list[str]:
+    """Packages whose version on some worker differs from the one here."""
+    words = []
+    for name, here in _here().items():
+        there = {str(about.get(name)) for about in each if about.get(name)} - {here, "MISSING"}
+        if name == "python":
+            # what is sent does not depend on the last number
+            there = {v for v in there if _minor(v) != _minor(here)}
+        if there:
+            words.append(f"{name.replace('_', '-')} {', '.join(sorted(there))} there, {here} here")
+    return words
+
+
+def _here() -> dict[str, str]:
+    versions = {name: metadata.version(name.replace("_", "-")) for name in PACKAGES}
+    return {**versions, "python": platform.python_version()}
+
+
+def _minor(version: str) -> tuple[str, ...]:
+    return tuple(version.split(".")[:2])
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"
+
+
+MOST_ENTRIES = 1000
+
+
+class SlurmCluster(Cluster):
+    """Calls on workers that SLURM starts, and that end with this executor.
+
+    Parameters
+    ----------
+    path : path
+        The configuration.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        asked = read_slurm(path)
+        jobs = asked.pop("jobs")
+        self._queue = slurm_jobs(asked, path)
+        try:
+            self._queue.scale(jobs=jobs)
+            super().__init__(self._queue.scheduler_address)
+        except BaseException:
+            self._queue.close()
+            raise
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no further calls, and give the jobs back to SLURM when the last one has ended."""
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        if wait:
+            self._queue.close()
+
+
+def read_slurm(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a configuration asks for, including `jobs`."""
+    import yaml
+
+    path = Path(path)
+    try:
+        asked = yaml.safe_load(read_text(path))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InputError(f"{path} is not valid YAML: {error}.") from error
+    if not _is_short(asked):
+        raise InputError(f"{path} is too long for the description of a job.")
+    part = asked.get("jobqueue", {}) if isinstance(asked, Mapping) else {}
+    slurm = part.get("slurm") if isinstance(part, Mapping) else None
+    if not isinstance(slurm, Mapping):
+        raise InputError(f"{path} has no part jobqueue: slurm:, which describes a job.")
+    for key in ("cores", "memory"):
+        if key not in slurm:
+            raise InputError(f"{path} does not say jobqueue.slurm.{key}, which a job needs.")
+    jobs = slurm.get("jobs", 1)
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise InputError(f"{path} has jobs: {jobs!r}: a whole number of 1 or more is needed.")
+    # a process a core, since a run computes on one thread; and a port that is free
+    dashboard = {"dashboard_address": ":0"}
+    usual = {"processes": slurm["cores"], "scheduler_options": dashboard}
+    return {**usual, **slurm, "jobs": jobs}
+
+
+def _is_short(asked: Any) -> bool:
+    """Whether it has few entries: by its aliases, a short file may stand for billions."""
+    waiting, seen = [asked], 0
+    while waiting and seen <= MOST_ENTRIES:
+        entry = waiting.pop()
+        seen += 1
+        if isinstance(entry, Mapping):
+            waiting += [*entry.keys(), *entry.values()]
+        elif isinstance(entry, list | tuple | set):
+            waiting += entry
+    return seen <= MOST_ENTRIES
+
+
+def slurm_jobs(asked: Mapping[str, Any], path: str | os.PathLike[str]) -> Any:
+    """The cluster of dask-jobqueue, no job of which is submitted yet."""
+    try:
+        from dask_jobqueue import SLURMCluster
+    except ImportError as error:
+        raise InputError(
+            "SLURM needs dask-jobqueue, which is not installed: pip install "
+            "'napari-xcebra[cluster]'."
+        ) from error
+    try:
+        return SLURMCluster(**asked)
+    except (TypeError, ValueError) as error:
+        first, *_ = str(error).partition(". ")
+        raise InputError(f"{path} cannot be used by dask-jobqueue: {first}.") from error

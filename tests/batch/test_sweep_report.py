@@ -10,11 +10,12 @@ import pytest
 from lxml import html as lxml_html
 from scored import METHOD, scored_recording, scored_run
 
+from napari_xcebra.batch import Sweep, SweepFolder
+from napari_xcebra.batch.running import MemberResult
+from napari_xcebra.batch.sweep_report import report_on
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Variable
-from napari_xcebra.report.writing import rendered, report_on
-from napari_xcebra.sweeps import Sweep, SweepFolder
-from napari_xcebra.sweeps.member import MemberResult
+from napari_xcebra.report.run_report import rendered
 
 FACTORS = {"place": ["x", "y"], "speed": ["v"]}
 WHY = "Training diverged <b>at step 3</b>, reading /home/ann/mouse.npz."

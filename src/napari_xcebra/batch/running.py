@@ -1,24 +1,40 @@
-"""Runs a sweep, and estimates the time it takes.
+"""Runs a sweep: its members in any process, here or in the background, and how long they take.
 
-Members on disk are not run again, those that fail are reported, the others are kept.
+Members on disk are not run again, those that fail are reported, the others are kept. A member
+writes nothing: its result travels back to the one process that keeps the folder, so workers need
+not share a disk with it, and can be killed at any time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import platform
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.attribution.shift_test.result import seconds_to_test
-from napari_xcebra.errors import Stopped
+from napari_xcebra.batch.folder import SweepFolder
+from napari_xcebra.batch.plan import Member, Shard, Sweep
+from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.jobs import failures
-from napari_xcebra.jobs.calls import SPARING, CallFailed, Running
-from napari_xcebra.sweeps.folder import SweepFolder
-from napari_xcebra.sweeps.member import lean, run_member
-from napari_xcebra.sweeps.plan import Member, Shard, Sweep
+from napari_xcebra.jobs.calls import SPARING, CallFailed, Running, current_report
+from napari_xcebra.jobs.events import Advanced, Counter
+from napari_xcebra.recording import Recording
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.learn import Fit
+
 
 INTERVAL = 0.2
 """Seconds between two reports, at most."""
@@ -78,10 +94,10 @@ def run_sweep(
     ----------
     sweep : Sweep
     folder : path
-        See `sweeps.folder` for its content. It may hold an earlier start of this sweep, or another
+        See `batch.folder` for its content. It may hold an earlier start of this sweep, or another
         sweep: members of both are run once.
     executor : Executor
-        `jobs.pool.ProcessPool`, `jobs.cluster.Cluster`, or any other.
+        `jobs.pool.ProcessPool`, `batch.cluster.Cluster`, or any other.
     on_progress : callable, optional
         Called with a `SweepProgress` a few times a second.
     stop : callable, optional
@@ -242,3 +258,160 @@ def _tried(sweep: Sweep, member: Member) -> tuple[float, float]:
     step = max(0.0, (more - fewer) / (TRIED[1] - TRIED[0]))
     rest = max(0.0, more - TRIED[1] * step)
     return step, rest + seconds_to_test(made.fit, recording)
+
+
+# a worker of a cluster may have several threads, but a process has one seed and one thread count
+_ALONE = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class MemberResult:
+    """Result of a member.
+
+    Parameters
+    ----------
+    fit : Fit
+    attribution : Attribution
+        By the method that was asked for, tested if that is possible. Without its recording, which
+        need not travel back.
+    seconds : float
+        Time it took.
+    host : str
+        Computer that it ran on.
+    others : tuple of Attribution
+        Other maps that are made of every run.
+    """
+
+    fit: Fit
+    attribution: Attribution
+    seconds: float
+    host: str
+    others: tuple[Attribution, ...] = ()
+
+
+def run_member(recording: Recording, member: Member, test: bool = True) -> MemberResult:
+    """Train, attribute and test, as `napari-xcebra run` does.
+
+    Parameters
+    ----------
+    recording : Recording
+    member : Member
+    test : bool
+        Whether to test which cells are above chance.
+
+    Raises
+    ------
+    Stopped
+        It was asked to stop.
+    """
+    from napari_xcebra.learn import fit as train
+
+    report = current_report()
+    with _ALONE:
+        began = time.perf_counter()
+        recording = shifted(recording, member.shift)
+        watching: dict[str, Any] = {"on_progress": Counter(report, "step"), "stop": report.stop}
+        fit = train(recording, member.factors, member.settings, **watching)
+        if fit.steps < member.settings.steps and report.stop():
+            raise Stopped("It was stopped during training.")
+        first, *others = _scored(fit, recording, member.method, test, report.stop)
+        seconds = time.perf_counter() - began
+    return MemberResult(fit, first, seconds, platform.node(), tuple(others))
+
+
+def _scored(
+    fit: Fit, recording: Recording, method: str, test: bool, stop: Callable[[], bool]
+) -> Iterator[Attribution]:
+    """The map that was asked for, tested; then the others that are made of every run."""
+    from napari_xcebra.attribution import attribute, significance
+
+    # the other cores have members of their own
+    score = partial(attribute, fit, recording, workers=1, stop=stop)
+    first = replace(score(method), fit=None, recording=None)
+    try:
+        if test:
+            first = first.with_significance(significance(fit, recording, stop=stop))
+    except InputError as error:  # too little to test with is no reason to lose the scores
+        first = replace(first, notes=(*first.notes, f"No p and q: {error}"))
+    yield first
+    for other in FIRST:
+        with contextlib.suppress(InputError):  # costs a column, not the table
+            if other != method:
+                yield replace(score(other), fit=None, recording=None)
+
+
+def lean(recording: Recording) -> Recording:
+    """The recording without what a run does not use: pictures, movie, footprints."""
+    return replace(recording, footprints=None, images={}, cells={}, movie=None, video=None)
+
+
+def shifted(recording: Recording, seconds: float) -> Recording:
+    """The recording with its labels moved by some seconds, the last ones to the beginning.
+
+    The labels keep their own time course but lose what ties them to the cells. Where the labels of
+    one trial now meet those of another, a boundary keeps pairs apart.
+    """
+    frames = round(seconds * recording.rate) % recording.n_frames
+    if frames == 0:
+        return recording
+    moved = [
+        replace(v, values=np.roll(v.values, frames, axis=0)) for v in recording.behavior.values()
+    ]
+    starts = np.asarray(recording.starts)
+    met = (starts + frames) % recording.n_frames
+    return replace(recording.with_behavior(*moved), starts=np.union1d(starts, met))
+
+
+PARTS = 1000
+"""Steps of the progress bar."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to run.
+
+    Parameters
+    ----------
+    processes : int
+        On this computer; 0 for as many as cores and memory allow.
+    address : str
+        Of a Dask scheduler; empty for this computer.
+    """
+
+    processes: int = 0
+    address: str = ""
+
+    def executor(self, sweep: Sweep) -> Executor:
+        """Executor that runs the members there."""
+        if self.address:
+            from napari_xcebra.batch.cluster import Cluster
+
+            return Cluster(self.address)
+        from napari_xcebra.jobs.pool import ProcessPool, room_for
+
+        settings = sweep.settings
+        processes = self.processes or room_for(
+            sweep.recordings.values(), device=settings.device, threads=settings.threads
+        )
+        return ProcessPool(min(processes, len(sweep.members)))
+
+
+def sweep_to(sweep: Sweep, folder: Path, place: Place) -> Path:
+    """Run a sweep as `run_sweep` does; if stopped, finished members are kept.
+
+    The process that runs it has children of its own, or talks to a cluster: if they fail, the
+    window is not affected.
+    """
+    report = current_report()
+
+    def tell(at: SweepProgress) -> None:
+        failed = f", {at.failed} failed" if at.failed else ""
+        words = f"{at.finished} of {at.total} runs{failed}"
+        report(Advanced(int(PARTS * at.share), PARTS, "run", at.seconds_left, words))
+
+    executor = place.executor(sweep)
+    try:
+        run_sweep(sweep, folder, executor, on_progress=tell, stop=report.stop)
+    finally:
+        executor.shutdown(cancel_futures=True)
+    return folder

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from napari_xcebra.batch import Member, Shard, Sweep
+from napari_xcebra.batch.plan import plain as plain_value
+from napari_xcebra.batch.running import shifted
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Variable
-from napari_xcebra.sweeps import Member, Shard, Sweep
-from napari_xcebra.sweeps.member import shifted
-from napari_xcebra.sweeps.plan import plain as plain_value
 
 
 def ids(sweep):

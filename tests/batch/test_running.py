@@ -14,9 +14,9 @@ from damage import damaged_copies
 
 from napari_xcebra.attribution import Attribution, attribute, significance
 from napari_xcebra.attribution.methods import FIRST
+from napari_xcebra.batch import SweepFolder, run_sweep, running
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn import Fit, fit
-from napari_xcebra.sweeps import SweepFolder, run_sweep, running
 
 
 @pytest.fixture(scope="module")

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.attribution.methods import METHODS
+from napari_xcebra.batch.plan import Sweep
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import read_text
 from napari_xcebra.io.opening import ROLES, Opening
@@ -43,7 +44,6 @@ from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import KINDS, Recording
 from napari_xcebra.settings import worded
 from napari_xcebra.spreadsheets import read_csv
-from napari_xcebra.sweeps.plan import Sweep
 
 _TOP = ("method", "shifts", "recordings", "factors", "settings")
 _OPENING = ("name", "path", *ROLES, "footprints", "kinds", "truth")

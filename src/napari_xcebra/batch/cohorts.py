@@ -14,15 +14,22 @@ import numpy as np
 
 from napari_xcebra.attribution.methods import DEFAULT
 from napari_xcebra.attribution.shift_test.result import LEVEL
-from napari_xcebra.cohorts.finding import FinishedRun, finished_runs
-from napari_xcebra.cohorts.labels import LABELS, Labels, labels_of, natural
-from napari_xcebra.cohorts.permutation import AnimalTest, compare_animals, holm
+from napari_xcebra.batch.finished_runs import (
+    LABELS,
+    FinishedRun,
+    Labels,
+    finished_runs,
+    labels_of,
+    natural,
+)
+from napari_xcebra.batch.permutation import AnimalTest, compare_animals, holm
+from napari_xcebra.batch.plan import knob_name
 from napari_xcebra.errors import InputError
-from napari_xcebra.sweeps.plan import knob_name
 from napari_xcebra.text import counted, listed
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 MEASURES = {"share": "share of cells at q ≤ {level:g}", "score": "mean score of the cells"}
 """What conditions are compared by, and what it is called."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from napari_xcebra.attribution.stability import Stability
+from napari_xcebra.batch import Member, SweepFolder
+from napari_xcebra.batch.folder import decoding_in
+from napari_xcebra.batch.plan import knob_name
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import name_of
 from napari_xcebra.learn.quality.verdict import FOUND, NOTHING, TONES, Tone
+from napari_xcebra.recording import Recording
 from napari_xcebra.report.document import (
     Block,
     Column,
@@ -28,11 +33,10 @@ from napari_xcebra.report.document import (
 )
 from napari_xcebra.report.figures.comparisons import against, agreement_of_seeds
 from napari_xcebra.report.figures.run import picture
+from napari_xcebra.report.material import material_in
 from napari_xcebra.report.provenance import citing_section, facts_table, made_now
+from napari_xcebra.report.run_report import run_report, write_report
 from napari_xcebra.support.privacy import without_folders
-from napari_xcebra.sweeps import Member, SweepFolder
-from napari_xcebra.sweeps.plan import knob_name
-from napari_xcebra.sweeps.summary import decoding_in
 from napari_xcebra.text import counted, listed, two
 
 MOST_ROWS = 60
@@ -276,3 +280,24 @@ def _again(about: dict[str, Any]) -> Section:
     told = Paragraph("Run again in the same folder, it computes only what is not finished.")
     python = Paragraph("It was started from Python: run_sweep(sweep, folder, executor).")
     return Section("How to reproduce it", (Command(command), told) if command else (python,))
+
+
+def report_on(folder: Path, recording: Recording | None = None) -> Document:
+    """Report on what a folder holds: a run of the command line or the window, or a sweep.
+
+    Parameters
+    ----------
+    folder : Path
+    recording : Recording, optional
+        If not given, it is looked for where it was when the run was trained.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder: name the one that run, fit or sweep wrote.")
+    if (folder / "sweep.json").exists():
+        return sweep_report(SweepFolder(folder))
+    return run_report(material_in(folder, recording))
+
+
+def write_sweep_report(folder: Path) -> Path:
+    """Write one page about a sweep into its folder."""
+    return write_report(report_on(folder), folder / "report.html")

@@ -5,9 +5,9 @@ import pickle
 import time
 from pathlib import Path
 
+from napari_xcebra.batch.running import run_member
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs.calls import current_report
-from napari_xcebra.sweeps.member import run_member
 
 
 def odd_seeds_fail(recording, each):

@@ -1,8 +1,9 @@
-"""Draws a cohort: share of cells by condition, a dot an animal; and the distribution of scores."""
+"""Writes the tables and figures of a cohort, from the command line, Python or the window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from napari_xcebra.attribution.methods import title_of_method
-from napari_xcebra.cohorts.comparison import Cohort
-from napari_xcebra.report.figures.picture import (
+from napari_xcebra.batch.cohorts import Cohort, cohort
+from napari_xcebra.files import in_a_sentence, whole
+from napari_xcebra.report.figures.paper import (
     LINES,
     NOT_USED,
     WARNING,
@@ -20,6 +22,38 @@ from napari_xcebra.report.figures.picture import (
     in_picture,
     written,
 )
+from napari_xcebra.spreadsheets import write_csv
+
+TABLES = ("cells", "runs", "animals", "tests")
+
+
+def compare_runs(folder: Path, table: Path | None = None, pattern: str = "") -> str:
+    """Make the cohort of the runs in a folder, write it there, and return what it says."""
+    found = cohort(folder, table, pattern or None)
+    write_cohort(found, folder)
+    return found.summary()
+
+
+def write_cohort(found: Cohort, folder: Path) -> list[Path]:
+    """Write tidy tables and a figure a question; each file whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name in TABLES:
+        path = folder / f"cohort-{name}.csv"
+        table = getattr(found, name)
+        with in_a_sentence(path):
+            if not len(table):  # of an earlier time, when there was something to compare
+                path.unlink(missing_ok=True)
+                continue
+            with whole(path) as file:
+                write_csv(table, file)
+        written.append(path)
+    figures = {"share": share_by_condition, "scores": scores_by_condition}
+    for name, draw in figures.items():
+        draw(found, folder / f"cohort-{name}.png")
+        written.append(folder / f"cohort-{name}.png")
+    return written
+
 
 SPREAD = 0.25
 """Half of the width over which the days of a condition are spread."""
