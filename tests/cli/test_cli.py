@@ -395,7 +395,7 @@ def test_a_run_loads_only_what_it_needs(recording_file, tmp_path):
     assert not {f"napari_xcebra.io.movie.{name}" for name in MOVIE_FORMATS} & set(loaded)
     parts = {".".join(name.split(".")[:2]) for name in loaded}
     assert not parts & {
-        f"napari_xcebra.{part}" for part in ("jobs", "sweeps", "curation", "widgets")
+        f"napari_xcebra.{part}" for part in ("batch", "jobs", "curation", "widgets")
     }
 
 

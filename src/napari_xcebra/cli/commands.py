@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.attribution.shift_test.result import LEVEL
-from napari_xcebra.cli.flags import Part, flag, group, number, one_of, preset, repeated, switch
-from napari_xcebra.cli.shared_flags import (
+from napari_xcebra.cli.flags import (
     ATTRIBUTION,
     DRY_RUN,
     FACTOR,
@@ -26,9 +25,17 @@ from napari_xcebra.cli.shared_flags import (
     RUN,
     SCORED_AS_USUAL,
     TRAINING,
+    Part,
     file,
+    flag,
     folder,
+    group,
     matched,
+    number,
+    one_of,
+    preset,
+    repeated,
+    switch,
 )
 
 HOWS = ("auto", "statistics", "input-layer")
@@ -74,7 +81,7 @@ COMMANDS = (
         PROCESSES,
         *TRAINING,
     )),
-    Command("dimension", "repeated.dimension", TRAIN,
+    Command("dimension", "many_runs.dimension", TRAIN,
         "suggest a number of latents from the consistency between seeds", (
         *RECORDING, FACTOR, *OUTPUT,
         group("numbers of latents",
@@ -89,7 +96,7 @@ COMMANDS = (
         ),
         *TRAINING,
     )),
-    Command("sweep", "sweeping.sweep",
+    Command("sweep", "many_runs.sweep",
         "CONFIG --out DIR [--processes N | --cluster ADDRESS | --slurm FILE] "
         "[--shard I/N | --collect] [--dry-run]",
         "run many seeds, latents, settings, label shifts or recordings", (
@@ -112,7 +119,7 @@ COMMANDS = (
         )),
         switch("--dry-run", "only list the runs and the time they will take"),
     )),
-    Command("cohort", "cohorts.cohort", "RUNS … [--table FILE] [--pattern TEXT] --out DIR",
+    Command("cohort", "many_runs.cohort", "RUNS … [--table FILE] [--pattern TEXT] --out DIR",
         "compare conditions over many animals and days, with the animal as the unit", (
         flag("runs", "RUNS", "folders that run, sessions or sweep wrote, or folders above them",
             nargs="+"),
@@ -137,7 +144,7 @@ COMMANDS = (
     Command("compare", "scoring.compare", SCORE,
         "compare all methods and single-cell statistics side by side",
         (FIT, *RECORDING, *OUTPUT)),
-    Command("sessions", "sessions.sessions",
+    Command("sessions", "training.sessions",
         "PATH PATH … | CONFIG --factor NAME=VARIABLES … [--matched FILE] --out DIR",
         "train several sessions or animals into one embedding", (
         *RECORDINGS, FACTOR, matched("their scores are compared"),
@@ -154,7 +161,7 @@ COMMANDS = (
         flag("--steps", "N", "steps to train an input layer for (default 200)", type=int),
         ATTRIBUTION, *OUTPUT,
     )),
-    Command("quality", "repeated.quality", "FIT PATH [--behavior FILE] [--out DIR]",
+    Command("quality", "many_runs.quality", "FIT PATH [--behavior FILE] [--out DIR]",
         "decode the variables from the embedding, on held-out data", (
         FIT, *RECORDING,
         repeated("--also", "FIT",
@@ -169,7 +176,7 @@ COMMANDS = (
         *OPTIONAL_RECORDING,
         file(f"page to write (default RUN/{REPORT})", switch("--open", "open it in the browser")),
     )),
-    Command("export-nwb", "exporting.export_nwb",
+    Command("export-nwb", "reporting.export_nwb",
         "RUN [PATH] [--behavior FILE] [--out FILE] [--new-file]",
         "write a run with its recording as NWB: traces, ROIs, scores, embedding, settings", (
         RUN, *OPTIONAL_RECORDING,
@@ -189,7 +196,7 @@ COMMANDS = (
         ),
         file(f"file to write (default RUN/{NWB})"),
     )),
-    Command("figure", "exporting.figure", "RUN [PATH] [--factor NAME] [--out FILE.pdf]",
+    Command("figure", "reporting.figure", "RUN [PATH] [--factor NAME] [--out FILE.pdf]",
         "draw the painted field for a paper, as PDF, SVG or PNG", (
         RUN, *OPTIONAL_RECORDING,
         group("figure",

@@ -1,4 +1,4 @@
-"""Draws comparisons of methods, numbers of latents, sessions, and the runs of a sweep."""
+"""Draws the course of learning, and comparisons of methods, latents, sessions and sweeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a sweep: `sweep`."""
+"""Trains many times and compares: `sweep`, `cohort`, `dimension`, further seeds; and `quality`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,50 @@ import argparse
 import shlex
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from napari_xcebra.batch import Member, Shard, Sweep, SweepFolder, run_sweep
 from napari_xcebra.batch.config import read_sweep
 from napari_xcebra.batch.plan import knob_name
 from napari_xcebra.batch.running import seconds_for
-from napari_xcebra.cli.given import output_folder, processes_from
-from napari_xcebra.cli.printing import say, say_written, table
-from napari_xcebra.cli.progress import Interrupted, interrupt_as_request, sweep_bar
+from napari_xcebra.cli.given import (
+    counts_from,
+    factors_from,
+    frames_from,
+    loaded_fit,
+    output_folder,
+    processes_from,
+    recording_from,
+    settings_from,
+)
+from napari_xcebra.cli.printing import (
+    Interrupted,
+    count_bar,
+    dimension_table,
+    interrupt_as_request,
+    say,
+    say_written,
+    sweep_bar,
+    table,
+)
 from napari_xcebra.errors import InputError
-from napari_xcebra.text import about, counted
+from napari_xcebra.recording import Recording
+from napari_xcebra.text import about, counted, percent
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from napari_xcebra.attribution import Attribution
+    from napari_xcebra.attribution.stability import Stability
+    from napari_xcebra.batch.cohorts import Cohort
+    from napari_xcebra.jobs.pool import ProcessPool
+    from napari_xcebra.learn.quality.embedding import Decoded, EmbeddingQuality
+    from napari_xcebra.learn.settings import FitSettings
+
 
 SHOWN = 5
 """Missing runs that a sentence names."""
@@ -177,3 +206,145 @@ def _verdict(about: Mapping[str, Any], factor: str) -> str:
     words = f"{about['goodness'][factor]['goodness']:.2f} {about['strength'][factor]}"
     found = about.get("found", {}).get(factor)
     return words if found is None else f"{words}, {found[0]} of {found[1]}"
+
+
+def quality(arguments: argparse.Namespace) -> None:
+    """Decode the variables of a fit from its embedding."""
+    from napari_xcebra.learn import Fit
+    from napari_xcebra.learn.quality.embedding import embedding_quality
+
+    out = output_folder(arguments) if arguments.out else None
+    trained, recording = loaded_fit(arguments), recording_from(arguments)
+    others: list[Fit] = []
+    for folder in arguments.also:
+        arguments.fit = folder
+        others.append(loaded_fit(arguments))
+    found = embedding_quality(trained, recording, others)
+    say(arguments, quality_table(found), "", *trained.notes)
+    if found.agreement:
+        say(arguments, found.agreement)
+    if out is not None:
+        say_written(arguments, [found.to_csv(out / "quality.csv")])
+
+
+def quality_table(found: EmbeddingQuality) -> str:
+    """One row per variable and decoder: error beside chance, and R²."""
+    header = ["variable", "factor", "decoder", "error", "chance", "p", "R²"]
+    return table(header, [_row(each) for each in found.decoded])
+
+
+def _row(each: Decoded) -> list[str]:
+    unit = f" {each.unit}" if each.unit and each.unit != "share wrong" else ""
+    number = "{:.0%} wrong" if each.unit == "share wrong" else "{:.3g}" + unit
+    decoder = f"{each.decoder}, k {each.neighbours}" if each.neighbours else each.decoder
+    return [
+        each.variable,
+        each.factor,
+        decoder,
+        number.format(each.error),
+        "–" if np.isnan(each.chance) else number.format(each.chance),
+        "–" if np.isnan(each.p) else f"{each.p:.2g}",
+        "–" if np.isnan(each.r2) else f"{each.r2:.2f}",
+    ]
+
+
+def stability(arguments: argparse.Namespace, recording: Recording, first: Attribution) -> Stability:
+    """Train with further seeds; Ctrl-C keeps those that are finished."""
+    from napari_xcebra.attribution.stability import across_seeds
+
+    settings = settings_from(arguments)
+    seeds = range(settings.seed + 1, settings.seed + arguments.seeds)
+    with (
+        _several(arguments, recording, settings, len(seeds)) as pool,
+        interrupt_as_request() as request,
+        count_bar(arguments, "step", "further fits") as bar,
+    ):
+        found = across_seeds(
+            recording,
+            factors_from(arguments.factor),
+            settings,
+            seeds,
+            arguments.method,
+            done=[first],
+            frames=frames_from(arguments.frames),
+            aggregate=arguments.aggregate,
+            on_progress=bar,
+            stop=request,
+            executor=pool,
+        )
+    assert found is not None  # the first seed is there
+    return found
+
+
+def dimension(arguments: argparse.Namespace) -> None:
+    """Suggest a number of latents."""
+    from napari_xcebra.learn.quality.consistency import suggest_dimension
+    from napari_xcebra.report.figures.comparisons import consistency_by_dimension
+
+    out, recording = output_folder(arguments), recording_from(arguments)
+    settings = settings_from(arguments)
+    time_latents = counts_from(arguments.try_time_latents, "--try-time-latents")
+    factor_latents = counts_from(arguments.try_latents, "--try-latents") or None
+    fits = arguments.seeds * max(1, len(time_latents)) * len(factor_latents or [0])
+    with (
+        _several(arguments, recording, settings, fits) as pool,
+        interrupt_as_request() as request,
+        count_bar(arguments, "step", "further fits") as bar,
+    ):
+        found = suggest_dimension(
+            recording,
+            factors_from(arguments.factor),
+            settings,
+            time_latents=time_latents,
+            factor_latents=factor_latents,
+            seeds=arguments.seeds,
+            on_progress=bar,
+            stop=request,
+            executor=pool,
+        )
+    if found is None:
+        raise Interrupted("Stopped before two fits could be compared. Nothing was written.")
+    consistency_by_dimension(found, out / "dimension.png")
+    say(arguments, dimension_table(found), "", found.reason)
+    say_written(arguments, [found.to_csv(out / "dimension.csv"), out / "dimension.png"])
+
+
+def _several(
+    arguments: argparse.Namespace, recording: Recording, settings: FitSettings, runs: int
+) -> AbstractContextManager[ProcessPool | None]:
+    """Processes for these runs; None if there is room for only one, which is this one."""
+    from napari_xcebra.jobs.pool import ProcessPool
+
+    processes = min(processes_from(arguments, [recording], settings), runs)
+    return ProcessPool(processes) if processes > 1 else nullcontext()
+
+
+def cohort(arguments: argparse.Namespace) -> None:
+    """Put the runs of many animals and days into one table, and compare conditions."""
+    from napari_xcebra.batch.cohort_files import write_cohort
+    from napari_xcebra.batch.cohorts import cohort as gathered
+
+    out = output_folder(arguments)
+    labels = Path(arguments.table) if arguments.table else None
+    found = gathered(
+        arguments.runs, labels, arguments.pattern, level=arguments.q, method=arguments.method
+    )
+    say(arguments, condition_table(found), "", found.summary())
+    say_written(arguments, write_cohort(found, out))
+
+
+def condition_table(found: Cohort) -> str:
+    """One row per factor and condition: animals, sessions, and means over animals."""
+    rows = []
+    for factor in found.factors:
+        for condition in found.conditions:
+            own = found.animals.query("factor == @factor and condition == @condition")
+            tested = own["share"].dropna()
+            shares = f"{percent(tested.min())} to {percent(tested.max())}" if len(tested) else "–"
+            share = "–" if not len(tested) else percent(tested.mean())
+            score = own["score"].mean()
+            rows.append([factor, condition, str(len(own)), str(int(own["days"].sum())), share,
+                         shares, "–" if np.isnan(score) else f"{score:.3f}"])  # fmt: skip
+    header = ["factor", "condition", "animals", "sessions", f"cells at q ≤ {found.level:g}",
+              "by animal", "mean score"]  # fmt: skip
+    return table(header, rows)
