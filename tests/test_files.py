@@ -16,7 +16,7 @@ from napari_xcebra import files
 from napari_xcebra.attribution import Attribution
 from napari_xcebra.batch.config import read_sweep
 from napari_xcebra.curation import open_curation
-from napari_xcebra.curation.lines import read_journal
+from napari_xcebra.curation.changes import read_journal
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import TEMPORARY_NAME, read_description, read_json, whole
 from napari_xcebra.io.discovery import format_of

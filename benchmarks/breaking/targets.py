@@ -18,7 +18,7 @@ from napari_xcebra.attribution.result import Attribution
 from napari_xcebra.batch import Member, SweepFolder
 from napari_xcebra.batch.running import MemberResult
 from napari_xcebra.curation import Curation, Journal
-from napari_xcebra.curation.lines import read_journal
+from napari_xcebra.curation.changes import read_journal
 from napari_xcebra.io import open_recording, save_recording
 from napari_xcebra.io.decisions import plan_output, repair, restore
 from napari_xcebra.io.opening import Opening

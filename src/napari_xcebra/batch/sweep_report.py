@@ -36,7 +36,7 @@ from napari_xcebra.report.figures.run import picture
 from napari_xcebra.report.material import material_in
 from napari_xcebra.report.provenance import citing_section, facts_table, made_now
 from napari_xcebra.report.run_report import run_report, write_report
-from napari_xcebra.support.privacy import without_folders
+from napari_xcebra.support.logs import without_folders
 from napari_xcebra.text import counted, listed, two
 
 MOST_ROWS = 60

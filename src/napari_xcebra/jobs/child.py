@@ -25,8 +25,8 @@ from napari_xcebra.jobs import failures
 from napari_xcebra.jobs.events import Advanced, Event, Finished, Outcome, Sketched, Started
 from napari_xcebra.jobs.limits import within
 from napari_xcebra.jobs.sending import EVENT, IDLE, JOB, STOP, Borrower, Channel
+from napari_xcebra.support.leftovers import give_back_memory
 from napari_xcebra.support.logs import LOGGER, start_logging
-from napari_xcebra.support.memory import give_back_memory
 
 INTERVAL = 1 / 15
 """Seconds between two reports, so that the window is not flooded."""

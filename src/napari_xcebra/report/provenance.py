@@ -40,7 +40,7 @@ from napari_xcebra.report.document import (
 from napari_xcebra.report.material import Material
 from napari_xcebra.runs import now
 from napari_xcebra.settings import flag_of
-from napari_xcebra.support.privacy import without_folders
+from napari_xcebra.support.logs import without_folders
 
 CITATIONS = (
     Reference(

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakMethod
 from qtpy.QtCore import QEvent, QObject, Qt, QTimer
 from qtpy.QtWidgets import QMessageBox, QWidget
 
-from napari_xcebra.support.memory import give_back_memory
+from napari_xcebra.support.leftovers import give_back_memory
 from napari_xcebra.widgets.controls.accessible import attend_to_docks
 from napari_xcebra.widgets.controls.napari_window import (
     keep_places,

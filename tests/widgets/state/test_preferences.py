@@ -8,7 +8,7 @@ from npe2 import PluginManifest
 from qtpy.QtWidgets import QApplication, QPushButton
 
 import napari_xcebra
-from napari_xcebra.curation.places import DATA_DIRECTORY
+from napari_xcebra.curation.journal import DATA_DIRECTORY
 from napari_xcebra.support.logs import LEVEL, LEVELS
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.docks.curate.dock import CurateDock
