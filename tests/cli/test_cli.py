@@ -23,8 +23,8 @@ from napari_xcebra import learn
 from napari_xcebra.attribution import METHODS, Attribution, methods
 from napari_xcebra.attribution.shift_test.result import SHIFTS
 from napari_xcebra.cli import main, reporting
+from napari_xcebra.cli.commands import make_parser
 from napari_xcebra.cli.given import counts_from
-from napari_xcebra.cli.parser import make_parser
 from napari_xcebra.cli.printing import goodness_words
 from napari_xcebra.errors import InputError, TrainingDiverged
 from napari_xcebra.io import open_recording, save_recording

@@ -17,7 +17,7 @@ from napari_xcebra.attribution.shift_test.result import LEVEL
 from napari_xcebra.batch.finished_runs import (
     LABELS,
     FinishedRun,
-    Labels,
+    RunLabels,
     finished_runs,
     labels_of,
     natural,
@@ -207,7 +207,7 @@ def cohort(
 
 
 def _tabulated(
-    runs: Sequence[FinishedRun], labels: Labels, method: str, level: float, notes: list[str]
+    runs: Sequence[FinishedRun], labels: RunLabels, method: str, level: float, notes: list[str]
 ) -> Cohort:
     import pandas as pd
 

@@ -42,7 +42,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Labels:
+class RunLabels:
     """What runs are of.
 
     Parameters
@@ -62,7 +62,7 @@ class Labels:
 
 def labels_of(
     runs: Sequence[FinishedRun], table: Path | pd.DataFrame | None, pattern: str | None
-) -> Labels:
+) -> RunLabels:
     """Animal, day and condition of every run.
 
     Parameters
@@ -90,7 +90,7 @@ def labels_of(
     found = [None if each is None else {**usual, **each} for each in found]
     named = [row["condition"] for row in rows if row.get("condition")]
     others = {each["condition"] for each in found if each} - set(named)
-    return Labels(found, [*dict.fromkeys(named), *sorted(others, key=natural)], notes)
+    return RunLabels(found, [*dict.fromkeys(named), *sorted(others, key=natural)], notes)
 
 
 def natural(text: str) -> list[tuple[int, float, str]]:

@@ -367,7 +367,7 @@ PARTS = 1000
 
 
 @dataclass(frozen=True)
-class Place:
+class ComputePlace:
     """Where to run.
 
     Parameters
@@ -396,7 +396,7 @@ class Place:
         return ProcessPool(min(processes, len(sweep.members)))
 
 
-def sweep_to(sweep: Sweep, folder: Path, place: Place) -> Path:
+def sweep_to(sweep: Sweep, folder: Path, place: ComputePlace) -> Path:
     """Run a sweep as `run_sweep` does; if stopped, finished members are kept.
 
     The process that runs it has children of its own, or talks to a cluster: if they fail, the

@@ -19,15 +19,15 @@ from napari_xcebra.learn.quality.verdict import FOUND, NOTHING, TONES, Tone
 from napari_xcebra.recording import Recording
 from napari_xcebra.report.document import (
     Block,
-    Column,
-    Command,
     Document,
     Entry,
+    Heading,
+    PagePicture,
     Paragraph,
-    Picture,
-    Row,
+    PictureRow,
     Section,
     Table,
+    TypedCommand,
     download,
     number,
 )
@@ -101,18 +101,18 @@ def _found(factor: str, table: pd.DataFrame) -> str:
 
 
 def _every_run(table: pd.DataFrame, varied: list[str], factors: list[str]) -> Section:
-    columns = [Column("run", numeric=False)]
-    columns += [Column(knob_name(name), numeric=False) for name in varied]
-    columns.append(Column("status", numeric=False))
+    columns = [Heading("run", numeric=False)]
+    columns += [Heading(knob_name(name), numeric=False) for name in varied]
+    columns.append(Heading("status", numeric=False))
     for factor in factors:
-        columns += [Column(factor, "Verdict on the factor.", numeric=False, listed=False)]
-        columns += [Column("nats", "Goodness on held-out frames, above chance.", listed=False)]
-        columns += [Column("decoded", "On held-out frames: R², or the accuracy of a discrete "
+        columns += [Heading(factor, "Verdict on the factor.", numeric=False, listed=False)]
+        columns += [Heading("nats", "Goodness on held-out frames, above chance.", listed=False)]
+        columns += [Heading("decoded", "On held-out frames: R², or the accuracy of a discrete "
                            "factor.", listed=False),
-                    Column("ridge", "The same by a ridge regression on the cells themselves.",
+                    Heading("ridge", "The same by a ridge regression on the cells themselves.",
                            listed=False),
-                    Column("cells", "Cells that carry it at q ≤ 0.1.", listed=False)]  # fmt: skip
-    columns.append(Column("λ at the end", "The largest of the factors'.", listed=False))
+                    Heading("cells", "Cells that carry it at q ≤ 0.1.", listed=False)]  # fmt: skip
+    columns.append(Heading("λ at the end", "The largest of the factors'.", listed=False))
     rows = tuple(_run_row(row, varied, factors) for _, row in table.head(MOST_ROWS).iterrows())
     shown = (
         "All runs" if len(table) <= MOST_ROWS else f"The first {MOST_ROWS} of {len(table):,} runs"
@@ -174,7 +174,7 @@ def _dependence(table: pd.DataFrame, varied: list[str], factors: list[str]) -> S
     return Section(title, tuple(pictures))
 
 
-def _picture_of(runs: pd.DataFrame, name: str, factors: list[str], of: str) -> Picture:
+def _picture_of(runs: pd.DataFrame, name: str, factors: list[str], of: str) -> PagePicture:
     return picture(
         lambda: against(runs, _in_summary(name), knob_name(name), factors),
         f"Goodness and decoding of {listed(factors)} in {counted(len(runs), 'run')} over "
@@ -192,7 +192,7 @@ def _seeds(folder: SweepFolder, members: Iterable[Member]) -> list[Section]:
             words = [f"{knob_name(n)} {v}" for n, v in member.varied.items() if n != "seed"]
             groups.setdefault(", ".join(words) or "all seeds", []).append(member)
     rows: list[tuple[Entry, ...]] = []
-    pictures: list[Picture] = []
+    pictures: list[PagePicture] = []
     for title, group in groups.items():
         if len(group) < 2:
             continue
@@ -208,14 +208,18 @@ def _seeds(folder: SweepFolder, members: Iterable[Member]) -> list[Section]:
     if not rows:
         return []
     columns = (
-        Column("runs", numeric=False),
-        Column("factor", numeric=False),
-        Column("rank correlation", "Mean over pairs of seeds, of the scores of all cells."),
-        Column("stable cells", "On the same side of z = 0 by every seed, ranks within a quarter of "
-               "all cells."),
+        Heading("runs", numeric=False),
+        Heading("factor", numeric=False),
+        Heading("rank correlation", "Mean over pairs of seeds, of the scores of all cells."),
+        Heading("stable cells", "On the same side of z = 0 by every seed, ranks within a quarter "
+               "of all cells."),
     )  # fmt: skip
     table = Table("Runs that differ only in their seed", columns, tuple(rows), compact=True)
-    return [Section("Do seeds agree on the cells?", (table, Row(tuple(pictures[:MOST_PICTURES]))))]
+    return [
+        Section(
+            "Do seeds agree on the cells?", (table, PictureRow(tuple(pictures[:MOST_PICTURES])))
+        )
+    ]
 
 
 def _scores(folder: SweepFolder, member: Member) -> Any:
@@ -229,7 +233,7 @@ def _agreement(title: str, found: Stability, factor: str) -> tuple[Entry, ...]:
     return Entry(title), Entry(factor), rho, Entry(f"{stable:,} of {scored:,}", float(stable))
 
 
-def _matrix(title: str, found: Stability, factor: str, seeds: list[int]) -> Picture:
+def _matrix(title: str, found: Stability, factor: str, seeds: list[int]) -> PagePicture:
     return picture(
         lambda: agreement_of_seeds(found.rank(factor), seeds),
         f"Rank correlation of the scores for {factor} between {len(seeds)} seeds, {title}: "
@@ -241,9 +245,9 @@ def _matrix(title: str, found: Stability, factor: str, seeds: list[int]) -> Pict
 def _failures(table: pd.DataFrame, varied: list[str]) -> list[Section]:
     if not len(table) or "failure" not in table or not (table["status"] == "failed").any():
         return []
-    columns = [Column("run", numeric=False)]
-    columns += [Column(knob_name(name), numeric=False) for name in varied]
-    columns.append(Column("why", numeric=False))
+    columns = [Heading("run", numeric=False)]
+    columns += [Heading(knob_name(name), numeric=False) for name in varied]
+    columns.append(Heading("why", numeric=False))
     rows = []
     for _, row in table[table["status"] == "failed"].iterrows():
         values = [_value(row.get(_in_summary(name))) for name in varied]
@@ -256,8 +260,8 @@ def _asked(about: dict[str, Any], varied: list[str]) -> Section:
     """Recordings, factors and settings of the sweep."""
     recordings = Table(
         "Recordings",
-        (Column("name", numeric=False), Column("source", numeric=False), Column("cells"),
-         Column("frames"), Column("frames per second")),
+        (Heading("name", numeric=False), Heading("source", numeric=False), Heading("cells"),
+         Heading("frames"), Heading("frames per second")),
         tuple(
             (Entry(str(name)), Entry(name_of(str(one["source"])) if one["source"] else NOTHING),
              number(one["cells"], ",.0f"), number(one["frames"], ",.0f"), number(one["rate"], "g"))
@@ -279,7 +283,7 @@ def _again(about: dict[str, Any]) -> Section:
     command = without_folders(str(about.get("command") or ""))
     told = Paragraph("Run again in the same folder, it computes only what is not finished.")
     python = Paragraph("It was started from Python: run_sweep(sweep, folder, executor).")
-    return Section("How to reproduce it", (Command(command), told) if command else (python,))
+    return Section("How to reproduce it", (TypedCommand(command), told) if command else (python,))
 
 
 def report_on(folder: Path, recording: Recording | None = None) -> Document:

@@ -146,7 +146,7 @@ def recording_tables(recording: Recording) -> str:
 
 
 def _facts(recording: Recording) -> list[tuple[str, str]]:
-    activity = _Activity.of(recording)
+    activity = _TraceSummary.of(recording)
     facts = [
         ("source", recording.source or "–"),
         ("format", recording.origin.format or "–"),
@@ -169,14 +169,14 @@ def _facts(recording: Recording) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
-def _counts(recording: Recording, activity: _Activity) -> str:
+def _counts(recording: Recording, activity: _TraceSummary) -> str:
     accepted = int(np.asarray(recording.accepted).sum())
     sample = f" of a sample of {activity.n_cells}" if activity.sampled else ""
     return f"{accepted} accepted, {activity.n_constant}{sample} constant"
 
 
 @dataclass(frozen=True)
-class _Activity:
+class _TraceSummary:
     """Activity of the cells, or of a sample of them.
 
     Parameters
@@ -194,7 +194,7 @@ class _Activity:
     sampled: bool
 
     @classmethod
-    def of(cls, recording: Recording) -> _Activity:
+    def of(cls, recording: Recording) -> _TraceSummary:
         traces = recording.traces
         if isinstance(traces, LazyTraces):
             seen, frames = _sample(traces)

@@ -19,7 +19,7 @@ from napari_xcebra.curation.journal import (
     journals_beside,
     journals_of,
 )
-from napari_xcebra.curation.order import ORDERS, Filter, Queue, centroids_of, ordered
+from napari_xcebra.curation.order import ORDERS, CellFilter, Queue, centroids_of, ordered
 
 __all__ = [
     "ACCEPTED",
@@ -28,9 +28,9 @@ __all__ = [
     "STATUSES",
     "UNDECIDED",
     "Agreement",
+    "CellFilter",
     "Change",
     "Curation",
-    "Filter",
     "Journal",
     "JournalInUse",
     "Queue",

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from written_files import caiman_file, state, temporary_files
 
-from napari_xcebra.cli.parser import main
+from napari_xcebra.cli.commands import main
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions import plan_output, plan_restore, repair, restore

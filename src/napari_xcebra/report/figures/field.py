@@ -29,7 +29,7 @@ from napari_xcebra.report.figures.paper import (
     SCREEN,
     WARNING,
     Colors,
-    Look,
+    PictureSizes,
     Where,
     in_picture,
     paper_style,
@@ -56,7 +56,7 @@ def painted_field(
     truth: Mapping[str, np.ndarray] | None = None,
     threshold: float = 0.0,
     factors: Sequence[str] | None = None,
-    look: Look = SCREEN,
+    look: PictureSizes = SCREEN,
     latent: int | str | None = None,
     colors: Colors | None = None,
 ) -> Figure:
@@ -76,7 +76,7 @@ def painted_field(
         z above which a cell is outlined.
     factors : sequence of str, optional
         Those to draw; all of them if not given.
-    look : Look
+    look : PictureSizes
         `SCREEN`, or `PAPER` for a figure as wide as a column or a page.
     latent : int, str or None
         One latent of the factors, or "lag", as of `ScoreMap`.
@@ -99,13 +99,13 @@ def _drawn(
     maps: Sequence[ScoreMap],
     truth: Mapping[str, np.ndarray],
     threshold: float,
-    look: Look,
+    look: PictureSizes,
     colors: Colors | None,
 ) -> Figure:
     factors, attribution = [each.factor for each in maps], maps[0].attribution
     across = min(len(factors), 2 if len(factors) == 4 else 3)
     down = -(-len(factors) // across)
-    field = _Field.of(recording)
+    field = _EnlargedField.of(recording)
     height, width = field.labels.shape
     wide = look.widths[across - 1] / across
     # a field that is much wider than high still needs room for its colour bar
@@ -128,7 +128,7 @@ def _drawn(
     return figure
 
 
-class _Field:
+class _EnlargedField:
     """Labels and background, enlarged so that outlines are thin."""
 
     def __init__(
@@ -146,7 +146,7 @@ class _Field:
         self.outline = find_boundaries(self.labels, mode="inner")
 
     @classmethod
-    def of(cls, recording: Recording) -> _Field:
+    def of(cls, recording: Recording) -> _EnlargedField:
         if recording.footprints is None:
             labels = Footprints.on_a_grid(recording.n_cells).label_image()
             return cls(labels, None, recording.cell_ids if recording.n_cells <= 150 else None)
@@ -177,7 +177,9 @@ class _Field:
         count[count == 0] = np.nan
         return np.stack([np.bincount(cell, row) / count, np.bincount(cell, column) / count], 1)
 
-    def paint(self, ax: Axes, map_: ScoreMap, threshold: float, look: Look, colors: Colors) -> None:
+    def paint(
+        self, ax: Axes, map_: ScoreMap, threshold: float, look: PictureSizes, colors: Colors
+    ) -> None:
         """Draw the cells over the background, a scale bar, and the colour bar or the warning."""
         score, at_chance = map_.scores, map_.at_chance
         colours = colormaps["gray"] if at_chance else colors.colormap
@@ -220,7 +222,7 @@ class _Field:
         for (row, column), name in zip(self.centres(), self.names, strict=True):
             ax.text(column, row, str(name), path_effects=[around], **look)
 
-    def _name_planes(self, ax: Axes, look: Look) -> None:
+    def _name_planes(self, ax: Axes, look: PictureSizes) -> None:
         for plane, (row, column) in enumerate(self.montage.corners if self.montage else ()):
             ax.annotate(f"plane {plane}", (column, row), (4, -4), textcoords="offset points",
                         va="top", fontsize=look.small, color="white", bbox=BEHIND)  # fmt: skip
@@ -251,7 +253,7 @@ def _scale_bar(ax: Axes, pixel_size: float, width: float, text: float) -> None:
                 bbox=BEHIND)  # fmt: skip
 
 
-def _warn(ax: Axes, look: Look) -> None:
+def _warn(ax: Axes, look: PictureSizes) -> None:
     ax.text(0.5, 0.5, "at chance:\nthis map means nothing", transform=ax.transAxes,
             ha="center", va="center", fontsize=look.warning, fontweight="bold", color=WARNING,
             bbox={"facecolor": "white", "edgecolor": WARNING, "pad": 8})  # fmt: skip
@@ -261,7 +263,7 @@ def _bytes(colour: str) -> np.ndarray:
     return (255 * np.array(to_rgba(colour))).round().astype(np.uint8)
 
 
-def _mark(ax: Axes, field: _Field, carries: np.ndarray | None) -> None:
+def _mark(ax: Axes, field: _EnlargedField, carries: np.ndarray | None) -> None:
     if carries is not None:
         centres = field.centres()
         row, column = centres[carries[: len(centres)]].T
@@ -269,7 +271,7 @@ def _mark(ax: Axes, field: _Field, carries: np.ndarray | None) -> None:
                 markeredgewidth=0.4)  # fmt: skip
 
 
-def _title(ax: Axes, map_: ScoreMap, carries: np.ndarray | None, look: Look) -> None:
+def _title(ax: Axes, map_: ScoreMap, carries: np.ndarray | None, look: PictureSizes) -> None:
     attribution, factor = map_.attribution, map_.factor
     doubt = " (not tested)" if attribution.not_tested(factor) else ""
     room = "\n" if look.numbers else ""

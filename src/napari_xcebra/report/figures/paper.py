@@ -200,7 +200,7 @@ def draw_key(ax: Axes, key: Key) -> None:
 
 
 @dataclass(frozen=True)
-class Look:
+class PictureSizes:
     """Sizes of a picture: widths in inches, text in points.
 
     Parameters
@@ -244,5 +244,5 @@ class Colors:
         return colormaps["viridis"] if self.table is None else ListedColormap(self.table)
 
 
-SCREEN = Look((5.2, 10.4, 15.6), 14, 10, 9, 15, numbers=True)
-PAPER = Look((COLUMN, PAGE, PAGE), 8, 7, 6, 8, numbers=False)
+SCREEN = PictureSizes((5.2, 10.4, 15.6), 14, 10, 9, 15, numbers=True)
+PAPER = PictureSizes((COLUMN, PAGE, PAGE), 8, 7, 6, 8, numbers=False)

@@ -27,7 +27,7 @@ from napari_xcebra.learn.data.factors import Part
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.around_events import PeriEvent, peri_event
 from napari_xcebra.recording.moments import usual_view
-from napari_xcebra.report.document import Picture, data_address
+from napari_xcebra.report.document import PagePicture, data_address
 from napari_xcebra.report.figures.paper import LINES, NOT_USED, in_picture
 
 INCH = 96
@@ -41,7 +41,7 @@ _LOOK: Any = {"svg.hashsalt": "napari-xcebra", "font.size": 10, "axes.spines.top
 
 def picture(
     draw: Callable[[], Figure], alt: str, caption: str = "", form: Literal["svg", "webp"] = "svg"
-) -> Picture:
+) -> PagePicture:
     """Draw a figure and put it into a page.
 
     Parameters
@@ -59,7 +59,7 @@ def picture(
         figure = draw()
         figure.savefig(content, format=form, **how)
         address = data_address(content.getvalue(), _KINDS[form])
-    return Picture(address, alt, caption, width=round(figure.get_size_inches()[0] * INCH))
+    return PagePicture(address, alt, caption, width=round(figure.get_size_inches()[0] * INCH))
 
 
 FOUND, CHANCE, PALE = LINES[0], "#C8CDD3", "#B9C2CC"
@@ -143,7 +143,7 @@ MOST_POINTS = 3000
 
 def tuning_in_words(
     recording: Recording, factor: str, variables: Sequence[str], cells: np.ndarray
-) -> Picture:
+) -> PagePicture:
     """Tuning of a factor's best cells, with a caption; `cells` as of `tuning_of_cells`."""
     columns = len(columns_of(recording, variables))
     what = "Mean activity over the variable, with its standard error over blocks of time"
@@ -305,7 +305,7 @@ def _principal(points: np.ndarray) -> np.ndarray:
 
 def responses_in_words(
     recording: Recording, factor: str, variables: Sequence[str], cells: np.ndarray
-) -> Picture | None:
+) -> PagePicture | None:
     """Responses of a factor's best cells, with a caption; None if it is no event or trial variable.
 
     Parameters

@@ -173,7 +173,7 @@ def fill(box: QComboBox, choices: list[tuple[str, Any]], chosen: Any) -> None:
     box.blockSignals(False)
 
 
-class _Typed:
+class _TypedNumber:
     """Reads what is typed into a spin box as `parse_number` does.
 
     Qt's own boxes take a comma for a mark between thousands and drop it: 7,5 becomes 75.
@@ -233,7 +233,7 @@ class _Typed:
         return text or ""
 
 
-class DecimalBox(_Typed, QDoubleSpinBox):
+class DecimalBox(_TypedNumber, QDoubleSpinBox):
     """Number field that takes a decimal comma as well as a point."""
 
     def valueFromText(self, text: str | None) -> float:
@@ -241,7 +241,7 @@ class DecimalBox(_Typed, QDoubleSpinBox):
         return self._number(text or "")
 
 
-class WholeBox(_Typed, QSpinBox):
+class WholeBox(_TypedNumber, QSpinBox):
     """Field of whole numbers, which refuses a fraction instead of dropping its comma."""
 
     def valueFromText(self, text: str | None) -> int:

@@ -259,7 +259,7 @@ class Lasso(OfState):
             return
         world = [np.asarray(event.position, float)]
         screen = [np.asarray(event.pos, float)]
-        line = _Line(canvas_of(viewer))
+        line = _LassoLine(canvas_of(viewer))
         try:
             yield
             while event.type == "mouse_move":
@@ -306,7 +306,7 @@ def corners(points: list[np.ndarray], form: Form | None) -> np.ndarray:
     return around
 
 
-class _Line(QWidget):
+class _LassoLine(QWidget):
     """Draws the outline over the canvas; mouse events pass through."""
 
     def __init__(self, canvas: QWidget | None) -> None:

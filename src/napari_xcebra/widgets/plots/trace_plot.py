@@ -34,7 +34,7 @@ class TracePlot(TimePlot):
     def __init__(self) -> None:
         self._names = LaneAxis("left")
         self._numbers = LaneAxis("right")
-        self._lanes: list[Placed] = []
+        self._lanes: list[PlacedLane] = []
         self._curves: list[pyqtgraph.PlotCurveItem] = []
         super().__init__(left=self._names, right=self._numbers)
         self.showAxis("right")
@@ -251,7 +251,7 @@ FEW = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class LaneLine:
     """A signal in a lane.
 
     Parameters
@@ -334,7 +334,7 @@ class Lane:
     """
 
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[LaneLine]
     low: float
     high: float
     color: str
@@ -344,7 +344,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedLane:
     """Where a lane lies in the plot, which counts from 0 at the top downwards."""
 
     lane: Lane
@@ -362,11 +362,11 @@ class Placed:
         return (self.bottom + self.top) / 2
 
 
-def placed(lanes: Sequence[Lane]) -> list[Placed]:
+def placed(lanes: Sequence[Lane]) -> list[PlacedLane]:
     """Lanes from top to bottom: the first begins at 0, below it the values are negative."""
     ends = -np.cumsum([0.0] + [lane.height for lane in lanes])
     return [
-        Placed(lane, end + GAP / 2, start - GAP / 2)
+        PlacedLane(lane, end + GAP / 2, start - GAP / 2)
         for lane, start, end in zip(lanes, ends[:-1], ends[1:], strict=True)
     ]
 
@@ -379,7 +379,7 @@ def cell_lane(
     low, high = _apart(low, high)
     size = round_part(high - low)
     bar = (size, f"{size:g} {unit}".rstrip())
-    return Lane(title, [Line(trace, pen)], low, high, color, height, bar=bar)
+    return Lane(title, [LaneLine(trace, pen)], low, high, color, height, bar=bar)
 
 
 def round_part(whole: float) -> float:
@@ -401,7 +401,7 @@ def behavior_lane(column: Column, pen: Any, color: str) -> Lane:
     else:
         known = values[~np.isnan(values)]
         low, high = _apart(known.min(), known.max()) if len(known) else (0.0, 1.0)
-    line = Line(values, pen, column.kind, column.period)
+    line = LaneLine(values, pen, column.kind, column.period)
     ticks = _words(column) or _ends(low, high)
     return Lane(column.title, [line], low, high, color, 1.0, ticks)
 
@@ -418,7 +418,9 @@ def score_lane(
     """Lane of the scores of several cells over time: (n, cells) float at n frames."""
     known = scores[np.isfinite(scores)]
     low, high = _apart(0.0, np.percentile(known, 99.8)) if len(known) else (0.0, 1.0)
-    lines = [Line(values, pen, frames=frames) for values, pen in zip(scores.T, pens, strict=True)]
+    lines = [
+        LaneLine(values, pen, frames=frames) for values, pen in zip(scores.T, pens, strict=True)
+    ]
     return Lane(title, lines, low, high, color, 1.5, _ends(low, high))
 
 

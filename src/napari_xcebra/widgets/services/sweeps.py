@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from napari_xcebra.batch.running import Place
+from napari_xcebra.batch.running import ComputePlace
 from napari_xcebra.jobs import Call, Cancelled, Failed, Finished, Job, tasks
 from napari_xcebra.learn.data.suggestions import latents_for
 from napari_xcebra.learn.training.progress import seconds_to_fit
@@ -47,7 +47,7 @@ class Sweeper(JobQueue):
         self.folder: Path | None = None
         """Where the last sweep was written."""
 
-    def start(self, sweep: Sweep, folder: Path, place: Place) -> Job | None:
+    def start(self, sweep: Sweep, folder: Path, place: ComputePlace) -> Job | None:
         """Run a sweep; None if one is under way."""
         if self.busy:
             return None

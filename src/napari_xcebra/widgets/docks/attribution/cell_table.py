@@ -84,7 +84,7 @@ class CellTable(QWidget):
         self.accepted_only.setToolTip("Show accepted cells only.")
         self.above_only = QCheckBox("above threshold")
         self.above_only.setToolTip("Show cells above the threshold only.")
-        self.view = _View(self.model)
+        self.view = _RankedView(self.model)
         filters = in_row((self.search, 1), self.accepted_only, self.above_only)
         in_column(filters, (self.view, 1), of=self, spacing=3).setContentsMargins(0, 4, 0, 0)
         self._marked = np.zeros(0, np.int64)
@@ -149,7 +149,7 @@ class CellTable(QWidget):
         self.marked.emit(self._marked)
 
 
-class _View(QTableView):
+class _RankedView(QTableView):
     """The table itself: rows are marked whole, and copied as text."""
 
     def __init__(self, model: CellModel) -> None:

@@ -20,7 +20,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_xcebra.batch.cluster import ClusterFound
-from napari_xcebra.batch.running import Place
+from napari_xcebra.batch.running import ComputePlace
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import tasks
 from napari_xcebra.learn.data.factors import Factor
@@ -97,11 +97,11 @@ class SweepPlace(QGroupBox):
         layout.addStretch(1)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ComputePlace:
         """What is chosen."""
         if self.where.currentIndex() == CLUSTER:
-            return Place(address=self.address.text().strip())
-        return Place(self.processes.value())
+            return ComputePlace(address=self.address.text().strip())
+        return ComputePlace(self.processes.value())
 
     def suggest(self, recording: Recording) -> None:
         """Name a folder beside the recording, unless the user named one."""

@@ -268,7 +268,7 @@ COLORS = {"clear": EDGES["good"], "weak": EDGES["warning"], "failed": EDGES["pro
 
 
 @dataclass(frozen=True)
-class Column:
+class SweepColumn:
     """Title, help, and the text and colour of each cell."""
 
     title: str
@@ -328,7 +328,7 @@ class SweepTable(QTableWidget):
             self.opened.emit(self._ids[row])
 
 
-def _columns(summary: pd.DataFrame) -> list[Column]:
+def _columns(summary: pd.DataFrame) -> list[SweepColumn]:
     names = [str(name) for name in summary]
     before = names[1 : names.index("status")]
     varied = [name for name in before if summary[name].nunique() > 1] or ["recording"]
@@ -339,7 +339,7 @@ def _columns(summary: pd.DataFrame) -> list[Column]:
         for name in varied
     ]
     status = [(str(value), COLORS.get(str(value), "")) for value in summary["status"]]
-    columns.append(Column("status", "Failed runs are tried again at the next start.", status))
+    columns.append(SweepColumn("status", "Failed runs are tried again at the next start.", status))
     for factor in (name.removeprefix("verdict ") for name in names if name.startswith("verdict ")):
         columns.append(_verdicts(summary, factor))
         if f"auroc {factor}" in names:
@@ -351,11 +351,11 @@ def _columns(summary: pd.DataFrame) -> list[Column]:
     return columns
 
 
-def _plain(summary: pd.DataFrame, name: str, title: str, help: str) -> Column:
-    return Column(title, help, [(_text(value), "") for value in summary[name]])
+def _plain(summary: pd.DataFrame, name: str, title: str, help: str) -> SweepColumn:
+    return SweepColumn(title, help, [(_text(value), "") for value in summary[name]])
 
 
-def _verdicts(summary: pd.DataFrame, factor: str) -> Column:
+def _verdicts(summary: pd.DataFrame, factor: str) -> SweepColumn:
     """Goodness and verdict of a factor; empty where a run has none yet."""
     cells = []
     for _, row in summary.iterrows():
@@ -369,7 +369,7 @@ def _verdicts(summary: pd.DataFrame, factor: str) -> Column:
         f"Goodness of {factor} above chance on held-out blocks, how well it is decoded "
         "(compared with ridge regression on the cells), the verdict, and cells at q ≤ 0.1."
     )
-    return Column(factor, help, cells)
+    return SweepColumn(factor, help, cells)
 
 
 def _item(text: str, color: str) -> QTableWidgetItem:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EMPTY = "No video: give one as “Behaviour video” in the Recording dock, or drop it on the image."
 
 
-class Picture(QWidget):
+class VideoPicture(QWidget):
     """A picture in its own proportions, as large as there is room."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class VideoDock(QWidget):
     def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
         super().__init__()
         self.state = services_of(napari_viewer).state
-        self.picture = Picture()
+        self.picture = VideoPicture()
         self.caption = PlainLabel(wrap=True)
         self.reader = VideoReader(self)
         self._presence = Presence(self)
