@@ -89,15 +89,26 @@ class LayoutUnclear(InputError):
     ----------
     sentence : str
         The question, with both readings spelled out.
+    name : str
+        Array and file.
     shape : (int, int)
         Of the array, as it is stored.
+    reasons : mapping of bool to str
+        What speaks for cells being first, and for frames; empty if nothing does.
     block : (a, b) float32
         From the middle of the array, as it is stored, to draw it in either reading.
     """
 
-    def __init__(self, sentence: str, shape: tuple[int, int], block: np.ndarray) -> None:
-        super().__init__(sentence, shape, block)
-        self.shape, self.block = shape, block
+    def __init__(
+        self,
+        sentence: str,
+        name: str,
+        shape: tuple[int, int],
+        reasons: Mapping[bool, str],
+        block: np.ndarray,
+    ) -> None:
+        super().__init__(sentence, name, shape, reasons, block)
+        self.name, self.shape, self.reasons, self.block = name, shape, dict(reasons), block
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -173,11 +184,14 @@ def layout_of(
         reading(shape, first) + (f" ({_listed(sides[first])})" if sides[first] else "")
         for first in (cells_first, not cells_first)
     )
+    name = name or "The array of traces"
     raise LayoutUnclear(
-        f"{name or 'The array of traces'} is {shape[0]} × {shape[1]}, which may be {readings}: set "
+        f"{name} is {shape[0]} × {shape[1]}, which may be {readings}: set "
         f"`layout` to cells-frames for {reading(shape, True)}, or to frames-cells for "
         f"{reading(shape, False)}.",
+        name,
         (shape[0], shape[1]),
+        {first: _listed(side) for first, side in sides.items()},
         _middle(array, _SHOWN),
     )
 
