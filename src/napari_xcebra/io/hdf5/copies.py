@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -42,13 +43,18 @@ def changed_copy(source: Path, path: Path, change: Callable[[h5py.File], None], 
 def make_room(path: Path, room: int) -> None:
     """Lengthen an HDF5 file by that many bytes and a mebibyte, which the library then writes over.
 
-    It ends the program when a disk is full; so it finds room, and gives back what is left.
+    It ends the program when a disk is full; so it finds room, and gives back what is left. An empty
+    file is made where there is none.
 
     Raises
     ------
     OSError
         If the disk is full.
     """
+    empty = io.BytesIO()
+    if not path.exists() or not path.stat().st_size:
+        h5py.File(empty, "w").close()
     with path.open("ab") as file:
+        file.write(empty.getvalue())
         for _ in range(1 + room // 2**20):
             file.write(bytes(2**20))

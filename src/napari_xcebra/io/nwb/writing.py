@@ -12,7 +12,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
@@ -99,7 +98,6 @@ def write_nwb(
     rows = RoiRows(table_in(file), np.arange(recording.n_cells), slice(None))
     add_results(nwb, file, [rows], recording, found)
     with whole(path) as temporary:
-        h5py.File(temporary, "w").close()
         made = 4 * recording.n_frames * recording.n_cells
         made += sum(4 * np.size(image) for image in recording.images.values())
         made += 0 if recording.footprints is None else 16 * len(recording.footprints.cell)
