@@ -43,7 +43,7 @@ def read(path: Paths) -> list[LayerTuple]:
     except Stopped:
         raise InputError(f"Reading {single} was cancelled.") from None
     except InputError as error:
-        _ask_in_dock(opening, str(error))
+        _ask_in_dock(opening, error)
         raise
 
 
@@ -57,7 +57,7 @@ def layers_to_adopt(recording: Any, opening: Opening | None = None) -> list[Laye
     return layers
 
 
-def _ask_in_dock(opening: Opening, sentence: str) -> None:
+def _ask_in_dock(opening: Opening, error: InputError) -> None:
     """Ask for what is missing, such as a frame rate, in the Recording dock.
 
     napari's own message does not say what was wrong.
@@ -68,7 +68,7 @@ def _ask_in_dock(opening: Opening, sentence: str) -> None:
     from napari_xcebra.widgets.controls.napari_window import open_dock
 
     dock: Any = open_dock(viewer, "Recording").widget()
-    dock.ask(opening, sentence)
+    dock.ask(opening, error)
 
 
 def point_to_docks() -> None:

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TextIO
 
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.attribution.shift_test.result import LEVEL
@@ -46,7 +46,7 @@ from napari_xcebra.cli.flags import (
     repeated,
     switch,
 )
-from napari_xcebra.errors import InputError, TrainingDiverged, is_refusal, refusal
+from napari_xcebra.errors import InputError, TrainingDiverged, is_refusal, printable, refusal
 from napari_xcebra.locks import locked
 from napari_xcebra.settings import worded
 from napari_xcebra.support.leftovers import clear_leftovers
@@ -298,7 +298,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(arguments, "open_rate"):  # it reads files, in a child that takes its time
             import_module("napari_xcebra.io.guard").start()
         module, name = arguments.command.split(".")
-        with _terminated_in_order(), _to_itself(arguments):
+        with _terminated_in_order(), _to_itself(arguments), _printable():
             code = getattr(import_module(f"napari_xcebra.cli.{module}"), name)(arguments)
     except KeyboardInterrupt as stopped:  # what was kept, or nothing
         print(stopped if stopped.args else "Interrupted.", file=sys.stderr)
@@ -333,6 +333,27 @@ def _to_itself(arguments: argparse.Namespace) -> Iterator[None]:
         with contextlib.suppress(OSError):  # something was written
             for folder in made:
                 folder.rmdir()
+
+
+class _Printable:
+    """A stream to which no character is written that commands a terminal, but for new lines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(printable(text, "\n\r\t"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def _printable() -> Iterator[None]:
+    """Names of files and columns are printed, whatever they hold."""
+    out, err = _Printable(sys.stdout), _Printable(sys.stderr)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        yield
 
 
 @contextlib.contextmanager
