@@ -13,7 +13,7 @@ from napari_xcebra.text import counted
 from napari_xcebra.widgets.controls.boxes import PlainLabel
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.notice import EDGES
-from napari_xcebra.widgets.plots.sparkline import Sparkline
+from napari_xcebra.widgets.plots.pictures import Sparkline
 
 CELLS_SHOWN, FRAMES_SHOWN = 5, 120
 """Lines of a picture, and the frames along each."""
