@@ -20,6 +20,8 @@ import torch
 from report import header, row
 from torch import Tensor, nn
 
+from napari_xcebra.batch import Sweep
+from napari_xcebra.batch.running import lean, run_member
 from napari_xcebra.jobs.pool import ProcessPool
 from napari_xcebra.learn import FitSettings
 from napari_xcebra.learn.model.encoder import Encoder, gelu_slope
@@ -27,8 +29,6 @@ from napari_xcebra.learn.model.frame_encoder import FrameEncoder
 from napari_xcebra.learn.model.making import make_encoder
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.simulate import box
-from napari_xcebra.sweeps import Sweep
-from napari_xcebra.sweeps.member import lean, run_member
 
 SIZES = ("40x128", "40x512", "100x512", "400x512")
 """Cells and batch size."""

@@ -14,11 +14,11 @@ import time
 from report import header
 
 import napari_xcebra as xc
+from napari_xcebra.batch import Sweep, run_sweep
 from napari_xcebra.jobs.pool import ProcessPool
 from napari_xcebra.learn import FitSettings
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import arena, field
-from napari_xcebra.sweeps import Sweep, run_sweep
 
 FACTORS = {"place": ["position"], "direction": ["direction"], "speed": ["speed"]}
 

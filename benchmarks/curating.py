@@ -23,8 +23,8 @@ from painting import field_of_discs
 from qtpy.QtWidgets import QApplication
 from report import row
 
-from napari_xcebra.widgets.controls.dock_opening import full_name, open_dock
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.controls.napari_window import full_name, open_dock
+from napari_xcebra.widgets.window import services_of
 
 FIELDS = {1_000: 512, 10_000: 2048}
 TIMES = 20

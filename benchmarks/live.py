@@ -27,9 +27,9 @@ from napari_xcebra.attribution.ranks import auroc, rank_correlation
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.simulate import Simulation, field
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.dock_opening import full_name
+from napari_xcebra.widgets.controls.napari_window import full_name
 from napari_xcebra.widgets.state.state import State
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 TARGET = 10.0
 """Seconds to the first map."""

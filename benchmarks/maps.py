@@ -35,7 +35,7 @@ from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.smoothing import gaussian_kernel, smoothed
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import Simulation, arena, box, field
-from napari_xcebra.simulate.processes import ornstein_uhlenbeck
+from napari_xcebra.simulate.simulation import ornstein_uhlenbeck
 
 RATE = 10.0
 LEVEL = 0.1

@@ -30,7 +30,7 @@ from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.learn.quality.verdict import LARGEST_P
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import Simulation, arena, belt, field, task
-from napari_xcebra.simulate.processes import on_and_off, ornstein_uhlenbeck
+from napari_xcebra.simulate.simulation import on_and_off, ornstein_uhlenbeck
 
 RATE = 10.0
 CELLS = 100

@@ -28,11 +28,11 @@ from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Footprints, Recording
 from napari_xcebra.runs import Run
-from napari_xcebra.widgets.layers.cell_movie import CellMovie
-from napari_xcebra.widgets.state.score_cache import ScoresOverTime, stretch_length
+from napari_xcebra.widgets.layers.movie import CellMovie
+from napari_xcebra.widgets.services.scores_over_time import ScoresOverTime, stretch_length
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.state.state import State
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 SIZES = ((150, 512), (1_000, 512), (10_000, 2048))
 FRAMES, RATE = 600, 30.0

@@ -32,8 +32,8 @@ from napari_xcebra.recording import Movie, Recording
 from napari_xcebra.recording.movies.frames import PlainFrames
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.dock_opening import full_name
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.controls.napari_window import full_name
+from napari_xcebra.widgets.window import services_of
 
 INTERVAL = 0.005
 FILM = 30

@@ -46,9 +46,9 @@ from napari_xcebra.io.opening import Opening
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.dock_opening import DOCKS, docked_widget, full_name
+from napari_xcebra.widgets.controls.napari_window import DOCKS, docked_widget, full_name
 from napari_xcebra.widgets.state.state import State
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 MB = 2**20
 SETTLED = 2

@@ -26,7 +26,7 @@ from report import header, row
 
 from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window
 from napari_xcebra.widgets.layers.camera import camera_of, labels_layer
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 LIMIT = 180.0
 """Seconds after which something that was waited for counts as lost."""

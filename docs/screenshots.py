@@ -21,8 +21,8 @@ import numpy as np
 from qtpy.QtWidgets import QApplication
 
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.dock_opening import full_name, open_dock
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.controls.napari_window import full_name, open_dock
+from napari_xcebra.widgets.window import services_of
 
 IMAGES = Path(__file__).parent / "images"
 SIZE = (1600, 1000)

@@ -22,7 +22,7 @@ from qtpy import API_NAME, QT_VERSION
 from qtpy.QtWidgets import QApplication
 
 import napari_xcebra
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 PLUGIN = "napari-xcebra"
 

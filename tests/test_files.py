@@ -14,8 +14,9 @@ import pytest
 import napari_xcebra as xc
 from napari_xcebra import files
 from napari_xcebra.attribution import Attribution
+from napari_xcebra.batch.config import read_sweep
 from napari_xcebra.curation import open_curation
-from napari_xcebra.curation.lines import read_journal
+from napari_xcebra.curation.changes import read_journal
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import TEMPORARY_NAME, read_description, read_json, whole
 from napari_xcebra.io.discovery import format_of
@@ -24,7 +25,6 @@ from napari_xcebra.learn import Fit
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
 from napari_xcebra.spreadsheets import read_csv
-from napari_xcebra.sweeps.config import read_sweep
 from napari_xcebra.workspace_file import load_workspace
 
 

@@ -54,6 +54,30 @@ def test_formats_of_another_package_open_and_broken_ones_are_noted_once(scan):
     assert "plug-in half of package xcebra-example is left out, because it fails (it has no" in told
 
 
+@pytest.mark.parametrize("guarded", ["0", "1"])
+def test_one_that_does_not_answer_or_ends_the_program_is_left_out_by_name(
+    scan, monkeypatch, guarded
+):
+    monkeypatch.setenv("NAPARI_XCEBRA_GUARDED", guarded)
+    code = """
+import sys, time
+from napari_xcebra import open_recording
+for _ in range(2):
+    began = time.process_time()
+    told = open_recording(sys.argv[1]).notes
+print(f"{time.process_time() - began:.1f}", *told, sep="\\n")
+"""
+    seconds, *told = ran(code, scan / "a.scan").splitlines()
+    for name, why in (
+        ("absent", "SystemExit: no licence"),
+        ("awaited", "NoAnswer: sniff does not answer within 1 s"),
+        ("asleep", "NoAnswer: sniff does not answer within 1 s"),
+    ):
+        (sentence,) = (each for each in told if f"plug-in {name} of package" in each)
+        assert f"is left out, because it fails ({why})" in sentence
+    assert float(seconds) < 1  # it is asked once, and nothing goes on behind
+
+
 def test_what_fails_in_a_plug_in_is_a_sentence(scan):
     (scan / "b.scan").write_text("line scan at 20 Hz\n1 2 x")
     (scan / "c.scan").write_bytes(b"\xff\xfe\xfd")

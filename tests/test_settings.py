@@ -8,7 +8,7 @@ from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.settings import worded
-from napari_xcebra.widgets.controls.wording import TITLES, in_dock
+from napari_xcebra.widgets.controls.forms import TITLES, in_dock
 
 KNOBS = [knob.name for settings in (OpenSettings, FitSettings) for knob in fields(settings)]
 

@@ -10,6 +10,7 @@ import pytest
 
 import napari_xcebra as xc
 from napari_xcebra.attribution import attribute
+from napari_xcebra.batch import Sweep, run_sweep
 from napari_xcebra.cli import main
 from napari_xcebra.curation import open_curation
 from napari_xcebra.errors import InputError
@@ -19,7 +20,6 @@ from napari_xcebra.learn.joint.result import JointFit
 from napari_xcebra.results import note_results
 from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import box
-from napari_xcebra.sweeps import Sweep, run_sweep
 from napari_xcebra.workspace_file import Opened, WorkspaceFile, save_workspace
 
 SETTINGS = FitSettings(steps=5, batch_size=64, smoothing=0.0)

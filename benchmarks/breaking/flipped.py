@@ -7,7 +7,7 @@ from pathlib import Path
 
 from breaking.tally import Tally
 from napari_xcebra.curation import Curation, Journal
-from napari_xcebra.curation.lines import Contents, read_journal
+from napari_xcebra.curation.changes import Contents, read_journal
 from napari_xcebra.errors import InputError
 
 CELLS = range(100, 112)

@@ -27,7 +27,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io import OpenSettings
 from napari_xcebra.io.guard import open_task
 from napari_xcebra.io.opening import Opening
-from napari_xcebra.jobs import JobFailed, Worker
+from napari_xcebra.jobs import CallFailed, Worker
 from napari_xcebra.jobs.limits import COMPUTING as GUARD_SECONDS
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.layers.layers import recording_layers
@@ -212,7 +212,7 @@ def guarded() -> Callable[[Opening], Recording]:
     def opened(opening: Opening) -> Recording:
         try:
             return worker.submit(open_task(opening)).result()
-        except JobFailed as failed:
+        except CallFailed as failed:
             # a sentence about an exception that nobody thought of is none
             if "Traceback" in failed.details:
                 raise RuntimeError(failed.details.strip().splitlines()[-1]) from failed

@@ -10,9 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -22,6 +20,8 @@ from breaking.processes import Fork, Tell, failure_of
 from breaking.samples import SAMPLES
 from breaking.tally import Tally, World
 from napari_xcebra.io import open_recording
+from napari_xcebra.jobs import Call
+from napari_xcebra.jobs.calls import current_report
 from napari_xcebra.recording.traces import IN_MEMORY
 
 FRAMES = IN_MEMORY // (4 * 4) + 100_000
@@ -31,19 +31,15 @@ GONE_WITHIN = 10.0
 """Seconds in which a child ends after its window did."""
 
 
-@dataclass(frozen=True)
-class Waiting:
-    """A task that waits until it is stopped or time is over, with an array sent through a file."""
+def wait(seconds: float, _: np.ndarray) -> None:
+    """Wait until it is stopped or time is over, with an array sent through a file."""
+    report, until = current_report(), time.monotonic() + seconds
+    while not report.stop() and time.monotonic() < until:
+        time.sleep(0.05)
 
-    seconds: float
-    given: np.ndarray = field(default_factory=lambda: np.zeros(2**24, np.float32))
-    doing: str = "Waiting"
-    sparing: str = "wait less"
 
-    def run(self, report: Any) -> None:
-        until = time.monotonic() + self.seconds
-        while not report.stop() and time.monotonic() < until:
-            time.sleep(0.05)
+def waiting(seconds: float) -> Call:
+    return Call(wait, (seconds, np.zeros(2**24, np.float32)))
 
 
 def family(home: Path, rng: random.Random, tally: Tally) -> None:
@@ -186,25 +182,25 @@ def cut_off(path: Path, change: Callable[[Path], None], case: str, tally: Tally)
 
 PROGRAM = """
 import sys, time
-from breaking.pulled_away import Waiting
+from breaking.pulled_away import waiting
 from napari_xcebra.jobs import Worker
 from napari_xcebra.jobs.events import Started
 
 worker = Worker()
-worker.submit(Waiting(0)).wait()
+worker.submit(waiting(0)).wait()
 if {busy}:
-    events = worker.submit(Waiting(600)).events()
+    events = worker.submit(waiting(600)).events()
     while not isinstance(next(events), Started):
         pass
 print(worker.pid, flush=True)
 time.sleep(600)
 """
 NEXT = """
-from breaking.pulled_away import Waiting
+from breaking.pulled_away import waiting
 from napari_xcebra.jobs import Worker
 
 with Worker() as worker:
-    worker.submit(Waiting(0)).wait()
+    worker.submit(waiting(0)).wait()
 """
 
 

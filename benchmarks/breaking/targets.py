@@ -15,8 +15,10 @@ import pandas as pd
 
 from breaking.samples import recording as plain_recording
 from napari_xcebra.attribution.result import Attribution
+from napari_xcebra.batch import Member, SweepFolder
+from napari_xcebra.batch.running import MemberResult
 from napari_xcebra.curation import Curation, Journal
-from napari_xcebra.curation.lines import read_journal
+from napari_xcebra.curation.changes import read_journal
 from napari_xcebra.io import open_recording, save_recording
 from napari_xcebra.io.decisions import plan_output, repair, restore
 from napari_xcebra.io.opening import Opening
@@ -28,8 +30,6 @@ from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Footprints, Recording
 from napari_xcebra.runs import Run
-from napari_xcebra.sweeps import Member, SweepFolder
-from napari_xcebra.sweeps.member import MemberResult
 from napari_xcebra.workspace_file import Opened, WorkspaceFile, load_workspace, save_workspace
 
 CELLS = 16

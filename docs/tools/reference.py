@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import house
 
 import napari_xcebra
-from napari_xcebra.cli.parser import make_parser
+from napari_xcebra.cli.commands import make_parser
 from napari_xcebra.io.discovery import formats_of
 from napari_xcebra.io.movie.opening import formats as movie_formats
 from napari_xcebra.io.settings import OpenSettings

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         significance,
     )
     from napari_xcebra.attribution.single_cell import cell_statistics
-    from napari_xcebra.cohorts import Cohort, cohort
+    from napari_xcebra.batch.cohorts import Cohort, cohort
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.io import open_recording
     from napari_xcebra.io.nwb.writing import write_nwb
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from napari_xcebra.recording import Footprints, Recording, Trials, Variable
     from napari_xcebra.recording.around_events import PeriEvent, peri_event
     from napari_xcebra.verification import verify
-    from napari_xcebra.widgets.app.paint import paint
+    from napari_xcebra.widgets.app.workspace import paint
 
     __version__: str
 
@@ -83,7 +83,7 @@ _HOMES = {
         "significance",
     ],
     "attribution.single_cell": ["cell_statistics"],
-    "cohorts": ["Cohort", "cohort"],
+    "batch.cohorts": ["Cohort", "cohort"],
     "curation": ["Curation", "open_curation"],
     "io": ["open_recording"],
     "io.nwb.writing": ["write_nwb"],
@@ -97,7 +97,7 @@ _HOMES = {
     "recording": ["Footprints", "Recording", "Trials", "Variable"],
     "recording.around_events": ["PeriEvent", "peri_event"],
     "verification": ["verify"],
-    "widgets.app.paint": ["paint"],
+    "widgets.app.workspace": ["paint"],
 }
 _public, _, _ = lazy_loader.attach(__name__, submod_attrs=_HOMES)
 

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 
 LONGEST = 700
 """Characters of a sentence that is shown: about six lines."""
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that command a terminal, or turn the text behind them around."""
+
+
+def printable(text: str, kept: str = "") -> str:
+    r"""Text in which no character is a command, but for those that are kept.
+
+    >>> printable("x\x1b[31m_cm"), printable("a\tb\n", kept="\n\t")
+    ('x_[31m_cm', 'a\tb\n')
+    """
+    return _CONTROL.sub(lambda found: found[0] if found[0] in kept else "_", text)
 
 
 def brief(sentence: str, longest: int = LONGEST) -> str:
@@ -28,7 +40,9 @@ class InputError(ValueError):
     """A sentence for the scientist: what was found, where, and what is needed."""
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(brief(arg) if isinstance(arg, str) else arg for arg in args))
+        super().__init__(
+            *(brief(printable(arg, "\n")) if isinstance(arg, str) else arg for arg in args)
+        )
 
 
 class ValuesError(InputError):

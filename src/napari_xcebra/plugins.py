@@ -44,7 +44,7 @@ def plugged_in(group: Group) -> tuple[Plugged, ...]:
     for point in sorted(entry_points(group=f"napari_xcebra.{group}"), key=lambda p: p.name):
         try:
             found.append(Plugged(point.name, _package(point), point.load()))
-        except Exception as error:  # code of others fails in any way
+        except (Exception, SystemExit) as error:  # code of others fails in any way
             refuse(point.name, _package(point), error)
     return tuple(found)
 

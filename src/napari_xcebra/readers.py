@@ -18,8 +18,8 @@ from napari_xcebra.io.guard import open_task
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.layers.layers import recording_layers
+from napari_xcebra.widgets.services.reading import read_now, recognised, with_kept_size
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple
-from napari_xcebra.widgets.work.reading import read_now, recognised, with_kept_size
 
 Paths = str | PathLike[str] | Sequence[str]
 Reader = Callable[[Paths], list[LayerTuple]]
@@ -43,7 +43,7 @@ def read(path: Paths) -> list[LayerTuple]:
     except Stopped:
         raise InputError(f"Reading {single} was cancelled.") from None
     except InputError as error:
-        _ask_in_dock(opening, str(error))
+        _ask_in_dock(opening, error)
         raise
 
 
@@ -57,7 +57,7 @@ def layers_to_adopt(recording: Any, opening: Opening | None = None) -> list[Laye
     return layers
 
 
-def _ask_in_dock(opening: Opening, sentence: str) -> None:
+def _ask_in_dock(opening: Opening, error: InputError) -> None:
     """Ask for what is missing, such as a frame rate, in the Recording dock.
 
     napari's own message does not say what was wrong.
@@ -65,10 +65,10 @@ def _ask_in_dock(opening: Opening, sentence: str) -> None:
     viewer = _viewer_in_sight()
     if viewer is None:
         return
-    from napari_xcebra.widgets.controls.dock_opening import open_dock
+    from napari_xcebra.widgets.controls.napari_window import open_dock
 
     dock: Any = open_dock(viewer, "Recording").widget()
-    dock.ask(opening, sentence)
+    dock.ask(opening, error)
 
 
 def point_to_docks() -> None:

@@ -14,8 +14,8 @@ import numpy as np
 
 from napari_xcebra.readers import current_viewer, layers_to_adopt
 from napari_xcebra.recording import Recording
+from napari_xcebra.widgets.services.reading import made_now
 from napari_xcebra.widgets.state.own_layers import LayerTuple
-from napari_xcebra.widgets.work.reading import made_now
 
 if TYPE_CHECKING:
     from napari_xcebra.simulate.simulation import Simulation

@@ -14,9 +14,10 @@ from typing import Any
 
 from napari_xcebra import results, runs, workspace_file
 from napari_xcebra.attribution import Attribution
+from napari_xcebra.batch import folder as sweeps
 from napari_xcebra.checksums import differences, listed_in
-from napari_xcebra.curation.lines import KIND, read_journal, summary_of
-from napari_xcebra.curation.places import BESIDE_FILE, ENDING, FOLDER, IN_FOLDER
+from napari_xcebra.curation.changes import KIND, read_journal, summary_of
+from napari_xcebra.curation.journal import BESIDE_FILE, ENDING, FOLDER, IN_FOLDER
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import CHECKSUM, first_bytes, open_file, read_description, read_json
 from napari_xcebra.io.transaction.backups import is_ours, record_of
@@ -25,7 +26,6 @@ from napari_xcebra.learn import result as fits
 from napari_xcebra.learn.joint import result as joint
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.runs import Run
-from napari_xcebra.sweeps import folder as sweeps
 from napari_xcebra.text import counted
 
 WRITTEN = ".written"

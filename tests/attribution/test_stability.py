@@ -10,7 +10,7 @@ from scored import METHOD, scored_run, scored_seeds
 from napari_xcebra.attribution import attribute
 from napari_xcebra.attribution.stability import Stability, across_seeds
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs import StabilityTask
+from napari_xcebra.jobs import tasks
 from napari_xcebra.learn import FitSettings
 from napari_xcebra.runs import Run
 
@@ -173,8 +173,8 @@ class TestAcrossSeeds:
         assert list(written["factor"].unique()) == ["z2", "time"]
         assert len(written) == 2 * simulation.recording.n_cells
 
-    def test_a_task_that_is_stopped_keeps_the_seeds_that_are_finished(self, simulation):
-        task = StabilityTask(simulation.recording, simulation.factors, SETTINGS, (0, 1, 2))
-        found = task.run(Watch(stop_at=3))
+    def test_a_call_that_is_stopped_keeps_the_seeds_that_are_finished(self, simulation):
+        call = tasks.STABILITY(simulation.recording, simulation.factors, SETTINGS, (0, 1, 2))
+        found = call.run(Watch(stop_at=3))
         assert found.seeds == (0,)
-        assert task.run(Watch(stop_at=1)) is None
+        assert call.run(Watch(stop_at=1)) is None

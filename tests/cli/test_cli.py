@@ -23,8 +23,8 @@ from napari_xcebra import learn
 from napari_xcebra.attribution import METHODS, Attribution, methods
 from napari_xcebra.attribution.shift_test.result import SHIFTS
 from napari_xcebra.cli import main, reporting
+from napari_xcebra.cli.commands import make_parser
 from napari_xcebra.cli.given import counts_from
-from napari_xcebra.cli.parser import make_parser
 from napari_xcebra.cli.printing import goodness_words
 from napari_xcebra.errors import InputError, TrainingDiverged
 from napari_xcebra.io import open_recording, save_recording
@@ -395,7 +395,7 @@ def test_a_run_loads_only_what_it_needs(recording_file, tmp_path):
     assert not {f"napari_xcebra.io.movie.{name}" for name in MOVIE_FORMATS} & set(loaded)
     parts = {".".join(name.split(".")[:2]) for name in loaded}
     assert not parts & {
-        f"napari_xcebra.{part}" for part in ("jobs", "sweeps", "curation", "widgets")
+        f"napari_xcebra.{part}" for part in ("batch", "jobs", "curation", "widgets")
     }
 
 

@@ -7,11 +7,11 @@ import sys
 import pandas as pd
 import pytest
 
+from napari_xcebra.batch import Shard, SweepFolder
+from napari_xcebra.batch.config import read_sweep
 from napari_xcebra.cli import main
 from napari_xcebra.io import save_recording
 from napari_xcebra.simulate import field
-from napari_xcebra.sweeps import Shard, SweepFolder
-from napari_xcebra.sweeps.config import read_sweep
 
 NAPARI_XCEBRA = [sys.executable, "-c", "import sys; from napari_xcebra.cli import main; "
                  "sys.exit(main())"]  # fmt: skip

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from napari_xcebra.curation import STATUSES, Curation, Filter, Journal, Queue, ordered
+from napari_xcebra.curation import STATUSES, CellFilter, Curation, Journal, Queue, ordered
 
 IDS = [40, 7, 1000, 3, 12, 5, 8]
 CELLS = st.sets(st.integers(0, len(IDS) - 1), min_size=1)
@@ -148,7 +148,7 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule(statuses=st.sets(st.sampled_from(STATUSES)), tag=TAG | st.just(""), cell=CELL)
     def walk_a_filtered_queue(self, statuses, tag, cell):
-        wanted = Filter(tuple(statuses), tag=tag)
+        wanted = CellFilter(tuple(statuses), tag=tag)
         keep = wanted.keep(self.curation.status, tagged=self.curation.tagged(tag))
         queue = Queue(ordered("id", self.curation.cell_ids), keep)
         by_id = sorted(range(len(IDS)), key=lambda each: IDS[each])

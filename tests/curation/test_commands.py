@@ -3,7 +3,7 @@ import pytest
 
 from napari_xcebra.cli import main
 from napari_xcebra.curation import open_curation
-from napari_xcebra.curation.places import own_path
+from napari_xcebra.curation.journal import own_path
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from napari_xcebra.curation import (
     open_curation,
     summary_of,
 )
-from napari_xcebra.curation.places import FOLDER
+from napari_xcebra.curation.journal import FOLDER
 from napari_xcebra.errors import InputError
 
 NOBODY = 65534

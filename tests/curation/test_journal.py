@@ -13,7 +13,7 @@ from napari_xcebra.curation import (
     summary_of,
 )
 from napari_xcebra.curation import journal as journal_module
-from napari_xcebra.curation.lines import line_of, read_journal
+from napari_xcebra.curation.changes import line_of, read_journal
 from napari_xcebra.errors import InputError
 
 IDS = np.array([10, 20, 30, 40])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.curation import ORDERS, Filter, Queue, centroids_of, ordered
+from napari_xcebra.curation import ORDERS, CellFilter, Queue, centroids_of, ordered
 from napari_xcebra.curation.order import disagreement, walk
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording.footprints import Footprints
@@ -99,17 +99,17 @@ def test_a_filter_keeps_what_has_all_that_is_asked_for():
     status = np.array([0, 1, 2, 1])
     selected = np.array([True, True, False, False])
     tagged = np.array([False, True, True, True])
-    assert Filter().keep(status).all()
-    assert Filter(("accepted",)).keep(status).tolist() == [False, True, False, True]
-    assert Filter(above=False).keep(status, selected).tolist() == [False, False, True, True]
-    both = Filter(("accepted", "rejected"), above=False, tag="place")
+    assert CellFilter().keep(status).all()
+    assert CellFilter(("accepted",)).keep(status).tolist() == [False, True, False, True]
+    assert CellFilter(above=False).keep(status, selected).tolist() == [False, False, True, True]
+    both = CellFilter(("accepted", "rejected"), above=False, tag="place")
     assert both.keep(status, selected, tagged).tolist() == [False, False, True, True]
 
 
 def test_a_cell_that_falls_out_of_the_filter_does_not_make_the_queue_jump():
     """Rejecting cell after cell in a queue of undecided ones visits each exactly once."""
     status, order = np.zeros(8, int), np.array([3, 1, 4, 0, 5, 2, 6, 7])
-    undecided = Filter(("undecided",))
+    undecided = CellFilter(("undecided",))
     queue = Queue(order, undecided.keep(status))
     visited, cell = [], queue.next()
     while cell is not None:

@@ -149,6 +149,14 @@ def test_a_table_that_only_lies_beside_does_not_make_it_sure(tmp_path):
         open_recording(tmp_path / "a.npy", rate=10.0)
 
 
+def test_the_table_of_another_recording_beside_says_nothing(tmp_path):
+    np.save(tmp_path / "a.npy", noise(200, 500))
+    pd.DataFrame(noise(500, 80)).to_csv(tmp_path / "other.csv", index=False)
+    with pytest.raises(LayoutUnclear) as error:
+        open_recording(tmp_path / "a.npy", rate=10.0)
+    assert "other.csv" not in str(error.value)
+
+
 def test_how_long_the_behaviour_lasts_tells_frames(tmp_path):
     traces = noise(400, 300)
     np.save(tmp_path / "a.npy", traces.T)

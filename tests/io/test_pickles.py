@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.pickles import loads, read_object_npy
+from napari_xcebra.io.arrays.npy import read_object_npy
+from napari_xcebra.io.pickles import loads
 
 RNG = np.random.default_rng(0)
 PLAIN = {

@@ -68,6 +68,74 @@ def test_a_decimal_comma_never_becomes_a_larger_number(tmp_path, text, numbers):
     np.testing.assert_array_equal(read_table(tmp_path / "t.txt")["x"], numbers)
 
 
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("3,7,9", "1.5,2,0.1\n1.25,2.5,0.2\n"),
+        ("14,3,22", "0.5,0.25,1\n0.75,0.5,0.25\n"),
+        ("1203,1207,1310", "5,7,9\n6,6,8\n5,8,7\n6,7,9\n"),
+        ("2,3,5,8,9,11,14,15", "5,1,2,7,7,3,0,1\n4,1,3,8,6,3,1,2\n5,2,2,7,6,4,0,1\n"),
+        ("0.0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9", "5,1,2,7,7,3,0,1,2,5\n" * 3),
+    ],
+)
+def test_a_first_row_of_ids_or_times_names_the_columns(tmp_path, head, body):
+    (tmp_path / "t.csv").write_text(f"{head}\n{body}")
+    table = read_table(tmp_path / "t.csv")
+    assert (",".join(table.columns), len(table)) == (head, body.count("\n"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "312,200\n313,202\n315,203\n",  # a place in pixels
+        "0,512,600\n1,510,605\n2,509,604\n",  # rows that are numbered
+        "0,512,600\n0.1,510,605\n0.2,509,604\n",  # and timed
+        "512,498,1200\n520,480,1190\n515,491,1220\n",
+        "1.5,2.5,3.5\n1,2,3\n3,1,2\n",
+    ],
+)
+def test_a_first_row_of_values_is_a_row(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    table = read_table(tmp_path / "t.csv")
+    assert list(table.columns) == list(range(text.split("\n")[0].count(",") + 1))
+    assert len(table) == 3
+
+
+def test_a_first_row_that_may_be_ids_or_counts_is_asked_about(tmp_path):
+    (tmp_path / "t.csv").write_text("3,7,9\n4,5,2\n1,6,8\n7,3,5\n")
+    with pytest.raises(InputError, match=r"first row of .*t\.csv \(3, 7, 9\) may name"):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("heads", "names"),
+    [
+        (("x,y,time", "cm,cm,ms"), ["x_cm", "y_cm", "time_ms"]),
+        (("x,y,time", "(cm),(cm),(s)", "a,b,"), ["x_cm_a", "y_cm_b", "time_s"]),
+        (("animal,m1,m1,m1", "quantity,x,y,speed"), ["animal_quantity", "x", "y", "speed"]),
+        (("animal,m1,m1", "what,x,v", "unit,cm,cm/s"), ["animal_what_unit", "x_cm", "v_cm/s"]),
+        (("animal,m1,m1,m2", "quantity,x,y,x"), ["animal_quantity", "m1_x", "m1_y", "m2_x"]),
+    ],
+)
+def test_several_rows_of_words_name_the_columns_together(tmp_path, heads, names):
+    rows = [",".join(str(7.5 * row + i) for i in range(len(names))) for row in range(5)]
+    (tmp_path / "t.csv").write_text("\n".join([*heads, *rows]) + "\n")
+    table = read_table(tmp_path / "t.csv")
+    assert list(table.columns) == names
+    assert table.iloc[0].tolist() == list(range(len(names)))
+
+
+def test_words_in_the_first_rows_of_a_column_of_words_are_its_values(tmp_path):
+    (tmp_path / "t.csv").write_text("time,event\nNA,start\n,lick\n1.5,reward\n")
+    assert list(read_table(tmp_path / "t.csv")["event"]) == ["start", "lick", "reward"]
+
+
+@pytest.mark.parametrize("text", ["0,0;12,3;5,1\n0,1;12,4;5,2\n", 't,"a;b"\n1,2\n3,4\n'])
+def test_what_separates_all_rows_alike_is_the_separator(tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    assert read_table(tmp_path / "t.csv").shape == (2, 3 if ";5" in text else 2)
+
+
 def test_a_number_that_may_be_two_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text('n,x\n1,"1,234"\n2,"5,678"\n')
     with pytest.raises(InputError, match=r"may be 1\.234 or 1234"):

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from napari_xcebra.errors import InputError, TrainingDiverged
-from napari_xcebra.jobs import FitTask, failures
+from napari_xcebra.jobs import failures, tasks
 
-TASK = FitTask.doing, FitTask.sparing
+CALL = tasks.FIT.doing, tasks.FIT.sparing
 
 
 @pytest.mark.parametrize("kind", [InputError, TrainingDiverged])
 def test_errors_that_are_sentences_stay_as_they_are(kind):
-    assert failures.from_exception(kind("F.npy has 3 cells."), *TASK).sentence == (
+    assert failures.from_exception(kind("F.npy has 3 cells."), *CALL).sentence == (
         "F.npy has 3 cells."
     )
 
@@ -34,7 +34,7 @@ def test_errors_that_are_sentences_stay_as_they_are(kind):
     ],
 )
 def test_the_end_of_memory_says_what_to_try(error, where):
-    sentence = failures.from_exception(error, *TASK).sentence
+    sentence = failures.from_exception(error, *CALL).sentence
     assert sentence.startswith(f"Training ran out of {where}")
     assert "batch_size" in sentence
     assert "cpu" in sentence
@@ -43,7 +43,7 @@ def test_the_end_of_memory_says_what_to_try(error, where):
 def test_an_array_that_does_not_fit_says_what_to_try():
     with pytest.raises(MemoryError) as raised:
         np.empty(2**60, np.uint8)
-    assert failures.from_exception(raised.value, *TASK).sentence.startswith(
+    assert failures.from_exception(raised.value, *CALL).sentence.startswith(
         "Training ran out of memory:"
     )
 
@@ -63,7 +63,7 @@ def test_an_array_that_does_not_fit_says_what_to_try():
     ],
 )
 def test_what_the_system_refuses_is_not_to_be_reported(error, words):
-    failed = failures.from_exception(error, *TASK)
+    failed = failures.from_exception(error, *CALL)
     assert failed.sentence.startswith(f"Training failed because {words}")
     assert "report" not in failed.sentence
     assert failed.details
@@ -73,7 +73,7 @@ def test_an_unexpected_error_is_one_line_with_a_traceback_in_its_details():
     try:
         {}["first\nsecond"]
     except KeyError as error:
-        failed = failures.from_exception(error, *TASK)
+        failed = failures.from_exception(error, *CALL)
     assert "\n" not in failed.sentence
     assert "KeyError" in failed.sentence
     assert "Traceback" in failed.details
@@ -81,18 +81,18 @@ def test_an_unexpected_error_is_one_line_with_a_traceback_in_its_details():
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no signals here")
 def test_a_kill_points_to_memory_and_a_crash_to_its_signal():
-    killed = failures.from_exit(-signal.SIGKILL, *TASK, output="last words")
+    killed = failures.from_exit(-signal.SIGKILL, *CALL, output="last words")
     assert "memory" in killed.sentence
     assert killed.details == "last words"
-    assert "SIGSEGV" in failures.from_exit(-signal.SIGSEGV, *TASK, output="").sentence
-    assert "exit code 3" in failures.from_exit(3, *TASK, output="").sentence
+    assert "SIGSEGV" in failures.from_exit(-signal.SIGSEGV, *CALL, output="").sentence
+    assert "exit code 3" in failures.from_exit(3, *CALL, output="").sentence
 
 
 def test_a_process_that_does_not_come_up_says_whether_it_was_killed_or_is_not_installed():
-    refused = failures.from_start(OSError(2, "No such file"), FitTask.sparing).sentence
+    refused = failures.from_start(OSError(2, "No such file"), tasks.FIT.sparing).sentence
     assert "could not be started" in refused
     assert "No such file" in refused
-    full = failures.from_start(BlockingIOError(errno.EAGAIN, "Again"), FitTask.sparing).sentence
+    full = failures.from_start(BlockingIOError(errno.EAGAIN, "Again"), tasks.FIT.sparing).sentence
     assert "cannot run more programs: close some" in full
-    assert "exit code 1" in failures.from_start(1, FitTask.sparing).sentence
-    assert "memory" in failures.from_start(-9, FitTask.sparing).sentence
+    assert "exit code 1" in failures.from_start(1, tasks.FIT.sparing).sentence
+    assert "memory" in failures.from_start(-9, tasks.FIT.sparing).sentence

@@ -9,8 +9,9 @@ import numpy as np
 import odd_calls
 import pytest
 
+from napari_xcebra.errors import Stopped
 from napari_xcebra.jobs import pool as pool_module
-from napari_xcebra.jobs.calls import CallFailed, CallStopped, current_report
+from napari_xcebra.jobs.calls import CallFailed, current_report
 from napari_xcebra.jobs.pool import ProcessPool, room_for
 
 TIMEOUT = 120
@@ -56,7 +57,7 @@ def test_a_running_call_says_where_it_stands_and_can_be_stopped(no_torch):
         until(lambda: running.progress > 0)
         waiting.stop()
         running.stop()
-        with pytest.raises(CallStopped):
+        with pytest.raises(Stopped):
             running.result(TIMEOUT)
         with pytest.raises(CancelledError):
             waiting.result(TIMEOUT)
@@ -68,7 +69,7 @@ def test_whoever_leaves_by_an_exception_does_not_wait(no_torch):
         running = pool.submit(odd_calls.go_on_for_minutes)
         until(lambda: running.progress > 0)
         raise KeyboardInterrupt
-    assert isinstance(running.exception(TIMEOUT), CallStopped)
+    assert isinstance(running.exception(TIMEOUT), Stopped)
 
 
 def test_a_recording_is_sent_to_a_process_once(no_torch, recording):

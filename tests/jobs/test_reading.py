@@ -18,7 +18,7 @@ import pytest
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import guard, open_recording
 from napari_xcebra.io.discovery import is_recording
-from napari_xcebra.io.guard import ReadTask, open_task, question
+from napari_xcebra.io.guard import open_task, question, reading
 from napari_xcebra.io.matching import read_matching
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
@@ -41,9 +41,12 @@ def little(monkeypatch):
     monkeypatch.setattr(guard, "AT_ONCE", 2.0)
 
 
+SETTINGS = OpenSettings(rate=10.0, layout="frames-cells")
+
+
 def opened(reader, path, **more):
     """Outcome of opening a path, and the most memory that the child had meanwhile."""
-    job = reader.submit(open_task(Opening(Path(path), settings=OpenSettings(rate=10.0), **more)))
+    job = reader.submit(open_task(Opening(Path(path), settings=SETTINGS, **more)))
     peak = 0
     while job.wait(0.02) is None:
         try:
@@ -269,5 +272,5 @@ def test_a_pipe_is_refused_at_once(tmp_path):
 
 
 def test_waiting_for_a_slow_drive_does_not_count_as_computing(reader, little, tmp_path, good):
-    job = reader.submit(ReadTask(time.sleep, (4,), (good,)))
+    job = reader.submit(reading(time.sleep, 4, paths=[good]))
     assert isinstance(job.wait(30), Finished)

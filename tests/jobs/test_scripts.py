@@ -14,16 +14,16 @@ print("begun")
 import sys
 from pathlib import Path
 
-from napari_xcebra.jobs import AttributeTask, FitTask, Worker
+from napari_xcebra.jobs import Worker, tasks
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.simulate import box
 
 simulation = box(frames=2500, cells=(12, 12))
 settings = FitSettings(steps=20, batch_size=128, hidden_units=32, smoothing=0)
 worker = Worker()
-job = worker.submit(FitTask(simulation.recording, simulation.factors, settings))
+job = worker.submit(tasks.FIT(simulation.recording, simulation.factors, settings))
 fit = job.wait(120).result
-job = worker.submit(AttributeTask(fit, simulation.recording))
+job = worker.submit(tasks.ATTRIBUTE(fit, simulation.recording))
 result = job.wait(120).result
 assert len(result.table("z2")) == 24 and fit.goodness["z2"].verdict and len(fit.history["z2"])
 fit.save(Path("fit"))
@@ -35,7 +35,7 @@ print(worker.pid)
 
 TRAINING = """
 import time
-from napari_xcebra.jobs import Advanced, FitTask, Worker, sending
+from napari_xcebra.jobs import Advanced, Worker, sending, tasks
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.simulate import box
 
@@ -44,7 +44,7 @@ simulation = box(frames=2500, cells=(12, 12))
 settings = FitSettings(steps=1_000_000, batch_size=128)
 worker = Worker()
 job = worker.submit(
-    FitTask(simulation.recording, simulation.factors, settings, checkpoint="state.safetensors")
+    tasks.FIT(simulation.recording, simulation.factors, settings, checkpoint="state.safetensors")
 )
 for event in job.events():
     if isinstance(event, Advanced):

@@ -1,13 +1,14 @@
 """Recordings and large arrays are sent once, and come back as the objects they were."""
 
 import gc
+import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from napari_xcebra.jobs import sending
-from napari_xcebra.jobs.sending import Borrower, Lender
+from napari_xcebra.jobs.sending import EVENT, IDLE, Borrower, Channel, Lender
 from napari_xcebra.recording import Recording
 
 TRACES = 2000 * 50 * 4
@@ -109,3 +110,34 @@ def test_a_view_of_every_other_frame_arrives_as_it_is(lender, borrower, monkeypa
     monkeypatch.setattr(sending, "FILE_FROM", TRACES)
     view = np.random.default_rng(0).random((4000, 100), np.float32)[::2, ::2]
     np.testing.assert_array_equal(sent(view, lender, borrower)[0], view)
+
+
+def after(write):
+    pipe = io.BytesIO()
+    write(pipe, Channel(io.BytesIO(), pipe))
+    return Channel(io.BytesIO(pipe.getvalue()), io.BytesIO())
+
+
+def test_what_start_up_files_print_is_passed_over():
+    def write(pipe, channel):
+        pipe.write(b"Welcome to this computer\n\x00napari")
+        channel.greet()
+        channel.send(EVENT, b"hello")
+
+    channel = after(write)
+    assert channel.await_greeting()
+    assert channel.receive() == (EVENT, b"hello")
+    assert channel.receive() is None
+
+
+def test_a_process_that_ends_before_it_greets_is_found_out():
+    assert not after(lambda pipe, channel: pipe.write(b"Traceback")).await_greeting()
+
+
+def test_half_a_message_is_none():
+    def write(pipe, channel):
+        channel.send(IDLE, b"1234")
+        pipe.seek(-2, io.SEEK_END)
+        pipe.truncate()
+
+    assert after(write).receive() is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_xcebra.cli.parser import make_parser
+from napari_xcebra.cli.commands import make_parser
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "docs" / name for name in ("real-recordings.md", "how-to/lab-files.md")]

@@ -18,19 +18,18 @@ from scored import AT_CHANCE, CELLS, METHOD, scored_recording, scored_run, score
 
 from napari_xcebra.attribution.comparison import compare
 from napari_xcebra.attribution.single_cell import cell_statistics
-from napari_xcebra.cli.parser import make_parser
+from napari_xcebra.batch.sweep_report import report_on
+from napari_xcebra.cli.commands import make_parser
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn.data.factors import Factor, Part
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Variable
-from napari_xcebra.report.cells import cell_sections
 from napari_xcebra.report.document import LARGEST_PLAIN, Document, download
 from napari_xcebra.report.findings import controls, verdicts
 from napari_xcebra.report.material import Material, material_in
 from napari_xcebra.report.provenance import reproduction_section, settings_section
-from napari_xcebra.report.run_report import run_report
-from napari_xcebra.report.writing import rendered, report_on
+from napari_xcebra.report.run_report import cell_sections, rendered, run_report
 
 VOID = {"meta", "img", "link", "br", "hr", "input", "source", "base", "area", "col", "embed"}
 SOURCE = "/home/ann/mouse 3.npz"

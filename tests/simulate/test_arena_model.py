@@ -6,7 +6,7 @@ from scipy.stats import kstest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import arena
-from napari_xcebra.simulate.processes import correlation_time
+from napari_xcebra.simulate.simulation import correlation_time
 
 EACH = {"place": 15, "grid": 15, "direction": 15, "speed": 15}
 

@@ -5,8 +5,8 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import field, task
-from napari_xcebra.simulate.processes import correlation_time
-from napari_xcebra.simulate.task_course import STIMULUS
+from napari_xcebra.simulate.simulation import correlation_time
+from napari_xcebra.simulate.task_model import STIMULUS
 
 SIDED = ("stimulus", "choice", "outcome")
 NONE = dict.fromkeys((*SIDED, "running", "phase", "untuned"), 0)

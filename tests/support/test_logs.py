@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from napari_xcebra.cli import main
-from napari_xcebra.jobs import Failed, Worker
+from napari_xcebra.jobs import Call, Failed, Worker
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.support import logs
 from napari_xcebra.support.diagnostics import diagnostics
@@ -84,19 +84,10 @@ def test_the_last_error_is_found_with_its_trace_and_without_folders(folder):
     assert str(Path(__file__).parent) not in told
 
 
-class Break:
-    """A task that fails in a way that nobody foresaw."""
-
-    doing, sparing = "Breaking", "nothing"
-
-    def run(self, report):
-        raise KeyError("quite unforeseen")
-
-
 def test_a_background_process_writes_its_errors_to_a_file_of_its_own(folder):
     start_logging("window")
     with Worker() as worker:
-        outcome = worker.submit(Break()).wait(60)
+        outcome = worker.submit(Call({}.__getitem__, ("quite unforeseen",))).wait(60)
     assert isinstance(outcome, Failed)
     for role in ("window", "background"):
         text = log_file(role).read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from napari_xcebra.support.diagnostics import diagnostics
-from napari_xcebra.support.privacy import traceback_without_folders, without_folders
+from napari_xcebra.support.logs import traceback_without_folders, without_folders
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from qtpy.QtWidgets import QApplication
 from napari_xcebra import jobs
 from napari_xcebra.attribution import Attribution
 from napari_xcebra.attribution.methods import DEFAULT
-from napari_xcebra.jobs import Job, Task, Worker
+from napari_xcebra.jobs import Call, Job, Worker
 from napari_xcebra.learn.data.factors import Part
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.state import preferences
 from napari_xcebra.widgets.state.state import State
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 PATIENCE = 60_000
 """Milliseconds in which an effect that is waited for comes about on the busiest computer."""
@@ -53,8 +53,8 @@ class Lent:
     def start(self) -> None:
         pass
 
-    def submit(self, task: Task) -> Job:
-        self._jobs.append(self._worker.submit(task))
+    def submit(self, call: Call) -> Job:
+        self._jobs.append(self._worker.submit(call))
         return self._jobs[-1]
 
     @property

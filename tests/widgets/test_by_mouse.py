@@ -19,11 +19,10 @@ from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.runs import Run, now
 from napari_xcebra.text import brief
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.dock_opening import full_name
-from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window
+from napari_xcebra.widgets.controls.napari_window import canvas_of, full_name, main_window
 from napari_xcebra.widgets.docks.recording.found_panel import NAME, RANGE
 from napari_xcebra.widgets.state.own_layers import role_of
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 LEFT = Qt.MouseButton.LeftButton

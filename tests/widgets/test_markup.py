@@ -20,8 +20,8 @@ from scored import METHOD, scored_recording, scored_run
 from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.recording import Variable
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.dock_opening import DOCKS, open_dock
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.controls.napari_window import DOCKS, open_dock
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 

@@ -1,5 +1,5 @@
 """The command line: the same analysis without a window."""
 
-from napari_xcebra.cli.parser import main
+from napari_xcebra.cli.commands import main
 
 __all__ = ["main"]

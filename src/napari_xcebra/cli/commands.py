@@ -1,4 +1,4 @@
-"""Lists the commands and their flags.
+"""Lists the commands and their flags, and runs one: or says in a sentence why it cannot be done.
 
 A command's module is imported when the command runs, so help and errors in the arguments come at
 once, and a command loads only what it needs.
@@ -6,16 +6,24 @@ once, and a command loads only what it needs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import argparse
+import contextlib
+import io
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn, TextIO
 
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.attribution.shift_test.result import LEVEL
-from napari_xcebra.cli.flags import Part, flag, group, number, one_of, preset, repeated, switch
-from napari_xcebra.cli.shared_flags import (
+from napari_xcebra.cli.flags import (
     ATTRIBUTION,
     DRY_RUN,
     FACTOR,
     FIT,
+    FLAGS,
     OPTIONAL_RECORDING,
     OUTPUT,
     PROCESSES,
@@ -26,10 +34,23 @@ from napari_xcebra.cli.shared_flags import (
     RUN,
     SCORED_AS_USUAL,
     TRAINING,
+    Part,
     file,
+    flag,
     folder,
+    group,
     matched,
+    number,
+    one_of,
+    preset,
+    repeated,
+    switch,
 )
+from napari_xcebra.errors import InputError, TrainingDiverged, is_refusal, printable, refusal
+from napari_xcebra.locks import locked
+from napari_xcebra.settings import worded
+from napari_xcebra.support.leftovers import clear_leftovers
+from napari_xcebra.support.logs import LOGGER, start_logging, stop_logging
 
 HOWS = ("auto", "statistics", "input-layer")
 # `io.decisions.OUTPUT_KINDS` would bring h5py and pandas with it; a test holds the two together.
@@ -74,7 +95,7 @@ COMMANDS = (
         PROCESSES,
         *TRAINING,
     )),
-    Command("dimension", "repeated.dimension", TRAIN,
+    Command("dimension", "many_runs.dimension", TRAIN,
         "suggest a number of latents from the consistency between seeds", (
         *RECORDING, FACTOR, *OUTPUT,
         group("numbers of latents",
@@ -89,7 +110,7 @@ COMMANDS = (
         ),
         *TRAINING,
     )),
-    Command("sweep", "sweeping.sweep",
+    Command("sweep", "many_runs.sweep",
         "CONFIG --out DIR [--processes N | --cluster ADDRESS | --slurm FILE] "
         "[--shard I/N | --collect] [--dry-run]",
         "run many seeds, latents, settings, label shifts or recordings", (
@@ -112,7 +133,7 @@ COMMANDS = (
         )),
         switch("--dry-run", "only list the runs and the time they will take"),
     )),
-    Command("cohort", "cohorts.cohort", "RUNS … [--table FILE] [--pattern TEXT] --out DIR",
+    Command("cohort", "many_runs.cohort", "RUNS … [--table FILE] [--pattern TEXT] --out DIR",
         "compare conditions over many animals and days, with the animal as the unit", (
         flag("runs", "RUNS", "folders that run, sessions or sweep wrote, or folders above them",
             nargs="+"),
@@ -137,7 +158,7 @@ COMMANDS = (
     Command("compare", "scoring.compare", SCORE,
         "compare all methods and single-cell statistics side by side",
         (FIT, *RECORDING, *OUTPUT)),
-    Command("sessions", "sessions.sessions",
+    Command("sessions", "training.sessions",
         "PATH PATH … | CONFIG --factor NAME=VARIABLES … [--matched FILE] --out DIR",
         "train several sessions or animals into one embedding", (
         *RECORDINGS, FACTOR, matched("their scores are compared"),
@@ -154,7 +175,7 @@ COMMANDS = (
         flag("--steps", "N", "steps to train an input layer for (default 200)", type=int),
         ATTRIBUTION, *OUTPUT,
     )),
-    Command("quality", "repeated.quality", "FIT PATH [--behavior FILE] [--out DIR]",
+    Command("quality", "many_runs.quality", "FIT PATH [--behavior FILE] [--out DIR]",
         "decode the variables from the embedding, on held-out data", (
         FIT, *RECORDING,
         repeated("--also", "FIT",
@@ -169,7 +190,7 @@ COMMANDS = (
         *OPTIONAL_RECORDING,
         file(f"page to write (default RUN/{REPORT})", switch("--open", "open it in the browser")),
     )),
-    Command("export-nwb", "exporting.export_nwb",
+    Command("export-nwb", "reporting.export_nwb",
         "RUN [PATH] [--behavior FILE] [--out FILE] [--new-file]",
         "write a run with its recording as NWB: traces, ROIs, scores, embedding, settings", (
         RUN, *OPTIONAL_RECORDING,
@@ -189,7 +210,7 @@ COMMANDS = (
         ),
         file(f"file to write (default RUN/{NWB})"),
     )),
-    Command("figure", "exporting.figure", "RUN [PATH] [--factor NAME] [--out FILE.pdf]",
+    Command("figure", "reporting.figure", "RUN [PATH] [--factor NAME] [--out FILE.pdf]",
         "draw the painted field for a paper, as PDF, SVG or PNG", (
         RUN, *OPTIONAL_RECORDING,
         group("figure",
@@ -243,3 +264,139 @@ COMMANDS = (
     )),
 )
 # fmt: on
+
+
+PROGRAM = "napari-xcebra"
+WRONG, INTERRUPTED, TERMINATED = 2, 130, 143
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; those of the process if not given.
+
+    Returns
+    -------
+    int
+        Exit code: 0 done, 1 `verify` found something that is not whole, 2 it cannot be done (one
+        sentence on stderr says why), 130 interrupted, 143 terminated.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # a terminal that has no λ should not end the program
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    typed = list(sys.argv[1:] if argv is None else argv)
+    arguments = make_parser().parse_args(typed or ["--help"])
+    arguments.typed = typed
+    start_logging("command")
+    LOGGER.info("command: %s", typed[0])
+    clear_leftovers()
+    try:
+        if hasattr(arguments, "open_rate"):  # it reads files, in a child that takes its time
+            import_module("napari_xcebra.io.guard").start()
+        module, name = arguments.command.split(".")
+        with _terminated_in_order(), _to_itself(arguments), _printable():
+            code = getattr(import_module(f"napari_xcebra.cli.{module}"), name)(arguments)
+    except KeyboardInterrupt as stopped:  # what was kept, or nothing
+        print(stopped if stopped.args else "Interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except (InputError, TrainingDiverged, OSError, MemoryError) as error:
+        told = f"This failed because {refusal(error)}." if is_refusal(error) else str(error)
+        LOGGER.warning("%s", told)
+        print(f"{PROGRAM}: {worded(told, FLAGS)}", file=sys.stderr)
+        return WRONG
+    except Exception:
+        LOGGER.exception("%s failed", typed[0])
+        raise
+    finally:
+        stop_logging()
+    return int(code or 0)
+
+
+@contextlib.contextmanager
+def _to_itself(arguments: argparse.Namespace) -> Iterator[None]:
+    """Lock the folder to write to: two programs must not mix their results in it."""
+    if not getattr(arguments, "locks_folder", False) or not arguments.out:
+        yield
+        return
+    from napari_xcebra.cli.given import output_folder
+
+    out = output_folder(arguments).absolute()
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        with locked(out, patience=0):
+            yield
+    finally:
+        with contextlib.suppress(OSError):  # something was written
+            for folder in made:
+                folder.rmdir()
+
+
+class _Printable:
+    """A stream to which no character is written that commands a terminal, but for new lines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(printable(text, "\n\r\t"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def _printable() -> Iterator[None]:
+    """Names of files and columns are printed, whatever they hold."""
+    out, err = _Printable(sys.stdout), _Printable(sys.stderr)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        yield
+
+
+@contextlib.contextmanager
+def _terminated_in_order() -> Iterator[None]:
+    """Let a request to end, as of a batch system, clean up first; a second one ends at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(*_: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, before)
+        raise SystemExit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class Parser(argparse.ArgumentParser):
+    """Answers a mistake with one sentence instead of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and end the program."""
+        self.exit(WRONG, f"{self.prog}: {message.rstrip('.')}. See {self.prog} --help.\n")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Parser of all commands."""
+    parser = Parser(
+        PROGRAM, description="Which imaged cells carry a variable? Train xCEBRA and find out."
+    )
+    add = parser.add_subparsers(title="commands", required=True, metavar="COMMAND").add_parser
+    for command in COMMANDS:
+        made = add(
+            command.name,
+            help=command.help,
+            description=f"{command.help[0].upper()}{command.help[1:]}.",
+            usage=f"{PROGRAM} {command.name} {command.usage}",
+            allow_abbrev=False,
+        )
+        made.set_defaults(command=command.function)
+        for add_flag in command.flags:
+            add_flag(made)
+    return parser

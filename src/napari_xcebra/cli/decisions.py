@@ -24,7 +24,7 @@ from napari_xcebra.curation import (
     read_curation,
     summary_of,
 )
-from napari_xcebra.curation.lines import read_journal
+from napari_xcebra.curation.changes import read_journal
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions import (

@@ -145,7 +145,7 @@ def sessions_from(
 ) -> tuple[dict[str, Recording], Factors, FitSettings]:
     """Recordings by name, factors and settings, from the flags or from a TOML file."""
     if len(arguments.paths) == 1 and arguments.paths[0].endswith(".toml"):
-        from napari_xcebra.sweeps.config import read_sweep
+        from napari_xcebra.batch.config import read_sweep
 
         asked = read_sweep(arguments.paths[0])
         if len(asked.members) != len(asked.recordings):

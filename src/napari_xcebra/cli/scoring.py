@@ -13,8 +13,15 @@ import numpy as np
 from napari_xcebra import attribution
 from napari_xcebra.attribution.methods import FIRST, title_of_method
 from napari_xcebra.cli.given import frames_from, loaded_fit, output_folder, recording_from
-from napari_xcebra.cli.printing import agreement_table, factor_table, say, say_written
-from napari_xcebra.cli.progress import comparison_bar, count_bar, stoppable
+from napari_xcebra.cli.printing import (
+    agreement_table,
+    comparison_bar,
+    count_bar,
+    factor_table,
+    say,
+    say_written,
+    stoppable,
+)
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
 from napari_xcebra.results import note_results

@@ -1,10 +1,10 @@
-"""Trains on one recording: `fit`, `run`, `adapt` and `demo`."""
+"""Trains on one recording or several: `fit`, `run`, `adapt`, `demo` and `sessions`."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,18 +19,33 @@ from napari_xcebra.cli.given import (
     opening_of,
     output_folder,
     recording_from,
+    session_folder,
+    sessions_from,
     settings_from,
 )
-from napari_xcebra.cli.printing import factor_table, say, say_written
-from napari_xcebra.cli.progress import Interrupted, interrupt_as_request, training_bar
-from napari_xcebra.cli.scoring import write_attribution
+from napari_xcebra.cli.printing import (
+    GOODNESS,
+    Interrupted,
+    factor_table,
+    goodness_words,
+    interrupt_as_request,
+    say,
+    say_written,
+    table,
+    training_bar,
+)
+from napari_xcebra.cli.scoring import write_attribution, write_scores
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
 from napari_xcebra.results import note_results
 
 if TYPE_CHECKING:
+    from napari_xcebra.attribution import Attribution
     from napari_xcebra.learn import Fit
     from napari_xcebra.learn.data.factors import Factors
+    from napari_xcebra.learn.joint.result import JointFit
+    from napari_xcebra.recording.matching import Matching
+
 
 CHECKPOINT = "checkpoint.safetensors"
 Learned = TypeVar("Learned")
@@ -54,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
     opening_of(arguments).save(out)  # by which `report` finds it again
     result = write_attribution(arguments, trained, recording, out, written)
     if arguments.seeds > 1:
-        from napari_xcebra.cli.repeated import stability
+        from napari_xcebra.cli.many_runs import stability
 
         found = stability(arguments, recording, result)
         say(arguments, "", found.summary())
@@ -151,7 +166,7 @@ def interrupted(
 
 def write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
     """Save a fit and its learning curves."""
-    from napari_xcebra.report.figures.learning import learning_curves
+    from napari_xcebra.report.figures.comparisons import learning_curves
 
     out = output_folder(arguments)
     saved = trained.save(out / FIT)  # first, as its checkpoint is gone
@@ -160,18 +175,95 @@ def write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
     return [saved, out / "learning.png"]
 
 
-def _matched_ids(arguments: argparse.Namespace) -> dict[int, int] | None:
-    """Ids of the fit's cells to those of the recording, from a table of two sessions."""
-    if arguments.matched is None:
-        return None
+def _read_matching(arguments: argparse.Namespace) -> Matching:
     from napari_xcebra.io.guard import read
     from napari_xcebra.io.matching import read_matching
 
     path = Path(arguments.matched)
-    found = read(read_matching, path, paths=(path,))
+    return read(read_matching, path, paths=(path,))
+
+
+def _matched_ids(arguments: argparse.Namespace) -> dict[int, int] | None:
+    """Ids of the fit's cells to those of the recording, from a table of two sessions."""
+    if arguments.matched is None:
+        return None
+    found = _read_matching(arguments)
     if len(found.sessions) != 2:
         raise InputError(
             f"{arguments.matched} has {len(found.sessions)} sessions: two are needed, the fit's "
             "and the recording's."
         )
     return replace(found, positions=False).between(*found.sessions)
+
+
+def sessions(arguments: argparse.Namespace) -> None:
+    """Train several sessions into one embedding, and score the cells of each."""
+    from napari_xcebra.learn.joint.consistency import session_consistency
+    from napari_xcebra.learn.joint.fitting import fit_sessions
+    from napari_xcebra.report.figures.comparisons import consistency_between_sessions
+
+    out = output_folder(arguments)
+    frames_from(arguments.frames)  # a mistake there should not be found after training
+    recordings, factors, settings = sessions_from(arguments)
+    matching = None if arguments.matched is None else _matching(arguments, recordings)
+    checkpoint = checkpoint_in(arguments)
+    train = partial(fit_sessions, recordings, factors, settings, checkpoint=checkpoint)
+    joint = with_bar(arguments, settings.steps, train)
+    if not all(each.complete for each in joint.fits.values()):
+        raise interrupted(arguments, joint.steps, joint.settings.steps)
+    joint.save(out / "joint")
+    scores = {
+        name: _write_session(arguments, name, joint, recording)
+        for name, recording in recordings.items()
+    }
+    agreement = session_consistency(joint.fits, recordings)
+    consistency_between_sessions(agreement, out / "consistency.png")
+    say(arguments, _goodness_table(joint), "", joint.summary(), "", agreement.summary())
+    written = [out / "joint", agreement.to_csv(out / "consistency.csv"), out / "consistency.png"]
+    if matching is not None:
+        written += _compare_cells(arguments, scores, matching)
+    say_written(arguments, written)
+    folders = ", ".join(str(session_folder(arguments, name)) for name in recordings)
+    say(arguments, f"  attribution.csv, painted.png and fit of each session: {folders}")
+
+
+def _matching(arguments: argparse.Namespace, recordings: Mapping[str, Recording]) -> Matching:
+    """Which cells are the same; columns may also be called by the files of the sessions."""
+    found, names = _read_matching(arguments), dict[str, str]()
+    if len(arguments.paths) == len(recordings):
+        files = map(Path, arguments.paths)
+        names = {called: name for file, name in zip(files, recordings, strict=True)
+                 for called in (file.name, file.stem)}  # fmt: skip
+    sessions = tuple(names.get(each, each) for each in found.sessions)
+    return replace(found, sessions=sessions).of(recordings)
+
+
+def _write_session(
+    arguments: argparse.Namespace, name: str, joint: JointFit, recording: Recording
+) -> Attribution:
+    folder = session_folder(arguments, name)
+    joint[name].save(folder / FIT)
+    result, _ = write_scores(arguments, joint[name], recording, folder)
+    return result
+
+
+def _goodness_table(joint: JointFit) -> str:
+    rows = [
+        [name, factor, *goodness_words(goodness)]
+        for name, fit in joint.fits.items()
+        for factor, goodness in fit.goodness.items()
+    ]
+    return table(["session", "factor", *GOODNESS], rows)
+
+
+def _compare_cells(
+    arguments: argparse.Namespace, scores: Mapping[str, Attribution], matching: Matching
+) -> list[Path]:
+    from napari_xcebra.attribution.matched import matched_scores
+    from napari_xcebra.report.figures.comparisons import matched_cells
+
+    out = output_folder(arguments)
+    found = matched_scores(scores, matching)
+    matched_cells(found, out / "matched.png")
+    say(arguments, "", found.summary())
+    return [found.to_csv(out / "matched.csv"), out / "matched.png"]

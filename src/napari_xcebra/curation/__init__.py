@@ -1,6 +1,5 @@
 """Decisions on cells by hand, with undo, a journal, a queue, and agreement."""
 
-from napari_xcebra.curation.agreement import Agreement, agreement, between, with_model
 from napari_xcebra.curation.changes import (
     ACCEPTED,
     REJECTED,
@@ -8,13 +7,19 @@ from napari_xcebra.curation.changes import (
     UNDECIDED,
     Change,
     Status,
+    Summary,
+    summary_of,
 )
 from napari_xcebra.curation.continuing import open_curation, read_curation
-from napari_xcebra.curation.decisions import Curation
-from napari_xcebra.curation.journal import Journal, JournalInUse
-from napari_xcebra.curation.lines import Summary, summary_of
-from napari_xcebra.curation.order import ORDERS, Filter, Queue, centroids_of, ordered
-from napari_xcebra.curation.places import journal_path, journals_beside, journals_of
+from napari_xcebra.curation.decisions import Agreement, Curation, agreement, between, with_model
+from napari_xcebra.curation.journal import (
+    Journal,
+    JournalInUse,
+    journal_path,
+    journals_beside,
+    journals_of,
+)
+from napari_xcebra.curation.order import ORDERS, CellFilter, Queue, centroids_of, ordered
 
 __all__ = [
     "ACCEPTED",
@@ -23,9 +28,9 @@ __all__ = [
     "STATUSES",
     "UNDECIDED",
     "Agreement",
+    "CellFilter",
     "Change",
     "Curation",
-    "Filter",
     "Journal",
     "JournalInUse",
     "Queue",

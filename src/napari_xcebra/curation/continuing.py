@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from napari_xcebra.curation.changes import now, read_journal
 from napari_xcebra.curation.decisions import Curation
-from napari_xcebra.curation.journal import Journal
-from napari_xcebra.curation.lines import now, read_journal
-from napari_xcebra.curation.places import (
+from napari_xcebra.curation.journal import (
     DATA_DIRECTORY,
+    Journal,
     journal_path,
     make_room,
     near_path,

@@ -136,7 +136,7 @@ def centroids_of(footprints: Footprints, n_cells: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Filter:
+class CellFilter:
     """Decides which cells come up.
 
     Parameters

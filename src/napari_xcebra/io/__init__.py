@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from napari_xcebra.errors import InputError
+from napari_xcebra.errors import InputError, printable
 from napari_xcebra.io.discovery import format_of
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.kinds import told, with_kinds
@@ -142,7 +142,7 @@ def _open(
     begun = unfinished_in(folders_near(path.resolve()))
     said = (*(each.sentence for each in begun), *problems())
     recording = replace(recording, notes=(*recording.notes, *said))
-    return with_kinds(recording, kinds or {})
+    return with_kinds(_with_plain_names(recording), kinds or {})
 
 
 def _settings(settings: OpenSettings | None, choices: Mapping[str, Any]) -> OpenSettings:
@@ -224,3 +224,36 @@ def _with_behavior(
 
     check_names(sources, settings)
     return with_behavior(recording, sources, settings)
+
+
+def _with_plain_names(recording: Recording) -> Recording:
+    """Recording in whose names, words and notes no character commands a terminal."""
+    words = [str(word) for c in recording.cells.values() if np.asarray(c).dtype.kind == "U"
+             for word in c]  # fmt: skip
+    labels = [word for v in recording.behavior.values() for word in (v.name, *v.words)]
+    text = "".join([*recording.notes, *recording.warnings, *recording.cells, *labels, *words])
+    if printable(text) == text:
+        return recording
+    trials = recording.trials
+    if trials is not None:
+        trials = replace(
+            trials,
+            columns={printable(name): values for name, values in trials.columns.items()},
+            words={printable(n): tuple(map(printable, w)) for n, w in trials.words.items()},
+        )
+    variables = [
+        replace(v, name=printable(v.name), words=tuple(map(printable, v.words)))
+        for v in recording.behavior.values()
+    ]
+    cells = {printable(name): values for name, values in recording.cells.items()}
+    for name, values in cells.items():
+        if np.asarray(values).dtype.kind == "U":
+            cells[name] = np.array([printable(word) for word in values])
+    return replace(
+        recording,
+        behavior={variable.name: variable for variable in variables},
+        trials=trials,
+        cells=cells,
+        notes=tuple(map(printable, recording.notes)),
+        warnings=tuple(map(printable, recording.warnings)),
+    )

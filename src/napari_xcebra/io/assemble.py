@@ -16,11 +16,19 @@ from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.same_names import told_apart
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.signals import chosen_traces
-from napari_xcebra.recording import Origin, Recording
-from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, in_blocks
+from napari_xcebra.recording import Origin, Recording, Variable
+from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, in_blocks, read_block
 
 MOST_FRAMES = 10_000_000
 """Four days at 30 frames per second: what claims more is damaged, and the clock alone is large."""
+LARGEST_TRACE, SMALLEST_TRACE = 1e15, 1e-15
+"""Values of traces beyond which float32 does not hold their squares and the sums of these."""
+LARGEST, SMALLEST = 1e100, 1e-100
+"""The same for variables, in float64."""
+UNLIKE = 1e9
+"""Times as much as a cell may vary less than others before it is named."""
+LOOKED_AT = 64
+"""Frames and cells of traces on disk whose size is looked at."""
 PAUSE = 5.0
 """Usual steps of the frame clock after which the imaging counts as interrupted."""
 
@@ -57,9 +65,15 @@ def assemble(
     notes = (*([opened] if form else []), *found.notes, computed)
     accepted = np.ones(found.n_cells, bool) if found.accepted is None else found.accepted
     excluded = np.zeros(found.n_frames, bool) if found.excluded is None else found.excluded
+    warnings = settings.contradicted_by(_own_rate(found))
     if 4 * found.n_frames * found.n_cells <= IN_MEMORY:
-        traces, accepted, excluded, more = _finite(_read(traces), accepted, excluded)
-        notes += more
+        traces = _read(traces)
+        _check_traces(traces, path)
+        traces, accepted, excluded, more = _finite(traces, accepted, excluded)
+        accepted, odd = _of_usual_size(traces, accepted, found.cell_ids, path)
+        notes, warnings = (*notes, *more), (*warnings, *odd)
+    else:
+        _check_traces(_middle(traces), path)
     recording = Recording(
         traces=traces,
         rate=rate,
@@ -75,7 +89,7 @@ def assemble(
         cells=found.cells,
         origin=origin,
         pixel_size=settings.pixel_size or found.pixel_size,
-        warnings=settings.contradicted_by(_own_rate(found)),
+        warnings=warnings,
     )
     return with_behavior(recording, behavior, settings, own=found.behavior)
 
@@ -103,6 +117,7 @@ def with_behavior(
     notes, warnings = recording.notes, recording.warnings
     for source in sources:
         placed = on_frames(source, times, _same_clock(settings) if source is own else settings)
+        _check_size(placed.variables, source.name)
         placed, renamed = told_apart(placed, variables, source.name)
         variables |= {variable.name: variable for variable in placed.variables}
         starts.append(placed.starts)
@@ -119,6 +134,68 @@ def with_behavior(
         notes=notes,
         warnings=warnings,
     )
+
+
+def _check_size(variables: Sequence[Variable], source: str) -> None:
+    """Raise for a variable whose numbers cannot be calculated with."""
+    for variable in variables:
+        size = np.abs(variable.values)
+        most = float(np.nanmax(size, initial=0))
+        if most > LARGEST or 0 < most < SMALLEST:
+            frame = int(np.nanargmax(size.max(axis=1)))
+            raise InputError(
+                f"{variable.name} of {source or 'the recording'} reaches {most:.3g} (frame "
+                f"{frame}): what is beyond {LARGEST:g}, or all below {SMALLEST:g}, cannot be "
+                "calculated with. Correct it, or give it in another unit."
+            )
+
+
+def _check_traces(traces: np.ndarray, path: Path) -> np.ndarray:
+    """(cells,) float32, how large the values of each are; raises if none can be used."""
+    top = np.maximum(np.abs(traces.min(axis=0)), np.abs(traces.max(axis=0)))
+    known = top[~np.isnan(top)]
+    if len(known) and ((known > LARGEST_TRACE).all() or 0 < known.max() < SMALLEST_TRACE):
+        most = min(float(known.max()), 3.4e38)
+        raise InputError(
+            f"The traces of {path} reach {most:.3g}: values between {SMALLEST_TRACE:g} and "
+            f"{LARGEST_TRACE:g} can be calculated with. Multiply them by a power of ten."
+        )
+    return top
+
+
+def _of_usual_size(
+    traces: np.ndarray, accepted: np.ndarray, ids: np.ndarray | None, path: Path
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Which cells are accepted, without those of values out of all proportion; and warnings."""
+    top = _check_traces(traces, path)
+    ids = np.arange(len(top)) if ids is None else np.asarray(ids)
+    huge, warnings = top > LARGEST_TRACE, []
+    if huge.any():
+        warnings.append(
+            f"{_cells(ids[huge])} up to {top.max():.3g}, which no trace has: kept in the tables "
+            "but not used."
+        )
+    spread = np.where(huge, 0, np.ptp(np.where(huge, 0, traces), axis=0))
+    varied = spread > 0
+    usual = float(np.median(spread[varied])) if varied.any() else 0.0
+    if (faint := varied & (spread < usual / UNLIKE)).any():
+        warnings.append(
+            f"{_cells(ids[faint])} that vary {usual / spread[faint].min():.3g} times less than "
+            "those of other cells: are they in another unit?"
+        )
+    return accepted & ~huge, tuple(warnings)
+
+
+def _cells(ids: np.ndarray) -> str:
+    """The cells of these ids, as the start of a sentence on their values."""
+    named = ", ".join(map(str, ids[:6].tolist())) + (" …" if len(ids) > 6 else "")
+    return f"Cell {named} has values" if len(ids) == 1 else f"Cells {named} have values"
+
+
+def _middle(traces: LazyTraces | np.ndarray) -> np.ndarray:
+    """A few frames and cells, which cost little wherever they lie."""
+    frames, cells = (slice(n // 2, min(n, n // 2 + LOOKED_AT)) for n in traces.shape)
+    return read_block(traces, frames, cells)
 
 
 def _read(traces: LazyTraces | np.ndarray) -> np.ndarray:

@@ -13,17 +13,15 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from napari_xcebra.jobs.limits import GUARDED, Limits
+from napari_xcebra.jobs.calls import Call
+from napari_xcebra.jobs.limits import GUARDED
 
 if TYPE_CHECKING:
     from napari_xcebra.io.opening import Opening
     from napari_xcebra.jobs import Worker
-    from napari_xcebra.jobs.tasks import Report
 
 Result = TypeVar("Result")
 
@@ -36,56 +34,51 @@ _within = False
 """Whether this process is the limited child, and reads."""
 
 
-@dataclass(frozen=True, eq=False)
-class ReadTask:
-    """Call of a function that reads files; the result is what it returns.
+def reading(
+    function: Callable[..., Any],
+    *arguments: Any,
+    paths: Sequence[Path],
+    seconds: float = math.inf,
+) -> Call:
+    """Call of a function that reads files.
 
     Parameters
     ----------
     function : callable
         One that Python can import.
-    arguments : tuple
-    paths : tuple of Path
+    *arguments
+    paths : sequence of Path
         Files and folders it reads, which set the limits.
     seconds : float
         That may pass.
     """
-
-    sparing: ClassVar[str] = "it is damaged or not what it seems"
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    paths: tuple[Path, ...]
-    seconds: float = math.inf
-
-    @property
-    def doing(self) -> str:
-        """What it does, as the start of a sentence."""
-        return f"Reading {self.paths[0]}"
-
-    @cached_property
-    def limits(self) -> Limits:
-        """What it may take."""
-        return Limits.of(self.paths, self.seconds)
-
-    def run(self, report: Report) -> Any:
-        """Read."""
-        global _within
-        _within = True
-        try:
-            return self.function(*self.arguments)
-        finally:
-            _within = False
+    return Call(
+        _read,
+        (function, *arguments),
+        doing=f"Reading {paths[0]}",
+        sparing="it is damaged or not what it seems",
+        paths=tuple(paths),
+        seconds=seconds,
+    )
 
 
-def open_task(opening: Opening) -> ReadTask:
+def _read(function: Callable[..., Any], *arguments: Any) -> Any:
+    global _within
+    _within = True
+    try:
+        return function(*arguments)
+    finally:
+        _within = False
+
+
+def open_task(opening: Opening) -> Call:
     """Open a recording; the result is a `Recording`."""
-    return ReadTask(type(opening).open, (opening,), opening.files)
+    return reading(type(opening).open, opening, paths=opening.files)
 
 
-def question(function: Callable[[Path], bool], path: Path) -> ReadTask:
+def question(function: Callable[[Path], bool], path: Path) -> Call:
     """Ask whether a file is of some kind."""
-    return ReadTask(function, (path,), (path,), AT_ONCE)
+    return reading(function, path, paths=[path], seconds=AT_ONCE)
 
 
 def is_guarded(guarded: bool | None = None) -> bool:
@@ -129,7 +122,7 @@ def read(
     """
     if not is_guarded(guarded):
         return function(*arguments)
-    job = _door().submit(ReadTask(function, arguments, tuple(paths)))
+    job = _door().submit(reading(function, *arguments, paths=paths))
     try:
         result: Result = job.result()
     except BaseException:

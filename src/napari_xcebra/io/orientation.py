@@ -36,8 +36,9 @@ SMOOTH = 0.5
 """Correlation of successive values from which on a variable runs over time (position, speed)."""
 _BLOCK, _SHOWN = 1024, 200
 """Sides of blocks in the middle of the array: for smoothness, and for pictures of both readings."""
-_MOST_BESIDE, _LARGEST_BESIDE = 8, 64 * 2**20
-"""Tables beside the traces whose rows are counted unasked, and the bytes each may have."""
+_MOST_BESIDE, _LARGEST_BESIDE, _WIDEST_BESIDE = 8, 64 * 2**20, 60
+"""Tables beside the traces whose rows are counted unasked, and the bytes and columns each may
+have."""
 
 _CELL_WORDS = set(words_of("cell cells neuron neurons roi rois unit units component components"))
 _PER_CELL = set(words_of(
@@ -88,15 +89,26 @@ class LayoutUnclear(InputError):
     ----------
     sentence : str
         The question, with both readings spelled out.
+    name : str
+        Array and file.
     shape : (int, int)
         Of the array, as it is stored.
+    reasons : mapping of bool to str
+        What speaks for cells being first, and for frames; empty if nothing does.
     block : (a, b) float32
         From the middle of the array, as it is stored, to draw it in either reading.
     """
 
-    def __init__(self, sentence: str, shape: tuple[int, int], block: np.ndarray) -> None:
-        super().__init__(sentence, shape, block)
-        self.shape, self.block = shape, block
+    def __init__(
+        self,
+        sentence: str,
+        name: str,
+        shape: tuple[int, int],
+        reasons: Mapping[bool, str],
+        block: np.ndarray,
+    ) -> None:
+        super().__init__(sentence, name, shape, reasons, block)
+        self.name, self.shape, self.reasons, self.block = name, shape, dict(reasons), block
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -172,11 +184,14 @@ def layout_of(
         reading(shape, first) + (f" ({_listed(sides[first])})" if sides[first] else "")
         for first in (cells_first, not cells_first)
     )
+    name = name or "The array of traces"
     raise LayoutUnclear(
-        f"{name or 'The array of traces'} is {shape[0]} × {shape[1]}, which may be {readings}: set "
+        f"{name} is {shape[0]} × {shape[1]}, which may be {readings}: set "
         f"`layout` to cells-frames for {reading(shape, True)}, or to frames-cells for "
         f"{reading(shape, False)}.",
+        name,
         (shape[0], shape[1]),
+        {first: _listed(side) for first, side in sides.items()},
         _middle(array, _SHOWN),
     )
 
@@ -335,11 +350,12 @@ def of_behavior(
         Frames per second, if known.
     """
     evidence: dict[str, Evidence] = {}
+    tables_of_cells = [source for source in sources if is_table_of_cells(source)]
     for source, series in ((given, one) for given in sources for one in given.series):
         rows = len(series.values)
         axes = [axis for axis in (0, 1) if shape[axis] == rows]
         name = source.name or series.name
-        if len(axes) == 1 and is_table_of_cells(source):
+        if len(axes) == 1 and any(source is table for table in tables_of_cells):
             why = f"{name} has {rows} rows, one for each cell"
             evidence.setdefault(name, Evidence(axes[0] == 0, 3.0, why))
         elif len(axes) == 1:
@@ -369,12 +385,15 @@ def is_table_of_cells(source: Behavior) -> bool:
 
 
 def of_tables_beside(path: Path, shape: tuple[int, ...]) -> list[Evidence]:
-    """What tables in the same folder say by the number of their rows, which are only counted."""
+    """What narrow tables in the same folder say by their rows, which are only counted.
+
+    A wide one holds the traces of another recording.
+    """
     try:
         tables = sorted(p for p in path.parent.iterdir()
                         if p.suffix.lower() in (".csv", ".tsv") and p != path and p.is_file()
                         and p.stat().st_size <= _LARGEST_BESIDE)  # fmt: skip
-        counts = {p.name: _lines(p) for p in tables[:_MOST_BESIDE]}
+        counts = {p.name: _lines(p) for p in tables[:_MOST_BESIDE] if _is_narrow(p, shape)}
     except OSError:
         return []
     evidence = []
@@ -385,6 +404,13 @@ def of_tables_beside(path: Path, shape: tuple[int, ...]) -> list[Evidence]:
             why = f"{name} beside it has {shape[axes[0]]} rows"
             evidence.append(Evidence((axes[0] == 0) == cells, 1.5, why))
     return evidence
+
+
+def _is_narrow(path: Path, shape: tuple[int, ...]) -> bool:
+    with path.open("rb") as file:
+        head = file.readline(2**16)
+    columns = 1 + max(head.count(mark) for mark in b",;\t")
+    return columns <= _WIDEST_BESIDE and columns not in shape
 
 
 def _lines(path: Path) -> int:
@@ -408,7 +434,8 @@ def _runs(array: Any, length: int) -> bool:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf" or length < FEW_FRAMES:
         return False
     values = (array if len(array) == length else array.T).reshape(length, -1).astype(np.float64)
-    values = values[:, np.isfinite(values).all(axis=0)]
+    counts = (np.diff(values, axis=0) == 1).all(axis=0)  # which may number anything
+    values = values[:, np.isfinite(values).all(axis=0) & ~counts]
     with np.errstate(all="ignore"):
         values = values - values.mean(axis=0)
         alike = (values[1:] * values[:-1]).sum(axis=0) / np.square(values).sum(axis=0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,38 @@ from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.plugins import Plugged, plugged_in, refuse
 
+PATIENCE = 1.0
+"""Seconds in which a plug-in says whether it recognises a path."""
 SUBJECTS = {"recording": Extraction, "behaviour file": Behavior}
 """What a format may be for, and what it then gives."""
+
+
+class NoAnswer(Exception):
+    """A plug-in takes too long."""
+
+
+def _in_time(function: Callable[[Path], Any], path: Path) -> Any:
+    """What a function gives, unless it takes longer than `PATIENCE`; it is then ended."""
+    answers: list[Any] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(function(path))
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    if thread.is_alive():
+        # ends a loop of Python; what sleeps or waits does no harm
+        ended = ctypes.py_object(SystemExit)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ended)
+        raise NoAnswer(f"sniff does not answer within {PATIENCE:.0f} s")
+    if failures:
+        raise failures[0]
+    return answers[0]
 
 
 class PluggedFormat:
@@ -21,20 +54,28 @@ class PluggedFormat:
     def __init__(self, plugged: Plugged, subject: str) -> None:
         self._plugged, self._subject = plugged, subject
         self.NAME = str(plugged.value.NAME)
+        self._is_slow = False
         self.__name__ = f"{plugged.package or 'plugin'}.{plugged.name}"
 
     def sniff(self, path: Path) -> bool:
-        """Whether it recognises the path; not if it fails."""
+        """Whether it recognises the path; not if it fails, or does not answer."""
+        if self._is_slow:
+            return False
         try:
-            return bool(self._plugged.value.sniff(path))
-        except Exception as error:  # code of others fails in any way
+            return bool(_in_time(self._plugged.value.sniff, path))
+        # code of others fails in any way, and may even end the program
+        except (Exception, SystemExit) as error:
+            self._is_slow = isinstance(error, NoAnswer)
             refuse(self._plugged.name, self._plugged.package, error)
             return False
 
     def load(self, path: Path, settings: OpenSettings) -> Any:
         """What the path holds; a sentence if the plug-in fails."""
         with sentence_on_failure(path, f"{self.NAME} by plug-in {self._plugged.name}"):
-            found = self._plugged.value.load(path, settings)
+            try:
+                found = self._plugged.value.load(path, settings)
+            except SystemExit as error:
+                raise RuntimeError("it ends the program") from error
         wanted = SUBJECTS[self._subject]
         if not isinstance(found, wanted):
             raise InputError(

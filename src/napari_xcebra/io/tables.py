@@ -1,7 +1,8 @@
 """Reads tables: text with comma, semicolon, tab or spaces, with or without a header; Parquet.
 
 Text may be in UTF-8, UTF-16 or an old Windows encoding, begin with lines of comment (#, %), have a
-decimal comma, a separator at the end of its lines, or row names without a header.
+decimal comma, a separator at the end of its lines, row names without a header, or a header of
+several rows, of words or of ids.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,8 @@ _SPACES = r"\s+"
 _NUMBER = re.compile(r"[+-]?[\d.,'’ \u00a0\u202f]*\d[\d.,]*(?:[eE][+-]?\d+)?")
 _MISSING = {"nan", "na", "n/a", "#n/a", "null", "none", "nil", "inf", "-inf", "+inf", "-nan", "-"}
 """Words for a missing number; in a column of words they are words like any other."""
+MANY = 8
+"""Numbers of a first row that do not rise from left to right by chance, as ids and times do."""
 EXACT = 2**53
 """Whole numbers up to which a float64 holds each."""
 
@@ -58,6 +63,13 @@ class TextForm:
     separator: str
     decimal: str
     rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def plain_rows(self) -> tuple[tuple[str, ...], ...]:
+        """The rows with decimal points."""
+        if self.decimal == ".":
+            return self.rows
+        return tuple(tuple(cell.replace(",", ".") for cell in row) for row in self.rows)
 
 
 def read_table(path: Path, keep: Collection[str] = ()) -> pd.DataFrame:
@@ -85,7 +97,7 @@ def is_parquet(path: Path) -> bool:
     return start == b"PAR1" or (start != b"" and path.suffix.lower() in PARQUET)
 
 
-def text_form(path: Path, n_rows: int = 6) -> TextForm:
+def text_form(path: Path, n_rows: int = 12) -> TextForm:
     """How a table of text is written, read off its first rows."""
     with path.open("rb") as file:
         start = file.read(1 << 16)
@@ -98,8 +110,7 @@ def text_form(path: Path, n_rows: int = 6) -> TextForm:
                 skipped += 1
             else:
                 lines.append(line)
-    first = lines[0] if lines else ""
-    separator = _SPACES if _are_spaced(lines) else max(_SEPARATORS, key=first.count)
+    separator = _SPACES if _are_spaced(lines) else _separator(lines)
     split = (
         (line.split() for line in lines)
         if separator == _SPACES
@@ -108,6 +119,16 @@ def text_form(path: Path, n_rows: int = 6) -> TextForm:
     rows = tuple(tuple(cell.strip() for cell in row) for row in split)
     decimal = _decimal_mark([cell for row in rows[1:] for cell in row]) or "."
     return TextForm(encoding, skipped, separator, decimal, rows)
+
+
+def _separator(lines: list[str]) -> str:
+    """What separates most rows alike; of several, the one that does nothing else."""
+
+    def alike(separator: str) -> int:
+        counts = Counter(filter(None, (line.count(separator) for line in lines)))
+        return max(counts.values(), default=0)
+
+    return max(_SEPARATORS, key=alike)
 
 
 def _are_spaced(lines: list[str]) -> bool:
@@ -195,10 +216,13 @@ def _with_exact_ids(table: pd.DataFrame, read: Callable[..., pd.DataFrame]) -> p
 
 def _read_text(path: Path) -> pd.DataFrame:
     form = text_form(path)
-    names = form.rows[0] if form.rows else ()
-    header: int | None = 0 if _is_header(names) else None
-    given: list[str] | None = None
-    skipped = form.skipped
+    if not form.rows:
+        raise ValueError("it is empty")
+    heads = _header_rows(form.plain_rows, path)
+    names = _joined(form.rows[:heads], form.rows[heads : heads + 2]) if heads > 1 else form.rows[0]
+    header: int | None = 0 if heads == 1 else None
+    given: list[str] | None = [*names] if heads > 1 else None
+    skipped = form.skipped + (heads if heads > 1 else 0)
     data = form.rows[1] if len(form.rows) > 1 else ()
     if header == 0 and len(data) > len(names):
         if data[-1] and len(data) == len(names) + 1 and not _may_be_decimals(form):
@@ -273,12 +297,82 @@ def is_number(text: str) -> bool:
     return True
 
 
-def _is_header(names: tuple[str, ...]) -> bool:
-    """Whether the first row names the columns: it has a word, or counts them from 0 or 1."""
-    try:
-        numbers = [float(name) for name in names]
-    except ValueError:
+def _header_rows(rows: Sequence[Sequence[str]], path: Path) -> int:
+    """How many of the first rows name the columns."""
+    if all(is_number(cell) for cell in rows[0]):
+        return int(_are_names(rows, path))
+    words = list(takewhile(lambda row: not any(map(is_number, row)), rows))
+    for heads in range(len(words), 1, -1):
+        if all(_names_on(row, rows[heads:]) for row in words[1:heads]):
+            return heads
+    return 1
+
+
+def _names_on(row: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Whether a row has words, such as units, above a column of numbers."""
+    columns = zip_longest(*rest, fillvalue="")
+    for head, column in zip(row, columns, strict=False):
+        known = [cell for cell in column if cell and cell.lower() not in _MISSING]
+        if head and head.lower() not in _MISSING and known and all(map(is_number, known)):
+            return True
+    return False
+
+
+def _joined(heads: Sequence[Sequence[str]], data: Sequence[Sequence[str]]) -> list[str]:
+    """A name for each column from several rows; what all columns but the first share says nothing.
+
+    A first column that numbers the rows has the names of the header's rows above it.
+    """
+    said = [row for row in heads if len(set(row[1:])) > 1] or heads[-1:]
+    names = ["_".join(filter(None, (cell.strip("()[]{} ") for cell in column)))
+             for column in zip_longest(*said, fillvalue="")]  # fmt: skip
+    names[0] = "_".join(filter(None, (row[0].strip("()[]{} ") for row in heads)))
+    counts = len(said) < len(heads) or len(heads) > 2
+    if counts and [row[0] for row in data] in (["0", "1"], ["1", "2"]):
+        names[0] = "Unnamed: 0"
+    return names
+
+
+def _are_names(rows: Sequence[Sequence[str]], path: Path) -> bool:
+    """Whether a first row of numbers names the columns: counts, ids of cells, times of frames.
+
+    Raises
+    ------
+    InputError
+        If the numbers may be ids, or counts as in the rows below.
+    """
+    first, length = np.array([float(cell) for cell in rows[0]]), len(rows[0])
+    if length < 2 or not np.isfinite(first).all():
+        return False
+    if any(np.array_equal(first, np.arange(start, start + length)) for start in (0, 1)):
         return True
-    return len(numbers) > 1 and any(
-        numbers == list(range(start, start + len(numbers))) for start in (0, 1)
-    )
+    texts = [row for row in rows[1:] if len(row) == length and all(map(is_number, row))]
+    if not texts:
+        return False
+    body = np.array([[float(cell) for cell in row] for row in texts])
+    rising = np.mean(np.mean(np.diff(body, axis=1) > 0, axis=1) > 0.9) > 0.5
+    rises = bool((np.diff(first) > 0).all()) and not rising
+    if rises and length >= MANY:
+        return True
+    if not all(cell.isdecimal() for cell in rows[0]) or len(set(rows[0])) < length:
+        return False
+    steps = np.abs(np.diff(np.vstack([first, body]), axis=0))
+    for column, step in zip(body.T, steps.T, strict=True):
+        ahead = np.diff(column)
+        if len(ahead) > 1 and ahead.min() > 0 and np.ptp(ahead) <= 0.05 * np.median(ahead):
+            return bool(step[0] > 1.5 * np.median(ahead))  # a clock, or a number of rows
+    if (
+        np.mean(
+            [not all(cell.isdecimal() for cell in column) for column in zip(*texts, strict=True)]
+        )
+        > 0.5
+    ):
+        return True
+    if len(steps) > 2 and np.mean(steps[0] > 3 * np.maximum(steps[1:].max(axis=0), 1)) > 0.5:
+        return True
+    if rises and length > 2:
+        raise InputError(
+            f"The first row of {path} ({', '.join(rows[0])}) may name the columns or be their "
+            "first values: name the columns with words, such as cell_3."
+        )
+    return False

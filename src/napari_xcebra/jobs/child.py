@@ -1,4 +1,4 @@
-"""Runs tasks in the child process, until the window is gone."""
+"""Runs calls in the child process, until the window is gone."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from typing import Any
 import psutil
 
 from napari_xcebra.jobs import failures
-from napari_xcebra.jobs.events import Advanced, Cancelled, Event, Finished, Sketched, Started
+from napari_xcebra.jobs.events import Advanced, Event, Finished, Outcome, Sketched, Started
 from napari_xcebra.jobs.limits import within
 from napari_xcebra.jobs.sending import EVENT, IDLE, JOB, STOP, Borrower, Channel
+from napari_xcebra.support.leftovers import give_back_memory
 from napari_xcebra.support.logs import LOGGER, start_logging
-from napari_xcebra.support.memory import give_back_memory
 
 INTERVAL = 1 / 15
 """Seconds between two reports, so that the window is not flooded."""
 FAREWELL = 1.0
-"""Seconds that a running task has to clean up when the window is gone."""
+"""Seconds that a running call has to clean up when the window is gone."""
 PR_SET_PDEATHSIG = 1
 """Of Linux: choose the signal that the end of the parent sends."""
 
@@ -46,7 +46,7 @@ def main(folder: str, parent: int, warm_up: str = "computing") -> None:
     parent : int
         Process of the window.
     warm_up : {"computing", "reading"}
-        What to import ahead of the first task.
+        What to import ahead of the first call.
     """
     _wake_without_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -92,24 +92,24 @@ def _step_back() -> None:
 
 
 class Child:
-    """One task at a time in the main thread, while another thread listens."""
+    """One call at a time in the main thread, while another thread listens."""
 
     def __init__(self, channel: Channel, folder: Path) -> None:
         self._channel, self._folder = channel, folder
         self._borrower = Borrower(folder)
-        self._tasks: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
 
     def serve(self, parent: int, warm_up: Callable[[], None]) -> None:
-        """Run tasks until the window, process `parent`, is gone."""
+        """Run calls until the window, process `parent`, is gone."""
         threading.Thread(target=self._listen, daemon=True).start()
         threading.Thread(target=self._watch_parent, args=[parent], daemon=True).start()
         self._channel.greet()
-        with contextlib.suppress(Exception):  # a task will meet it too, and there is whom to tell
+        with contextlib.suppress(Exception):  # a call will meet it too, and there is whom to tell
             warm_up()
-        gc.freeze()  # modules stay; collecting the leavings of a task need not go through them
+        gc.freeze()  # modules stay; collecting the leavings of a call need not go through them
         self._tell_idle()
-        while (payload := self._tasks.get()) is not None:
+        while (payload := self._calls.get()) is not None:
             self._tell_outcome(self._outcome(payload))
             del payload
             _release_memory()
@@ -120,16 +120,16 @@ class Child:
         self._channel.send(EVENT, self._borrower.pack(event))
 
     def stop(self) -> bool:
-        """Whether the running task should stop."""
+        """Whether the running call should stop."""
         return self._stopped.is_set()
 
     def _listen(self) -> None:
         while (message := self._channel.receive()) is not None:
             kind, payload = message
             if kind == JOB:
-                # a request to stop that came too late for the last task is not for this one
+                # a request to stop that came too late for the last call is not for this one
                 self._stopped.clear()
-                self._tasks.put(payload)
+                self._calls.put(payload)
             elif kind == STOP:
                 self._stopped.set()
         self._leave()
@@ -142,30 +142,30 @@ class Child:
 
     def _leave(self) -> None:
         """Let the main thread clean up and exit; if it does not, exit without."""
-        self._tasks.put(None)
+        self._calls.put(None)
         _thread.interrupt_main(signal.SIGTERM)
         time.sleep(FAREWELL)
         shutil.rmtree(self._folder, ignore_errors=True)
         os._exit(1)
 
-    def _outcome(self, payload: bytes) -> Event:
-        task: Any = _Unknown
+    def _outcome(self, payload: bytes) -> Outcome:
         try:
-            folder, task = self._borrower.unpack(payload)
-            with contextlib.suppress(OSError):
-                os.chdir(folder)
-            self.tell(Started())
-            began = time.monotonic()
-            with within(getattr(task, "limits", None)):
-                result = task.run(Reporter(self))
-            LOGGER.info("%s: done in %.1f s", task.doing, time.monotonic() - began)
-        except BrokenPipeError:
-            raise
+            folder, call = self._borrower.unpack(payload)
         except Exception as error:
-            failed = failures.from_exception(error, task.doing, task.sparing)
+            failed = failures.from_exception(
+                error, "Receiving the call", "use fewer cells or frames"
+            )
             failures.log(failed)
-            return Cancelled() if self.stop() else failed
-        return Cancelled(result) if self.stop() else Finished(result)
+            return failed
+        with contextlib.suppress(OSError):
+            os.chdir(folder)
+        self.tell(Started())
+        began = time.monotonic()
+        with within(call.limits):
+            outcome: Outcome = call.outcome(Reporter(self))
+        if isinstance(outcome, Finished):
+            LOGGER.info("%s: done in %.1f s", call.doing, time.monotonic() - began)
+        return outcome
 
     def _tell_outcome(self, outcome: Event) -> None:
         try:
@@ -177,13 +177,6 @@ class Child:
 
     def _tell_idle(self) -> None:
         self._channel.send(IDLE, str(psutil.Process().memory_info().rss).encode())
-
-
-class _Unknown:
-    """Stands in for a task that could not be unpacked."""
-
-    doing = "Receiving the task"
-    sparing = "use fewer cells or frames"
 
 
 class Reporter:
@@ -205,7 +198,7 @@ class Reporter:
             self._last, self._phase = now, advanced.phase
 
     def stop(self) -> bool:
-        """Whether the task should stop."""
+        """Whether the call should stop."""
         return self._child.stop()
 
 
@@ -242,7 +235,7 @@ _WARM_UPS = {"computing": _import_computing, "reading": _import_reading}
 
 
 def _release_memory() -> None:
-    """Give back what the last task used, above all on the GPU."""
+    """Give back what the last call used, above all on the GPU."""
     give_back_memory()
     torch = sys.modules.get("torch")
     if torch is None:

@@ -1,10 +1,11 @@
-"""Events of a job: started, advanced, sketched a provisional map, and three ways to end."""
+"""What a job tells: started, advanced, sketched a provisional map, and three ways to end."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from napari_xcebra.errors import InputError
 
@@ -17,7 +18,7 @@ Unit = Literal["step", "frame", "cell", "run"]
 
 @dataclass(frozen=True)
 class Started:
-    """The child has the task, and begins."""
+    """The child has the call, and begins."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,6 @@ class Advanced:
     loss : mapping of str to float
         Of each factor, over the last steps: InfoNCE in nats, or the squared error of a
         supervised fit.
-    chance : float
-        InfoNCE of an encoder that knows nothing; NaN for a supervised fit.
     penalty : float
         ‖J_f‖²_F; NaN while λ is 0.
     lambda_ : float
@@ -49,7 +48,6 @@ class Advanced:
     seconds_left: float = NAN
     phase: str = ""
     loss: Mapping[str, float] = field(default_factory=dict)
-    chance: float = NAN
     penalty: float = NAN
     lambda_: float = NAN
 
@@ -73,14 +71,14 @@ class Sketched:
 
 @dataclass(frozen=True)
 class Finished:
-    """The task finished; `result` is what its `run` returned."""
+    """The call finished; `result` is what it returned."""
 
     result: Any
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The task failed.
+    """The call failed.
 
     Parameters
     ----------
@@ -113,3 +111,60 @@ class Cancelled:
 
 Outcome = Finished | Failed | Cancelled
 Event = Started | Advanced | Sketched | Outcome
+
+
+class Report(Protocol):
+    """How a running call reports its progress, and learns that it should stop."""
+
+    def __call__(self, advanced: Advanced | Sketched) -> None:
+        """Report progress, as often as you like; a provisional map always reaches the window."""
+
+    def stop(self) -> bool:
+        """Whether it should stop."""
+
+
+class Silence:
+    """Report to nobody."""
+
+    def __call__(self, advanced: Advanced | Sketched) -> None:
+        """Nobody listens."""
+
+    def stop(self) -> bool:
+        """Never."""
+        return False
+
+
+class Counter:
+    """Reports what is done as `on_progress` of a function, with the time left at the pace so far.
+
+    Parameters
+    ----------
+    report : Report
+    unit : {"step", "frame", "cell", "run"}
+    """
+
+    def __init__(self, report: Report, unit: Unit) -> None:
+        self._report, self._unit = report, unit
+        self._first: tuple[float, int] | None = None
+
+    def __call__(self, *at: Any) -> None:
+        """Take the numbers done and in all, or the `Progress` of a training."""
+        if len(at) == 2:
+            done, total = at
+            self._report(Advanced(done, total, self._unit, self._seconds_left(done, total)))
+            return
+        (now,) = at
+        left = self._seconds_left(now.step, now.steps)
+        self._report(
+            Advanced(
+                now.step, now.steps, self._unit, left, now.phase, now.loss, now.penalty, now.lambda_
+            )
+        )
+
+    def _seconds_left(self, done: int, total: int) -> float:
+        """Seconds; NaN at the first report."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now, done
+        began, before = self._first
+        return (now - began) / (done - before) * (total - done) if done > before else NAN

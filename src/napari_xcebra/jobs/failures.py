@@ -29,7 +29,7 @@ RuntimeError."""
 
 
 def from_exception(error: Exception, doing: str, sparing: str) -> Failed:
-    """Failure of a task that raised an exception, in the child."""
+    """Failure of a call that raised an exception, in the child."""
     if isinstance(error, InputError):
         return Failed(str(error), error=error if _can_be_sent(error) else None)
     if isinstance(error, TrainingDiverged):
@@ -76,7 +76,7 @@ def _memory_short(error: Exception) -> str:
 
 
 def from_exit(code: int | None, doing: str, sparing: str, output: str) -> Failed:
-    """Failure of a task whose process ended under it.
+    """Failure of a call whose process ended under it.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def from_exit(code: int | None, doing: str, sparing: str, output: str) -> Failed
 
 
 def from_disk(error: OSError) -> Failed:
-    """Failure to write the arrays of a task to disk."""
+    """Failure to write the arrays of a call to disk."""
     return Failed(
         "The recording could not be handed to the background process because "
         f"{refusal(error, tempfile.gettempdir())}."

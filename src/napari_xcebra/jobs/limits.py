@@ -31,8 +31,7 @@ import psutil
 from napari_xcebra.jobs.events import Failed
 
 if TYPE_CHECKING:
-    from napari_xcebra.jobs.job import Job
-    from napari_xcebra.jobs.process import ChildProcess
+    from napari_xcebra.jobs.worker import ChildProcess, Job
 
 GUARDED = "NAPARI_XCEBRA_GUARDED"
 """Environment variable: 0 has Python and commands read files without a child, and so without
@@ -52,7 +51,7 @@ LOOK = 0.05
 
 @dataclass(frozen=True)
 class Limits:
-    """What a task may take.
+    """What a call may take.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Runs tasks in several child processes on this computer.
+"""Runs calls in several child processes on this computer.
 
 Python's own `ProcessPoolExecutor` breaks as a whole when one process is killed, runs the user's
 script a second time unless that is guarded, and sends its arguments with every call. Here each

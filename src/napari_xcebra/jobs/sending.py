@@ -1,6 +1,6 @@
-"""Sends tasks and results over pipes; recordings and large arrays cross once.
+"""Sends calls and results over pipes; recordings and large arrays cross once.
 
-The window's side lends values to the child, which keeps them for the tasks to come; in a result
+The window's side lends values to the child, which keeps them for the calls to come; in a result
 they come back as the very objects that were lent. Values are recognised by identity: a recording
 changed in place (rather than by `dataclasses.replace`) would not be sent again. A changed copy
 costs what has changed in it, since its arrays are recognised one by one.
@@ -108,11 +108,11 @@ class Lender:
         self._unsure: list[int] = []
         self._gone: deque[int] = deque()
 
-    def pack(self, task: Any) -> bytes:
-        """Task, and the numbers of values that the child need not keep any longer."""
+    def pack(self, call: Any) -> bytes:
+        """Call, and the numbers of values that the child need not keep any longer."""
         self._withdraw()
         gone = [self._gone.popleft() for _ in range(len(self._gone))]
-        return _pickled((gone, task), self._ticket)
+        return _pickled((gone, call), self._ticket)
 
     def received(self) -> None:
         """The child has taken what was packed last; until then it will be sent again."""
@@ -174,12 +174,12 @@ class Borrower:
         self._count = itertools.count()
 
     def unpack(self, payload: bytes) -> Any:
-        """Task from the window; values that are no longer needed are dropped."""
-        gone, task = _unpickled(payload, self._resolve)
+        """Call from the window; values that are no longer needed are dropped."""
+        gone, call = _unpickled(payload, self._resolve)
         for number in gone:
             value = self._values.pop(number, None)
             self._numbers.pop(id(value), None)
-        return task
+        return call
 
     def pack(self, event: Any) -> bytes:
         """Event for the window."""

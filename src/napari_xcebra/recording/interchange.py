@@ -33,7 +33,7 @@ def from_pynapple(traces: Any, behavior: Mapping[str, Any] | None = None) -> Rec
     ----------
     traces : pynapple.TsdFrame
         A column for each cell; whole numbers as columns are the ids. Each epoch of its time
-        support is a segment.
+        support is a segment; metadata of the columns are properties of the cells.
     behavior : mapping of str to pynapple.Tsd, TsdFrame or Ts, optional
         Brought to the frames: a `Ts` as an event, others straight between their samples, and
         unknown beyond their time support.
@@ -50,7 +50,9 @@ def from_pynapple(traces: Any, behavior: Mapping[str, Any] | None = None) -> Rec
     starts = np.searchsorted(times, np.asarray(traces.time_support.start))
     starts = np.unique(np.r_[0, starts[starts < len(times)]])
     found = {name: _variable(name, one, times) for name, one in (behavior or {}).items()}
-    ids, names = _ids(traces.columns, values.shape[1])
+    ids, names = ids_and_names(traces.columns, values.shape[1])
+    cells = names | plain_columns(getattr(traces, "metadata", {}), values.shape[1])
+    accepted = cells.pop("accepted", None)
     return Recording(
         values.astype(np.float32),
         1 / float(np.median(np.diff(times))),
@@ -58,7 +60,8 @@ def from_pynapple(traces: Any, behavior: Mapping[str, Any] | None = None) -> Rec
         cell_ids=ids,
         starts=starts,
         times=times,
-        cells=names,
+        cells=cells,
+        accepted=accepted if accepted is not None and accepted.dtype == bool else None,
         origin=_origin("a TsdFrame of pynapple", values),
     )
 
@@ -135,7 +138,7 @@ def from_xarray(
     if rate is None and times is None:
         raise InputError("The array does not give times in seconds: give `rate`, such as 30.")
     steps = np.diff(np.zeros(2) if times is None else times)
-    ids, names = _ids(traces[cells].values, values.shape[1])
+    ids, names = ids_and_names(traces[cells].values, values.shape[1])
     along = {str(n): np.asarray(c.values) for n, c in traces.coords.items() if c.dims == (cells,)}
     named = {n: v for n, v in along.items() if n != cells and v.dtype.kind in "biufU"}
     variables = {}
@@ -159,12 +162,19 @@ def _origin(form: str, traces: np.ndarray) -> Origin:
     return Origin(form, "events" if events else "", "events" if events else "as they were given")
 
 
-def _ids(columns: Any, n_cells: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def ids_and_names(columns: Any, n_cells: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Ids of cells, and their names if these are words."""
     columns = np.asarray(columns)
     if columns.dtype.kind in "iu" and len(np.unique(columns)) == n_cells:
         return columns.astype(np.int64), {}
     return np.arange(n_cells), {"name": columns.astype(str)}
+
+
+def plain_columns(columns: Mapping[Any, Any], count: int) -> dict[str, np.ndarray]:
+    """Columns of that many numbers or words, as plain arrays."""
+    found = {str(name): np.asarray(column) for name, column in columns.items()}
+    found = {n: c.astype(str) if c.dtype.kind == "O" else c for n, c in found.items()}
+    return {n: c for n, c in found.items() if c.shape == (count,) and c.dtype.kind in "biufU"}
 
 
 def _variable(name: str, given: Any, times: np.ndarray) -> Variable:

@@ -32,7 +32,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Picture:
+class PagePicture:
     """A picture that is part of the page.
 
     Parameters
@@ -54,15 +54,15 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Row:
+class PictureRow:
     """Pictures beside each other, where there is room."""
 
     kind: ClassVar[str] = "row"
-    pictures: tuple[Picture, ...]
+    pictures: tuple[PagePicture, ...]
 
 
 @dataclass(frozen=True)
-class Column:
+class Heading:
     """A column of a table; `help` shows under the mouse and, if `listed`, below the table."""
 
     title: str
@@ -96,7 +96,7 @@ class Table:
 
     kind: ClassVar[str] = "table"
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[Heading, ...]
     rows: tuple[tuple[Entry, ...], ...]
     sortable: bool = False
     compact: bool = False
@@ -108,13 +108,13 @@ class Table:
         return " ".join(name for name, wanted in asked.items() if wanted)
 
     @property
-    def key(self) -> list[Column]:
+    def key(self) -> list[Heading]:
         """Columns explained below the table."""
         return [column for column in self.columns if column.help and column.listed]
 
 
 @dataclass(frozen=True)
-class Command:
+class TypedCommand:
     """A command to type."""
 
     kind: ClassVar[str] = "command"
@@ -130,7 +130,7 @@ class Reference:
     address: str
 
 
-Block = Paragraph | Picture | Row | Table | Download | Command | Reference
+Block = Paragraph | PagePicture | PictureRow | Table | Download | TypedCommand | Reference
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def write_picture(
     """
     with in_a_sentence(path):
         from napari_xcebra.report.figures.field import painted_field
-        from napari_xcebra.report.figures.look import PAPER
+        from napari_xcebra.report.figures.paper import PAPER
 
         painted_field(recording, attribution, path, None, threshold, factors, PAPER, **how)
     return path

@@ -20,14 +20,14 @@ from napari_xcebra.learn.quality.verdict import (
 )
 from napari_xcebra.report.document import (
     Block,
-    Column,
     Entry,
+    Heading,
     Paragraph,
     Section,
     Table,
     number,
 )
-from napari_xcebra.report.figures.learning import lambdas_differ, learning_curves
+from napari_xcebra.report.figures.comparisons import lambdas_differ, learning_curves
 from napari_xcebra.report.figures.run import Q, goodness_beside_chance, picture
 from napari_xcebra.report.material import Material
 from napari_xcebra.text import counted, listed, two
@@ -60,17 +60,17 @@ def decoding(run: Material) -> list[Section]:
         return (*words, error, chance, number(each.p, ".2g"), number(each.r2, ".2f"))
 
     columns = (
-        Column("factor", numeric=False),
-        Column("variable", numeric=False),
-        Column("decoder", "From the factor's latents: k nearest neighbours, or a linear map.",
+        Heading("factor", numeric=False),
+        Heading("variable", numeric=False),
+        Heading("decoder", "From the factor's latents: k nearest neighbours, or a linear map.",
                numeric=False),
-        Column("error", "Median absolute error on held-out blocks of time; the share of wrong "
+        Heading("error", "Median absolute error on held-out blocks of time; the share of wrong "
                "values of a discrete variable."),
-        Column("by chance", "The same with the variable shifted in time, the median over shifts."),
-        Column("p", "Share of the shifts, counting the variable itself, with an error as small. It "
-               "tests this decoder alone; the verdict also looks at the strongest cell."),
-        Column("R²", "Share of variance explained, frame by frame; the verdict's decoder also uses "
-               "neighbouring frames where that helps."),
+        Heading("by chance", "The same with the variable shifted in time, the median over shifts."),
+        Heading("p", "Share of the shifts, counting the variable itself, with an error as small. "
+               "It tests this decoder alone; the verdict also looks at the strongest cell."),
+        Heading("R²", "Share of variance explained, frame by frame; the verdict's decoder also "
+               "uses neighbouring frames where that helps."),
     )  # fmt: skip
     rows = tuple(row(each) for each in found.decoded)
     return [Section(title, (Table("Decoded on held-out blocks of time", columns, rows),))]
@@ -118,22 +118,22 @@ def verdicts(run: Material) -> Section:
     """Goodness of every factor beside chance."""
     goodness = run.fit.goodness
     columns = (
-        Column("factor", numeric=False),
-        Column("verdict", numeric=False),
-        Column("goodness", "Nats above chance on held-out frames, ± standard error over blocks of "
+        Heading("factor", numeric=False),
+        Heading("verdict", numeric=False),
+        Heading("goodness", "Nats above chance on held-out frames, ± standard error over blocks of "
                "time: how much better the embedding tells which frames belong together than one "
                "that knows nothing."),
-        Column("of possible", "Goodness as a share of what the variable itself, in place of the "
+        Heading("of possible", "Goodness as a share of what the variable itself, in place of the "
                "embedding, would reach."),
-        Column("by chance", "Goodness that labels shifted in time reach, 5 to 95 %."),
-        Column("p", "Twice the smaller p of two tests against labels shifted in time: how well the "
-               "variable is decoded, and how closely the strongest cell follows it."),
-        Column("decoded", "On held-out blocks of time by a ridge regression from the factor's "
+        Heading("by chance", "Goodness that labels shifted in time reach, 5 to 95 %."),
+        Heading("p", "Twice the smaller p of two tests against labels shifted in time: how well "
+               "the variable is decoded, and how closely the strongest cell follows it."),
+        Heading("decoded", "On held-out blocks of time by a ridge regression from the factor's "
                "latents, with neighbouring frames where that helps: R², or the accuracy of a "
                "discrete factor."),
-        Column("ridge", "The same from the cells themselves, without an encoder: the baseline."),
-        Column("training", "Goodness on the frames trained on; far above means overfitting."),
-        Column("samples", "Independent samples of the variable in the recording."),
+        Heading("ridge", "The same from the cells themselves, without an encoder: the baseline."),
+        Heading("training", "Goodness on the frames trained on; far above means overfitting."),
+        Heading("samples", "Independent samples of the variable in the recording."),
     )  # fmt: skip
     rows = tuple(_verdict_row(one) for one in goodness.values())
     shown = picture(
@@ -201,9 +201,9 @@ def learning(run: Material) -> Section:
 def controls(run: Material) -> Section:
     """Checks beyond the verdict, their outcome, and checks that were not made."""
     columns = (
-        Column("control", numeric=False),
-        Column("question", numeric=False),
-        Column("outcome", numeric=False),
+        Heading("control", numeric=False),
+        Heading("question", numeric=False),
+        Heading("outcome", numeric=False),
     )
     rows = (_shifted(run), _ridge(run), _significance(run), _stability(run), _methods(run),
             _single_cells(run))  # fmt: skip

@@ -29,18 +29,18 @@ from napari_xcebra.recording.summary import (
 )
 from napari_xcebra.report.document import (
     Block,
-    Column,
-    Command,
     Entry,
+    Heading,
     Paragraph,
     Reference,
     Section,
     Table,
+    TypedCommand,
 )
 from napari_xcebra.report.material import Material
 from napari_xcebra.runs import now
 from napari_xcebra.settings import flag_of
-from napari_xcebra.support.privacy import without_folders
+from napari_xcebra.support.logs import without_folders
 
 CITATIONS = (
     Reference(
@@ -101,14 +101,14 @@ def recording_section(run: Material) -> Section:
 def facts_table(caption: str, facts: Iterable[tuple[str, str]]) -> Table:
     """A table of names and values."""
     rows = tuple((Entry(name), Entry(value)) for name, value in facts)
-    columns = (Column("", numeric=False), Column("", numeric=False))
+    columns = (Heading("", numeric=False), Heading("", numeric=False))
     return Table(caption, columns, rows, compact=True)
 
 
 def _variables(recording: Recording) -> list[Block]:
     if not recording.behavior:
         return []
-    columns = tuple(Column(name, numeric=False) for name in VARIABLE_WORDS)
+    columns = tuple(Heading(name, numeric=False) for name in VARIABLE_WORDS)
     rows = tuple(
         tuple(Entry(word) for word in variable_words(name, variable))
         for name, variable in recording.behavior.items()
@@ -135,10 +135,10 @@ def settings_section(run: Material) -> Section:
         rows.append((Entry(flag_of(knob.name)), Entry(_said(value), tone=tone),  # type: ignore[arg-type]
                      Entry(default), Entry(help)))  # fmt: skip
     columns = (
-        Column("setting", numeric=False),
-        Column("value", numeric=False),
-        Column("default", "Where the setting was changed.", numeric=False),
-        Column("meaning", numeric=False),
+        Heading("setting", numeric=False),
+        Heading("value", numeric=False),
+        Heading("default", "Where the setting was changed.", numeric=False),
+        Heading("meaning", numeric=False),
     )
     words = "All settings have their defaults." if not changed else (
         f"{len(changed)} of {len(rows)} settings were changed; they come first.")  # fmt: skip
@@ -172,7 +172,7 @@ def reproduction_section(run: Material) -> Section:
         (
             Paragraph("Run this in the folder that holds the recording. The same seed and versions "
                       "give the same result on the same device."),
-            Command(command_of(run)),
+            TypedCommand(command_of(run)),
             *(Paragraph(note, "warning") for note in _not_said_by_command(run)),
             facts_table("Made with", facts),
         ),

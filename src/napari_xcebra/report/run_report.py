@@ -1,13 +1,66 @@
-"""Composes the report of one run."""
+"""Composes the report of one run, renders it as one HTML page, and writes it.
+
+The page needs no network and no other file.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from jinja2 import Environment, StrictUndefined
+
+from napari_xcebra.attribution import Attribution
 from napari_xcebra.attribution.comparison import title_of
-from napari_xcebra.report.cells import cell_sections
-from napari_xcebra.report.document import Document, Paragraph, Section
+from napari_xcebra.attribution.methods import method_named, title_of_method
+from napari_xcebra.attribution.ranks import ranks_of
+from napari_xcebra.attribution.single_cell import STATISTICS
+from napari_xcebra.errors import InputError
+from napari_xcebra.files import whole
+from napari_xcebra.learn.data.factors import TIME
+from napari_xcebra.recording import Recording
+from napari_xcebra.report.document import (
+    Block,
+    Document,
+    Download,
+    Entry,
+    Heading,
+    PagePicture,
+    Paragraph,
+    PictureRow,
+    Section,
+    Table,
+    download,
+    number,
+)
+from napari_xcebra.report.exports import in_a_sentence
 from napari_xcebra.report.figures.comparisons import methods_side_by_side
-from napari_xcebra.report.figures.run import picture
-from napari_xcebra.report.findings import controls, decoding, learning, summary, verdicts
+from napari_xcebra.report.figures.field import painted_field
+from napari_xcebra.report.figures.run import (
+    CELLS_ACROSS,
+    MOST_POINTS,
+    Q,
+    embedding_by_variable,
+    picture,
+    responses_in_words,
+    score_histogram,
+    tuning_in_words,
+)
+from napari_xcebra.report.findings import (
+    cells_in_words,
+    controls,
+    decoding,
+    learning,
+    summary,
+    verdicts,
+)
 from napari_xcebra.report.material import Material
 from napari_xcebra.report.provenance import (
     citing_section,
@@ -17,6 +70,11 @@ from napari_xcebra.report.provenance import (
     settings_section,
 )
 from napari_xcebra.text import counted, listed
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution.single_cell import CellStatistics
+    from napari_xcebra.io.opening import Opening
+    from napari_xcebra.runs import Run
 
 
 def run_report(run: Material) -> Document:
@@ -60,3 +118,286 @@ def _methods(run: Material) -> list[Section]:
     told = Paragraph("A cell that methods agree on is easier to believe. Where they disagree, "
                      "variables are correlated or the recording is short.")  # fmt: skip
     return [Section("Methods side by side", (told, shown))]
+
+
+def rendered(document: Document) -> str:
+    """HTML of a document; names from files are escaped wherever they appear."""
+    script = _part("page.js")
+    # should anything slip through, the browser refuses every other script
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template = _environment().from_string(_part("page.html.jinja"))
+    return template.render(document=document, style=_part("page.css"), script=script, digest=digest)
+
+
+def write_run_report(
+    run: Run,
+    recording: Recording,
+    path: Path,
+    opening: Opening | None = None,
+    statistics: CellStatistics | None = None,
+) -> Path:
+    """Write one page about a run that the window holds."""
+    return write_report(run_report(Material.of_run(run, recording, opening, statistics)), path)
+
+
+def write_report(document: Document, path: Path) -> Path:
+    """Write the page, whole or not at all."""
+    page = rendered(document)
+    with in_a_sentence(path), whole(path) as file:
+        file.write_text(page, encoding="utf-8")
+    return path
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+@cache
+def _part(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+MOST_ROWS = 20
+"""Cells in a table; the file below it has all."""
+
+
+def best_cells(attribution: Attribution, factor: str, count: int) -> np.ndarray:
+    """Positions of the cells with the highest scores, the best first: (count or fewer,) int."""
+    score = attribution.score(factor)
+    order = np.argsort(-np.where(np.isfinite(score), score, -np.inf), kind="stable")
+    return order[: min(count, int(np.isfinite(score).sum()))]
+
+
+def table_of_best(run: Material, factor: str, *, explain: bool) -> Table:
+    """Table of the best cells, whose columns are explained if asked."""
+    first = run.first
+    assert first is not None
+    table = whole_table(run, factor)
+    best = best_cells(first, factor, MOST_ROWS)
+    names = [str(name) for name in table if name not in _IN_FILE_ALONE]
+    columns = tuple(replace(_column(name), listed=explain) for name in names)
+    rows = tuple(tuple(_entry(name, table[name].iloc[cell]) for name in names) for cell in best)
+    scored = int(np.isfinite(first.score(factor)).sum())
+    shown = f"The {len(best)} highest of {scored:,} cells" if scored > len(best) else "All cells"
+    return Table(
+        f"{shown} by {title_of_method(first.method)}", columns, rows, sortable=True, compact=True
+    )
+
+
+def whole_table(run: Material, factor: str) -> pd.DataFrame:
+    """One row a cell with all its scores and statistics for a factor."""
+    first = run.first
+    assert first is not None
+    table = first.table(factor)
+    table.insert(0, "rank", _blank_zero(ranks_of(first.score(factor))))
+    table = table.rename(columns={"p": "p of the cell", "q": "q"})
+    if {"stable", "rank_low", "rank_high"} <= set(run.stability.get(factor, ())):
+        over = run.stability[factor]
+        table["stable"] = over["stable"].to_numpy()
+        low, high = over["rank_low"].to_numpy(), over["rank_high"].to_numpy()
+        table["ranks"] = [f"{a:.2f} to {b:.2f}" for a, b in zip(low, high, strict=True)]
+    for method in run.methods[1:]:
+        other = run.attributions[method].score(factor)
+        table[f"{_RANK_BY}{title_of_method(method)}"] = _blank_zero(ranks_of(other))
+    for name, values in (run.statistics.of(factor) if run.statistics else {}).items():
+        table[name] = values
+    return table
+
+
+def _blank_zero(ranks: np.ndarray) -> np.ndarray:
+    return np.where(ranks > 0, ranks, np.nan)
+
+
+_RANK_BY = "rank by "
+"""Begins the name of a column with the ranks by another method."""
+_HELP = {
+    "rank": "1 for the highest score.",
+    "score": "How much the cell carries the factor, by the method named above.",
+    "z": "Score standardised over the cells.",
+    "low": "Lower end of the score's interval, 5 %.",
+    "high": "Upper end of the score's interval, 95 %.",
+    "of_explainable": "Score as a share of the variance that is not frame-to-frame noise.",
+    "interaction": "Share of variance by which the factor scales the tuning to other factors.",
+    "lag": "Seconds by which the cell follows the behaviour; negative if it leads.",
+    "sign": "Whether the cell rises or falls with the variable; neither if it does both.",
+    "p of the cell": "Probability that labels shifted, reordered or permuted over trials reach as "
+    "much as this cell.",
+    "q": f"p adjusted by Benjamini and Hochberg: among cells with q ≤ {Q:g}, a tenth is expected "
+    "by chance.",
+    "stable": "Whether all seeds agree on the cell.",
+    "ranks": "Lowest and highest rank over the seeds, from 0 to 1 for the first.",
+}
+_TITLES = {"p of the cell": "p", "of_explainable": "of explainable", "lag": "lag (s)"}
+_FORMS = {"rank": ".0f", "z": ".2f", "lag": ".2f", "p of the cell": ".2g", "q": ".2g"}
+_SIGNS = {1: "rises", 0: "neither", -1: "falls"}
+_IN_FILE_ALONE = ("at_chance", "selected", "beside_variables", "beside_state", "lag_error")
+"""Columns that hardly differ among the best cells, or only explain another column."""
+
+
+def _column(name: str) -> Heading:
+    if name in STATISTICS:
+        about = STATISTICS[name]
+        unit = f" ({about.unit})" if about.unit else ""
+        return Heading(about.title, f"{name.replace('_', ' ')}{unit}. {about.help}")
+    return Heading(_TITLES.get(name, name), _HELP.get(name, ""), name != "stable")
+
+
+def _entry(name: str, value: object) -> Entry:
+    if name == "stable":
+        return Entry("yes" if value else "no")
+    if isinstance(value, str):
+        return Entry(value)
+    assert isinstance(value, int | float | np.number)
+    if name == "cell":
+        return Entry(str(value), float(value))
+    if name == "sign" and np.isfinite(value):
+        return Entry(_SIGNS[int(np.sign(value))], float(value))
+    usual = ".0f" if name.startswith(_RANK_BY) else "#.2g" if name in STATISTICS else "#.3g"
+    shown = number(float(value), _FORMS.get(name, usual))
+    if name == "q" and float(value) <= Q:
+        return Entry(shown.text, shown.order, "good")
+    return shown
+
+
+def file_of_all(run: Material, factor: str) -> Download:
+    """The same table of all cells, to save from the page."""
+    table = whole_table(run, factor).round(6)
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"cells-{factor}")
+    return download(
+        f"{name}.csv",
+        table,
+        f"has all {counted(len(table), 'cell')} with these columns.",
+    )
+
+
+def cell_sections(run: Material) -> Section:
+    """A part for each factor, or a sentence if nothing was scored."""
+    if run.first is None:
+        told = "No cells were scored yet: napari-xcebra attribute RUN RECORDING --out RUN."
+        return Section("Which cells?", (Paragraph(told, "warning"),))
+    embedding = _embedding(run)
+    factors = [factor for factor in run.fit.factors if factor in run.first.factors]
+    notes = tuple(Paragraph(_about(run.attributions[method])) for method in run.methods)
+    listed = [factor for factor in factors if not run.first.at_chance(factor)]
+    parts = tuple(_factor(run, f, embedding, explain=f in listed[:1]) for f in factors)
+    return Section("Which cells?", notes, parts)
+
+
+def _factor(
+    run: Material,
+    factor: str,
+    embedding: tuple[np.ndarray, np.ndarray] | None,
+    *,
+    explain: bool,
+) -> Section:
+    first = run.first
+    assert first is not None
+    about = run.fit.part(factor)
+    title = factor if about.variables in ((), (factor,)) else (
+        f"{factor} ({', '.join(about.variables)})")  # fmt: skip
+    if first.at_chance(factor):
+        told = f"{run.fit.goodness[factor].verdict} So no cells are listed; scores are in the file."
+        shown = (Paragraph(told, "warning"), *_maps(run, factor), file_of_all(run, factor))
+        return Section(title, shown)
+    blocks: list[Block] = [Paragraph(cells_in_words(run, factor))]
+    if first.not_tested(factor):
+        blocks.insert(0, Paragraph(run.fit.goodness[factor].verdict))
+    if first.significance is not None:
+        blocks.append(Paragraph(first.significance.how(factor)))
+    blocks += _maps(run, factor)
+    blocks += _tuning(run, factor)
+    blocks += [table_of_best(run, factor, explain=explain), file_of_all(run, factor)]
+    blocks += _cloud(run, factor, embedding)
+    return Section(title, tuple(blocks))
+
+
+def _about(attribution: Attribution) -> str:
+    """What a method computes, and the notes on its scores."""
+    told = method_named(attribution.method).note
+    title = title_of_method(attribution.method).capitalize()
+    return " ".join([f"{title}: {told[:1].lower()}{told[1:]}", *attribution.notes])
+
+
+def _maps(run: Material, factor: str) -> list[Block]:
+    """Painted field by the methods to look at first, and the spread of scores."""
+    pictures: list[PagePicture] = []
+    for method in run.methods[:2] if run.recording is not None else ():
+        pictures.append(_map(run, run.attributions[method], factor))
+    assert run.first is not None
+    pictures.append(_histogram(run.first, factor))
+    return [PictureRow(tuple(pictures))]
+
+
+def _map(run: Material, attribution: Attribution, factor: str) -> PagePicture:
+    recording = run.recording
+    assert recording is not None
+    where = "the imaged field" if recording.footprints is not None else "a grid, in their order"
+    meaning = "at chance, the map means nothing" if attribution.at_chance(factor) else (
+        "cells above threshold are outlined")  # fmt: skip
+    return picture(
+        lambda: painted_field(recording, attribution, factors=[factor]),
+        f"Cells on {where}, coloured by how much they carry {factor}; {meaning}",
+        f"Score by {title_of_method(attribution.method)}.",
+        "webp",
+    )
+
+
+def _histogram(attribution: Attribution, factor: str) -> PagePicture:
+    score = attribution.score(factor)
+    low, middle, high = np.nanmin(score), np.nanmedian(score), np.nanmax(score)
+    line = "; the dashed line is the threshold, at their mean"
+    line = "" if attribution.at_chance(factor) else line
+    return picture(
+        lambda: score_histogram(attribution, factor),
+        f"Histogram of the scores for {factor}: {low:.3g} to {high:.3g}, median {middle:.3g}",
+        f"Scores of all cells by {title_of_method(attribution.method)}{line}.",
+    )
+
+
+def _tuning(run: Material, factor: str) -> list[Block]:
+    recording, first, variables = run.recording, run.first, run.fit.part(factor).variables
+    if recording is None or first is None or not variables:
+        return []
+    if absent := [name for name in variables if name not in recording.behavior]:
+        return [Paragraph(f"No tuning: the recording was opened without {listed(absent)}. Name "
+                          "its behaviour file with --behavior.", "warning")]  # fmt: skip
+    best = best_cells(first, factor, CELLS_ACROSS)
+    try:
+        around = responses_in_words(recording, factor, variables, best)
+        return [around or tuning_in_words(recording, factor, variables, best)]
+    except InputError as error:
+        return [Paragraph(f"No tuning: {error}", "warning")]
+
+
+def _embedding(run: Material) -> tuple[np.ndarray, np.ndarray] | None:
+    """Embedding at some frames, evenly spaced: (n, latents), (n,)."""
+    if run.recording is None or not run.fit.weights:
+        return None
+    from napari_xcebra.attribution.over_time import embedding_by_frame
+
+    frames = np.arange(0, run.recording.n_frames, -(-run.recording.n_frames // MOST_POINTS))
+    return embedding_by_frame(run.fit, run.recording, frames), frames
+
+
+def _cloud(
+    run: Material, factor: str, embedding: tuple[np.ndarray, np.ndarray] | None
+) -> list[Block]:
+    recording, part = run.recording, run.fit.part(factor)
+    if embedding is None or recording is None:
+        return []
+    if any(name not in recording.behavior for name in part.variables):
+        return []
+    latents, frames = embedding
+    by = "time" if factor == TIME else factor
+    one = part.stop - part.start == 1
+    told = "" if one else " Where the colour changes smoothly, nearby frames have similar values."
+    return [
+        picture(
+            lambda: embedding_by_variable(latents[:, part.latents], frames, recording, part),
+            f"Embedding of {len(frames)} frames in the latents of {factor}, by {by}",
+            f"Embedding of {len(frames):,} evenly spaced frames, from training and held out.{told}",
+        )
+    ]

@@ -7,9 +7,8 @@
 from napari_xcebra.simulate.arena_model import arena
 from napari_xcebra.simulate.belt_model import belt
 from napari_xcebra.simulate.box_model import box
-from napari_xcebra.simulate.days import drifted
 from napari_xcebra.simulate.field_model import field
-from napari_xcebra.simulate.simulation import Simulation
+from napari_xcebra.simulate.simulation import Simulation, drifted
 from napari_xcebra.simulate.task_model import task
 
 __all__ = ["Simulation", "arena", "belt", "box", "drifted", "field", "task"]

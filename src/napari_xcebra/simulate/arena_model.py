@@ -13,6 +13,14 @@ import numpy as np
 from scipy.special import ndtr
 
 from napari_xcebra.recording import Recording, Variable
+from napari_xcebra.simulate.motion import (
+    Trajectory,
+    direction_rates,
+    forage,
+    grid_rates,
+    place_rates,
+    speed_rates,
+)
 from napari_xcebra.simulate.simulation import (
     Population,
     Simulation,
@@ -24,8 +32,6 @@ from napari_xcebra.simulate.simulation import (
     joined,
     template_counts,
 )
-from napari_xcebra.simulate.trajectory import Trajectory, forage
-from napari_xcebra.simulate.tuning import direction_rates, grid_rates, place_rates, speed_rates
 
 FACTORS = {"place": ("position",), "direction": ("direction",), "speed": ("speed",)}
 AROUSED_SHARE = 0.5

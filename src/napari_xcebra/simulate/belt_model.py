@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from napari_xcebra.recording import Recording, Variable
-from napari_xcebra.simulate.processes import on_and_off, ornstein_uhlenbeck, smoothed
+from napari_xcebra.simulate.motion import running_rates, track_rates, with_baseline
 from napari_xcebra.simulate.simulation import (
     Population,
     Simulation,
@@ -21,10 +21,12 @@ from napari_xcebra.simulate.simulation import (
     check_count,
     check_positive,
     joined,
+    on_and_off,
+    ornstein_uhlenbeck,
     population_of,
+    smoothed,
     template_counts,
 )
-from napari_xcebra.simulate.tuning import running_rates, track_rates, with_baseline
 
 USUAL_SPEED = 26.0
 """Speed of a mouse that neither waits nor expects a reward, in cm/s."""

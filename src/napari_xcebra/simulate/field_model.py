@@ -19,6 +19,7 @@ from napari_xcebra.simulate.drawing import (
     draw_somata,
     draw_vessels,
     mean_and_max,
+    movie_of,
     place_somata,
     shared_light,
 )
@@ -30,7 +31,6 @@ from napari_xcebra.simulate.fluorescence import (
     indicator_response,
     neuropil,
 )
-from napari_xcebra.simulate.movie import movie_of
 from napari_xcebra.simulate.simulation import (
     Simulation,
     check_count,

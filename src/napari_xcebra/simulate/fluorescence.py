@@ -8,8 +8,12 @@ import numpy as np
 import scipy  # whose parts are imported when they are first used
 from scipy import sparse
 
-from napari_xcebra.simulate.processes import ornstein_uhlenbeck, smoothed
-from napari_xcebra.simulate.simulation import check_number, check_positive
+from napari_xcebra.simulate.simulation import (
+    check_number,
+    check_positive,
+    ornstein_uhlenbeck,
+    smoothed,
+)
 
 RISE, DECAY = 0.07, 0.6
 """Time constants of the indicator, in s; those of GCaMP6f in a soma."""

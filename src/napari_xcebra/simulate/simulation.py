@@ -1,18 +1,18 @@
-"""Holds a simulated recording with its ground truth, and the population of cells it images."""
+"""Holds a recording with its truth, its cells, what drives them, and another day of it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import scipy
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording import Recording
-from napari_xcebra.simulate.processes import correlation_time, ornstein_uhlenbeck
+from napari_xcebra.recording import Footprints, Recording
 
 TEMPLATES = 60
 """Tuned cells whose distribution of rates and time scale the untuned cells take over."""
@@ -192,3 +192,129 @@ def check_positive(name: str, value: float, most: float = np.inf) -> float:
         span = "above 0" if most == np.inf else f"above 0 and up to {most}"
         raise InputError(f"{name} is {value!r}: a number {span} is needed.")
     return float(value)
+
+
+def ornstein_uhlenbeck(
+    rng: np.random.Generator, frames: int, timescale: float, columns: int | None = None
+) -> np.ndarray:
+    """Stationary Ornstein-Uhlenbeck processes of mean 0 and variance 1: (frames[, columns]).
+
+    Parameters
+    ----------
+    timescale : float
+        Frames after which the autocorrelation is 1/e; exact for any size of step.
+    columns : int, optional
+        Number of independent processes.
+    """
+    kept = np.exp(-1 / timescale)
+    kicks = rng.standard_normal(frames if columns is None else (frames, columns))
+    kicks[1:] *= np.sqrt(1 - kept**2)
+    return scipy.signal.lfilter([1.0], [1.0, -kept], kicks, axis=0)
+
+
+def correlation_time(activity: np.ndarray) -> np.ndarray:
+    """Frames until the autocorrelation of each column falls below 1/e, at least 1: (columns,)."""
+    frames = len(activity)
+    centred = activity - activity.mean(axis=0)
+    spectrum = np.fft.rfft(centred, 2 * frames, axis=0)
+    correlation = np.fft.irfft(np.abs(spectrum) ** 2, axis=0)[:frames]
+    below = correlation < correlation[0] / np.e
+    return np.where(below.any(axis=0), np.maximum(below.argmax(axis=0), 1.0), float(frames))
+
+
+def smoothed(values: np.ndarray, timescale: float) -> np.ndarray:
+    """Exponential moving average along the first axis; `timescale` in frames."""
+    kept = np.exp(-1 / timescale)
+    start = kept * values[:1]
+    return scipy.signal.lfilter([1 - kept], [1.0, -kept], values, axis=0, zi=start)[0]
+
+
+def on_and_off(rng: np.random.Generator, frames: int, off: float, on: float) -> np.ndarray:
+    """Switch that stays off, then on, for random times without memory: (frames,) bool.
+
+    `off` and `on` are the mean frames it stays so.
+    """
+    start, switches = bool(rng.random() < on / (off + on)), 1 - np.exp(-1 / np.array([off, on]))
+    chances = (rng.random(frames)[:, None] < switches).tolist()
+    states = [start]
+    for from_off, from_on in chances[1:]:
+        states.append(not from_on if states[-1] else from_off)
+    return np.array(states)
+
+
+def drifted(
+    simulation: Simulation,
+    *,
+    gain: float = 0.4,
+    baseline: float = 0.5,
+    lost: float = 0.1,
+    seed: int = 0,
+) -> Simulation:
+    """The same cells as another day shows them.
+
+    Parameters
+    ----------
+    simulation : Simulation
+        Such as ``arena(seed=0, day=1)``.
+    gain : float
+        Standard deviation of the logarithm of the factor by which a cell's trace is stretched.
+    baseline : float
+        Standard deviation of what is added to it, in standard deviations of the trace.
+    lost : float
+        0 to 1, share of the cells that are not found; the others keep their ids.
+    seed : int
+
+    Examples
+    --------
+    >>> from napari_xcebra.simulate import arena
+    >>> day = drifted(arena(place=10, grid=0, direction=0, speed=0, frames=200, day=1), lost=0.2)
+    >>> day.recording.n_cells
+    8
+    """
+    check_number("gain", gain, 0)
+    check_number("baseline", baseline, 0)
+    check_strength("lost", lost)
+    rng = np.random.default_rng([check_count("seed", seed), 2])
+    recording, cells = simulation.recording, simulation.recording.n_cells
+    traces = np.asarray(recording.traces)
+    stretch = np.exp(gain * rng.standard_normal(cells))
+    added = baseline * rng.standard_normal(cells) * traces.std(axis=0)
+    kept = np.sort(rng.permutation(cells)[round(lost * cells) :])
+    traces = (traces * stretch + added).astype(np.float32)
+    changed = replace(recording, traces=traces, movie=None)  # which shows the first day
+    return _of_cells(replace(simulation, recording=changed), kept)
+
+
+def _of_cells(simulation: Simulation, kept: np.ndarray) -> Simulation:
+    recording, rates, kinds = simulation.recording, simulation.rates, simulation.cell_kinds
+    footprints = None if recording.footprints is None else _footprints(recording, kept)
+    return replace(
+        simulation,
+        recording=replace(
+            recording,
+            traces=np.asarray(recording.traces)[:, kept],
+            cell_ids=np.asarray(recording.cell_ids)[kept],
+            accepted=np.asarray(recording.accepted)[kept],
+            cells={name: np.asarray(column)[kept] for name, column in recording.cells.items()},
+            footprints=footprints,
+        ),
+        truth={factor: carries[kept] for factor, carries in simulation.truth.items()},
+        rates=None if rates is None else rates[:, kept],
+        cell_kinds=None if kinds is None else kinds[kept],
+    )
+
+
+def _footprints(recording: Recording, kept: np.ndarray) -> Footprints:
+    before = recording.footprints
+    assert before is not None
+    position = np.full(recording.n_cells, -1)
+    position[kept] = np.arange(len(kept))
+    stays = position[before.cell] >= 0
+    return replace(
+        before,
+        cell=position[before.cell[stays]],
+        row=before.row[stays],
+        column=before.column[stays],
+        weight=before.weight[stays],
+        plane=None if before.plane is None else before.plane[stays],
+    )

@@ -1,16 +1,19 @@
-"""Simulates a choice between two sides, and cells of stimulus, choice, outcome, running and phase.
+"""Simulates a choice between two sides, trial by trial, and cells of all that goes on in it.
 
-Stimulus and choice go together, and the outcome follows from both, as they do in labs.
+Stimulus and choice go together, and the outcome follows from both, as they do in labs. Cells carry
+stimulus, choice, outcome, running and phase.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
-import scipy  # whose parts are imported when they are first used
+import scipy
 
 from napari_xcebra.recording import Recording, Trials, Variable
+from napari_xcebra.simulate.motion import running_rates, with_baseline
 from napari_xcebra.simulate.simulation import (
     Population,
     Simulation,
@@ -18,11 +21,11 @@ from napari_xcebra.simulate.simulation import (
     check_count,
     check_positive,
     joined,
+    ornstein_uhlenbeck,
     population_of,
+    smoothed,
     template_counts,
 )
-from napari_xcebra.simulate.task_course import RUN_SPEED, STIMULUS, Course, run_trials
-from napari_xcebra.simulate.tuning import running_rates, with_baseline
 
 FACTORS = {name: (name,) for name in ("stimulus", "choice", "outcome", "running")}
 EVENTS = ("reward", "lick")
@@ -133,7 +136,9 @@ def task(
     return _simulation(course, population, rate, seed, trials=trials)
 
 
-def tuned_cells(rng: np.random.Generator, trials: Course, counts: Mapping[str, int]) -> Population:
+def tuned_cells(
+    rng: np.random.Generator, trials: TaskCourse, counts: Mapping[str, int]
+) -> Population:
     """Cells that carry a variable or the phase, `counts` of them by kind."""
     for_stimulus, for_choice, for_outcome, for_running, for_phase, for_baseline = rng.spawn(6)
     rates = {
@@ -146,14 +151,14 @@ def tuned_cells(rng: np.random.Generator, trials: Course, counts: Mapping[str, i
     return population_of({k: with_baseline(for_baseline, r) for k, r in rates.items()}, CARRIED)
 
 
-def _stimulus_rates(rng: np.random.Generator, trials: Course, cells: int) -> np.ndarray:
+def _stimulus_rates(rng: np.random.Generator, trials: TaskCourse, cells: int) -> np.ndarray:
     """As long as the stimulus, then decaying, (frames, cells)."""
     time = trials.phase[:, None]
     lasts = np.exp(-np.maximum(time - STIMULUS, 0) / rng.uniform(*STIMULUS_DECAYS, cells))
     return _preference(rng, trials.stimulus, cells) * _onset(time) * lasts
 
 
-def _choice_rates(rng: np.random.Generator, trials: Course, cells: int) -> np.ndarray:
+def _choice_rates(rng: np.random.Generator, trials: TaskCourse, cells: int) -> np.ndarray:
     """Rising to the choice, then decaying, (frames, cells)."""
     time = trials.from_choice[:, None]
     rises, decays = rng.uniform(*CHOICE_RISES, cells), rng.uniform(*CHOICE_DECAYS, cells)
@@ -161,7 +166,7 @@ def _choice_rates(rng: np.random.Generator, trials: Course, cells: int) -> np.nd
     return _preference(rng, trials.choice, cells) * around
 
 
-def _outcome_rates(rng: np.random.Generator, trials: Course, cells: int) -> np.ndarray:
+def _outcome_rates(rng: np.random.Generator, trials: TaskCourse, cells: int) -> np.ndarray:
     """From the outcome on, decaying, (frames, cells)."""
     time = trials.from_outcome[:, None]
     after = np.exp(-np.maximum(time, 0) / rng.uniform(*OUTCOME_DECAYS, cells))
@@ -175,7 +180,7 @@ def _phase_rates(rng: np.random.Generator, phase: np.ndarray, cells: int) -> np.
 
 
 def _event_rates(
-    rng: np.random.Generator, trials: Course, counts: Mapping[str, int], rate: float
+    rng: np.random.Generator, trials: TaskCourse, counts: Mapping[str, int], rate: float
 ) -> dict[str, np.ndarray]:
     """From each event on, decaying, those of licks added up to a limit: (frames, cells) each."""
     found = {}
@@ -200,7 +205,7 @@ def _onset(time: np.ndarray) -> np.ndarray:
 
 
 def _simulation(
-    course: Course, population: Population, rate: float, seed: int, *, trials: bool
+    course: TaskCourse, population: Population, rate: float, seed: int, *, trials: bool
 ) -> Simulation:
     frames = len(population.rates)
     description = (
@@ -237,10 +242,124 @@ def _simulation(
 
 
 def _trials(
-    course: Course, values: Mapping[str, np.ndarray], words: Mapping[str, tuple[str, ...]]
+    course: TaskCourse, values: Mapping[str, np.ndarray], words: Mapping[str, tuple[str, ...]]
 ) -> Trials:
     """Trials with what is known of each; of the last, which may be cut, not all is."""
     first = np.flatnonzero(np.diff(course.trial, prepend=-1))
     stop = np.r_[first[1:], len(course.trial)]
     columns = {name: column[stop - 1] for name, column in values.items()}
     return Trials(first, stop, columns, words)
+
+
+STIMULUS = 1.5
+"""Length of the stimulus, in s."""
+DELAY, REACTION, REST = (1.0, 2.0), (0.3, 0.9), (2.0, 4.5)
+"""Ranges of the delay, of the time to the choice, and between trials, in s."""
+FEEDBACK, OUTCOME = 0.3, 2.0
+"""Time from the choice to the outcome, and length of the outcome, in s."""
+CORRECT_SHARE = 0.8
+"""Share of the trials in which the choice follows the stimulus."""
+RUN_TIME, RUN_SMOOTH = 1.2, 0.15
+"""Coherence time of running and the time it is smoothed over, in s."""
+RUN_SPEED, RUN_BIAS = 12.0, 0.3
+"""Scale of running, in cm/s, and how far its drive is above 0, where the mouse stands still."""
+REWARDED_SHARE, FREE_REWARDS = 0.7, 0.04
+"""Share of the correct choices that are rewarded, and rewards that are free, per s."""
+LICKED_SHARE, LICK_BOUTS, LICKS, LICK_RATE = 0.8, 0.04, 5, 6.0
+"""Share of the rewards that are licked, other bouts per s, licks in a bout, and licks per s."""
+SLOWED_SHARE, SLOWED_BY = 0.6, 0.9
+"""Share of the trials in which a stimulus slows the mouse, and by how much of the drive."""
+
+
+@dataclass(frozen=True)
+class TaskCourse:
+    """Behaviour of the mouse and state of the task, frame by frame.
+
+    Parameters
+    ----------
+    trial : (frames,) int
+        Number of the trial.
+    phase, from_choice, from_outcome : (frames,) float64
+        Time since the trial began, the choice, and the outcome, in s; negative before.
+    stimulus, choice : (frames,) int
+        0 is left, 1 is right.
+    outcome : (frames,) int
+        0 is wrong, 1 is correct.
+    running : (frames,) float64
+        In cm/s.
+    decision, reward, lick : (frames,) int64
+        How often the mouse chose, was rewarded and licked.
+    """
+
+    trial: np.ndarray
+    phase: np.ndarray
+    from_choice: np.ndarray
+    from_outcome: np.ndarray
+    stimulus: np.ndarray
+    choice: np.ndarray
+    outcome: np.ndarray
+    running: np.ndarray
+    decision: np.ndarray
+    reward: np.ndarray
+    lick: np.ndarray
+
+
+def run_trials(rng: np.random.Generator, frames: int, dt: float) -> TaskCourse:
+    """Trials one after the other until the frames, `dt` seconds apart, are full."""
+    for_times, for_sides, for_running, for_licks = rng.spawn(4)
+    shortest = STIMULUS + DELAY[0] + REACTION[0] + FEEDBACK + OUTCOME + REST[0]
+    trials = int(np.ceil(frames * dt / shortest))
+    delay, reaction, rest = (for_times.uniform(*span, trials) for span in (DELAY, REACTION, REST))
+    choice_at = STIMULUS + delay + reaction
+    ends = np.cumsum(choice_at + FEEDBACK + OUTCOME + rest)
+    time = np.arange(frames) * dt
+    trial = np.searchsorted(ends, time, side="right")
+    phase = time - np.r_[0, ends[:-1]][trial]
+    stimulus = for_sides.integers(0, 2, trials)
+    outcome = (for_sides.random(trials) < CORRECT_SHARE).astype(int)
+    choice = np.where(outcome == 1, stimulus, 1 - stimulus)
+    chosen = np.r_[0, ends[:-1]] + choice_at
+    rewarded = _rewards(for_licks, (chosen + FEEDBACK)[outcome == 1], frames * dt)
+    return TaskCourse(
+        trial=trial,
+        phase=phase,
+        from_choice=phase - choice_at[trial],
+        from_outcome=phase - (choice_at + FEEDBACK)[trial],
+        stimulus=stimulus[trial],
+        choice=choice[trial],
+        outcome=outcome[trial],
+        running=_running(for_running, trial, phase < STIMULUS, dt),
+        decision=_counted(chosen, frames, dt),
+        reward=_counted(rewarded, frames, dt),
+        lick=_counted(_licks(for_licks, rewarded, frames * dt), frames, dt),
+    )
+
+
+def _rewards(rng: np.random.Generator, correct: np.ndarray, seconds: float) -> np.ndarray:
+    """Times of rewards, in s: after most correct choices, and free ones now and then."""
+    given = correct[rng.random(len(correct)) < REWARDED_SHARE]
+    return np.sort(np.r_[given, rng.uniform(0, seconds, rng.poisson(FREE_REWARDS * seconds))])
+
+
+def _licks(rng: np.random.Generator, rewarded: np.ndarray, seconds: float) -> np.ndarray:
+    """Times of licks, in s: bouts after most rewards, and now and then at other times."""
+    after = rewarded[rng.random(len(rewarded)) < LICKED_SHARE]
+    begins = np.r_[after + rng.uniform(0.1, 0.4, len(after)),
+                   rng.uniform(0, seconds, rng.poisson(LICK_BOUTS * seconds))]  # fmt: skip
+    return np.concatenate([begin + np.arange(rng.poisson(LICKS)) / LICK_RATE for begin in begins])
+
+
+def _counted(times: np.ndarray, frames: int, dt: float) -> np.ndarray:
+    """How many of these times, in s, lie in each frame: (frames,) int64."""
+    at = np.floor(times / dt).astype(np.int64)
+    return np.bincount(at[at < frames], minlength=frames)
+
+
+def _running(
+    rng: np.random.Generator, trial: np.ndarray, stimulus: np.ndarray, dt: float
+) -> np.ndarray:
+    """Bouts of running, in cm/s: a fast process where it is above 0, slowed by some stimuli."""
+    drive = RUN_BIAS + ornstein_uhlenbeck(rng, len(trial), RUN_TIME / dt)
+    slowed = (rng.random(trial[-1] + 1) < SLOWED_SHARE)[trial] & stimulus
+    bouts = np.maximum(drive - SLOWED_BY * slowed, 0)
+    return RUN_SPEED * smoothed(bouts, RUN_SMOOTH / dt)

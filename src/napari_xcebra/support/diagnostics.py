@@ -12,8 +12,7 @@ from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from napari_xcebra.support.logs import LEVEL, last_error
-from napari_xcebra.support.privacy import traceback_without_folders
+from napari_xcebra.support.logs import LEVEL, last_error, traceback_without_folders
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.settings import FitSettings

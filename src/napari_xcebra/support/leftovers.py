@@ -1,19 +1,22 @@
-"""Makes temporary folders that name their owner, and clears away those whose owner is gone.
+"""Clears away folders and processes whose owner is gone, and gives back memory.
 
 A program that is killed cannot clean up. What it leaves, recordings among it, is removed at the
-next start of any: only folders that were made here for this user, and only if the process that
-they name has ended. A background process that outlived its window, because somebody stopped it, is
-ended as well.
+next start of any: only folders that were made here for this user, and only if the process that they
+name has ended. A background process that outlived its window, because somebody stopped it, is ended
+as well.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import json
 import os
 import platform
 import shutil
 import stat
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -123,3 +126,14 @@ def _end(pid: int) -> None:
 
     with contextlib.suppress(psutil.Error):
         psutil.Process(pid).kill()
+
+
+def give_back_memory() -> None:
+    """Collect what is left over, and return what is free: glibc would keep it in this process.
+
+    Three windows of 0.3 GB each left 0.5 GB behind that nothing used.
+    """
+    gc.collect()
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # other C libraries have no such call
+            ctypes.CDLL(None).malloc_trim(0)

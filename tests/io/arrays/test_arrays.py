@@ -382,6 +382,39 @@ def test_names_that_say_more_than_a_number_are_kept(tmp_path):
     assert recording.cell_ids.tolist() == [0, 1]
 
 
+def test_ids_that_head_a_table_are_no_frame(tmp_path):
+    for name, ids in (("t", [3, 7, 9]), ("u", [14, 3, 22])):
+        pd.DataFrame(TRACES, columns=ids).to_csv(tmp_path / f"{name}.csv", index=False)
+        recording = open_recording(tmp_path / f"{name}.csv", rate=1.0)
+        np.testing.assert_allclose(recording.traces, TRACES)
+        assert recording.cell_ids.tolist() == ids
+        assert any("ids of cells" in note for note in recording.notes)
+
+
+def test_times_that_head_a_table_are_the_clock(tmp_path):
+    table = pd.DataFrame(CALCIUM[:40, :60].T, columns=[f"{t:.2f}" for t in np.arange(40) / 5])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    recording = open_recording(tmp_path / "t.csv")
+    np.testing.assert_allclose(recording.traces, CALCIUM[:40, :60], rtol=1e-5)
+    assert recording.rate == 5.0
+
+
+def test_ids_beside_words_are_cells_and_the_words_behaviour(tmp_path):
+    (tmp_path / "t.csv").write_text("time,3,7,9,speed\n0.0,1,2,3,7\n0.1,1,3,3,8\n0.2,2,3,4,9\n")
+    recording = open_recording(tmp_path / "t.csv")
+    assert (recording.cell_ids.tolist(), list(recording.behavior)) == ([3, 7, 9], ["speed"])
+
+
+def test_frames_that_number_rows_in_another_order_sort_them(tmp_path):
+    table = pd.DataFrame({"Frame": range(1, 31), "pyr 1": TRACES[:, 0], "pv 2": TRACES[:, 1]})
+    table.iloc[::-1].to_csv(tmp_path / "t.csv", index=False)
+    recording = open_recording(tmp_path / "t.csv", rate=1.0)
+    np.testing.assert_allclose(recording.traces, TRACES[:, :2])
+    table.iloc[5:].to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InputError, match=r"Frame of .* numbers the frames 6 to 30 in 25 rows"):
+        open_recording(tmp_path / "t.csv", rate=1.0)
+
+
 @pytest.mark.parametrize(("name", "scale"), [("time", 1), ("Time (ms)", 1000), ("t_s", 1)])
 def test_a_column_of_times_is_the_clock(tmp_path, name, scale):
     times = 3 + np.arange(30) / 15
@@ -456,6 +489,7 @@ def test_a_cell_with_gaps_is_kept_but_not_accepted(tmp_path):
         (b"a,b\n", "no rows"),
         (b"time,a\n0,1\n0,2\n", "Column time of .* does not increase"),
         (b"time\n0\n0.1\n", "no column of traces"),
+        (b"x,y,speed\n0,1,2\n1,2,3\n", "x, y, speed, which are behaviour, and none of traces"),
     ],
 )
 def test_a_table_that_holds_no_traces_is_refused(tmp_path, content, sentence):

@@ -70,3 +70,11 @@ def test_a_damaged_log_gets_a_sentence(tmp_path, line):
         path.write_text(TEXT.replace('S {"deg', "S {{"))
     with pytest.raises(InputError, match=r"log\.txt"):
         pycontrol.load(path, OpenSettings())
+
+
+@pytest.mark.parametrize(("text", "name"), [(TEXT, "log.txt"), (TSV, "log.tsv")])
+def test_two_sessions_in_a_log_are_refused(tmp_path, text, name):
+    again = [line for line in text.splitlines() if line[:2] == "D " or line[:1].isdigit()]
+    (tmp_path / name).write_text(text + "\n".join(again) + "\n")
+    with pytest.raises(InputError, match=r"goes back from 6 s to 0 s at 'baseline': .* several"):
+        pycontrol.load(tmp_path / name, OpenSettings())

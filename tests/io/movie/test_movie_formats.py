@@ -163,6 +163,45 @@ def test_pixels_that_are_not_compressed_are_read_without_a_library(tmp_path, for
     np.testing.assert_array_equal(movie.frame(5), PIXELS[5])
 
 
+@pytest.mark.parametrize("how", [{}, {"compression": "zlib"}])
+@pytest.mark.parametrize("then", [np.float32, np.uint16, np.int32])
+def test_frames_that_are_stored_in_another_way_from_some_page_on_are_refused(tmp_path, how, then):
+    with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+        for number, frame in enumerate(PIXELS):
+            file.write(frame if number < 9 else frame.astype(then), contiguous=False, **how)
+    with pytest.raises(InputError, match="page 10 stores its pixels in another way"):
+        open_movie(tmp_path / "a.tif", LIKE)
+
+
+STACK = np.random.default_rng(1).integers(0, 999, (8, 3, 2, H, W)).astype(np.uint16)
+"""Times, planes, channels."""
+
+
+@pytest.mark.parametrize("how", [{}, {"compression": "zlib"}])
+@pytest.mark.parametrize(
+    ("axes", "values"),
+    [("TZCYX", STACK), ("TZYX", STACK[:, :, 0]), ("TCYX", STACK[:, 0]), ("ZYX", STACK[:, 0, 0])],
+)
+@pytest.mark.parametrize("ome", [False, True])
+def test_planes_and_channels_of_a_stack_are_no_times(tmp_path, how, axes, values, ome):
+    path = tmp_path / ("a.ome.tif" if ome else "a.tif")
+    kind = {"ome": True} if ome else {"imagej": True}
+    tifffile.imwrite(path, values, metadata={"axes": axes}, **kind, **how)
+    movie = open_movie(path, Like(8, (H, W)))
+    planes = 3 if "TZ" in axes else 1
+    assert (movie.n_frames, len(movie.planes), movie.stacked) == (8, planes, planes > 1)
+    full = values.reshape(8, planes, -1, H, W)[:, :, 0]
+    found = np.stack([np.reshape(movie.frame(t), (planes, H, W)) for t in range(8)])
+    np.testing.assert_array_equal(found, full)
+
+
+def test_times_that_follow_each_other_within_a_plane_are_refused(tmp_path):
+    values = STACK[:, :, 0].swapaxes(0, 1)
+    tifffile.imwrite(tmp_path / "a.ome.tif", values, metadata={"axes": "ZTYX"}, ome=True)
+    with pytest.raises(InputError, match="3 planes and 1 channels at 8 times"):
+        open_movie(tmp_path / "a.ome.tif", Like(8, (H, W)))
+
+
 def test_the_pixel_size_of_an_ome_image_is_known(tmp_path):
     assert open_movie(ome(tmp_path), LIKE).pixel_size == 0.8
 

@@ -433,6 +433,17 @@ def test_what_does_not_fit_together_gets_a_sentence(path, change, sentence):
         nwb.load(path, DEFAULTS)
 
 
+@pytest.mark.parametrize("rows", [[0] * CELLS, [0, 1, 2, 3, 4, 4]])
+def test_traces_that_name_the_same_roi_are_kept_apart_and_without_footprints(path, rows):
+    write(path)
+    with h5py.File(path, "r+") as file:
+        file["processing/any/f/series/rois"][...] = rows
+    found = nwb.load(path, DEFAULTS)
+    assert (found.n_cells, found.footprints, found.cell_ids) == (CELLS, None, None)
+    times = rows.count(rows[-1])
+    assert any(f"names ROI {rows[-1]} for {times} of its 6 traces" in n for n in found.notes)
+
+
 def test_traces_in_another_file_are_not_opened(path, tmp_path):
     write(path)
     with h5py.File(tmp_path / "other.h5", "w") as file:

@@ -1,6 +1,9 @@
 """A recording written as NWB follows the specification, and reads back as it was."""
 
 import builtins
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import datetime
 
@@ -184,3 +187,27 @@ def test_the_shared_recording_of_caiman_reads_back(shared_data, path):
     recording = open_recording(shared_data / "caiman" / "cnmf_results.hdf5")
     write_nwb(recording, path)
     assert_same(open_recording(path), recording)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows knows no such limits")
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path):
+    program = f"""
+import resource
+import numpy as np
+from napari_xcebra.io.nwb.writing import write_nwb
+from napari_xcebra.recording import Recording
+recording = Recording(np.ones((300, 40), np.float32), 10.0)
+whole = write_nwb(recording, {str(tmp_path / "whole.nwb")!r}).stat().st_size
+for size in (0, 1000, whole // 2, whole - 1, whole + 1):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, -1))
+    try:
+        write_nwb(recording, {str(tmp_path / "cut.nwb")!r})
+        print("done")
+    except OSError as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert len(ran.stdout.splitlines()) == 5 and "done" not in ran.stdout
+    assert [file.name for file in tmp_path.iterdir()] == ["whole.nwb"]

@@ -210,6 +210,8 @@ def after_kill(raced, number, what, wait=None, step=None, whole=None):
         raced.wrong.append(f"{number}: nobody is told that planes and combined disagree")
     raced.note("mixed" if mixed else "not mixed")
     repair(raced.path)
+    for orphan in raced.home.parent.glob("state/**/unfinished/*.json"):
+        orphan.unlink()  # of one that was killed before it began to write
     now = raced.accepted()
     if outcome == "done" and said["decisions"] not in (None, now):
         raced.wrong.append(f"{number}: reported but not there")

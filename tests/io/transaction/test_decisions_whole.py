@@ -14,6 +14,7 @@ from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions import plan_output, plan_restore, repair, restore
 from napari_xcebra.io.suite2p.decisions import ISCELL, SIDECAR
 from napari_xcebra.io.transaction.plan import Plan, change_to
+from napari_xcebra.io.transaction.unfinished import _lists
 
 STEPS = [(os, "replace"), (os, "link"), (os, "unlink"), (os, "fsync"), (os, "open")]
 
@@ -100,6 +101,8 @@ def outcomes_of(three, error, times=1):
         left = temporary_files(three)
         repair(three)
         outcomes.append((failed, state(three), len(left)))
+        for orphan in _lists().glob("*.json"):  # of a program that ended before it began to write
+            orphan.unlink()
         shutil.rmtree(three)
         restart(three, old)
     return old, new, outcomes

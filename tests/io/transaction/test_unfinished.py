@@ -7,13 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from written_files import caiman_file, state, temporary_files
 
-from napari_xcebra.cli.parser import main
+from napari_xcebra.cli.commands import main
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions import plan_output, plan_restore, repair, restore
@@ -93,6 +94,16 @@ def test_a_crafted_list_in_a_shared_folder_is_never_obeyed(folder, kind, place, 
     restore(folder if kind == "suite2p" else plan.files[0].path)
     assert (thesis / ".env").read_text() == "key" and (thesis / ".git").is_dir()
     assert (folder / OLD_LIST).exists()  # not ours to remove
+
+
+def test_an_old_list_of_a_write_that_never_began_is_forgotten(folder, home):
+    home.mkdir(parents=True)
+    about = {"folders": [str(folder)], "places": []}
+    for name, days in (("old", 31), ("new", 1)):
+        (home / f"{name}.json").write_text(json.dumps(about))
+        os.utime(home / f"{name}.json", (time.time() - days * 86400,) * 2)
+    repair(folder)
+    assert [file.name for file in home.iterdir()] == ["new.json"]
 
 
 def test_what_a_note_says_is_shown_in_part_and_not_as_it_is(folder):

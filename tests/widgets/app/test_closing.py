@@ -10,10 +10,9 @@ from qtpy.QtWidgets import QApplication, QMessageBox
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.docks.train.dock import TrainDock
-from napari_xcebra.widgets.work.background import listen
-from napari_xcebra.widgets.work.closing import AskBeforeClosing
-from napari_xcebra.widgets.work.runs.training import Trainer
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.services.jobs import listen
+from napari_xcebra.widgets.services.training import Trainer
+from napari_xcebra.widgets.window import AskBeforeClosing, services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 

@@ -10,10 +10,10 @@ from qtpy.QtWidgets import QApplication
 from scored import METHOD, scored_recording, scored_run
 
 from napari_xcebra.recording import Variable
+from napari_xcebra.widgets import window
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.dock_opening import DOCKS, open_dock
-from napari_xcebra.widgets.work import closing
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.controls.napari_window import DOCKS, open_dock
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
@@ -60,7 +60,7 @@ def test_nothing_of_a_closed_window_is_kept(make_napari_viewer):
 
 def test_a_closed_window_gives_memory_back_to_the_system(make_napari_viewer, qtbot, monkeypatch):
     given = []
-    monkeypatch.setattr(closing, "give_back_memory", lambda: given.append(True))
+    monkeypatch.setattr(window, "give_back_memory", lambda: given.append(True))
     viewer = make_napari_viewer()
     services_of(viewer)
     viewer.close()

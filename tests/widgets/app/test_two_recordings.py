@@ -14,12 +14,11 @@ from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.dock_opening import full_name
-from napari_xcebra.widgets.controls.napari_window import canvas_of
+from napari_xcebra.widgets.controls.napari_window import canvas_of, full_name
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
 from napari_xcebra.widgets.layers.camera import camera_of, field_of, fit_into_view
 from napari_xcebra.widgets.state.own_layers import role_of
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 from napari_xcebra.workspace_file import load_workspace, save_workspace
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]

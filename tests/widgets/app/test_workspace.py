@@ -15,15 +15,15 @@ from napari_xcebra.widgets.app.workspace import (
     open_workspace,
     save_workspace,
 )
-from napari_xcebra.widgets.controls import dock_opening
-from napari_xcebra.widgets.controls.dock_opening import (
+from napari_xcebra.widgets.controls import napari_window
+from napari_xcebra.widgets.controls.napari_window import (
     DOCKS,
     docked_widget,
     open_dock,
 )
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.state.own_layers import role_of
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 from napari_xcebra.workspace_file import load_workspace
 from napari_xcebra.workspace_file import save_workspace as write_workspace
 
@@ -81,9 +81,9 @@ def test_opening_again_brings_forward_what_is_there(viewer):
 
 
 def test_the_entry_of_the_menu_opens_the_docks_and_goes(viewer, qtbot):
-    viewer.window.add_dock_widget(Workspace(viewer), name=dock_opening.full_name("Workspace"))
+    viewer.window.add_dock_widget(Workspace(viewer), name=napari_window.full_name("Workspace"))
     qtbot.waitUntil(lambda: docked_widget(viewer, "Recording") is not None, timeout=10_000)
-    assert dock_opening.full_name("Workspace") not in viewer.window.dock_widgets
+    assert napari_window.full_name("Workspace") not in viewer.window.dock_widgets
 
 
 def test_napari_finds_the_docks_under_the_names_of_its_menu(viewer):
@@ -91,7 +91,7 @@ def test_napari_finds_the_docks_under_the_names_of_its_menu(viewer):
 
     manifest = PluginManager.instance().get_manifest("napari-xcebra")
     shown = {widget.display_name for widget in manifest.contributions.widgets}
-    assert shown == {"Workspace", *DOCKS, *dock_opening.ON_DEMAND}
+    assert shown == {"Workspace", *DOCKS, *napari_window.ON_DEMAND}
 
 
 def chosen_in_the_menu(command):

@@ -20,9 +20,9 @@ from scored import scored_recording, scored_run
 
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.accessible import is_control, make_accessible, spoken_name
-from napari_xcebra.widgets.controls.dock_opening import DOCKS, docked_widget
-from napari_xcebra.widgets.controls.plain_text import plain
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.controls.boxes import plain
+from napari_xcebra.widgets.controls.napari_window import DOCKS, docked_widget
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui
 

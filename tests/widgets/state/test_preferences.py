@@ -8,20 +8,20 @@ from npe2 import PluginManifest
 from qtpy.QtWidgets import QApplication, QPushButton
 
 import napari_xcebra
-from napari_xcebra.curation.places import DATA_DIRECTORY
+from napari_xcebra.curation.journal import DATA_DIRECTORY
 from napari_xcebra.support.logs import LEVEL, LEVELS
 from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.docks.curate.curation_keys import (
+from napari_xcebra.widgets.docks.curate.dock import CurateDock
+from napari_xcebra.widgets.docks.curate.keys import (
     ACTIONS,
     chosen_keys,
     default_keys,
     keep_keys,
 )
-from napari_xcebra.widgets.docks.curate.dock import CurateDock
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.state import preferences
 from napari_xcebra.widgets.state.shown import COLORMAP, COLORMAPS
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 MANIFEST = Path(napari_xcebra.__file__).with_name("napari.yaml")

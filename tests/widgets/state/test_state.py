@@ -13,11 +13,11 @@ from napari.utils.notifications import notification_manager
 from napari_xcebra.io import save_recording
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
-from napari_xcebra.widgets.controls.dock_opening import open_dock
+from napari_xcebra.widgets.controls.napari_window import open_dock
 from napari_xcebra.widgets.layers.layers import recording_layers
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import Shown
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui
 

@@ -1,4 +1,4 @@
-"""Reads .npy and .npz files without pickle, checked to the last byte.
+"""Reads .npy and .npz files, checked to the last byte; what is pickled in them is never run.
 
 What a header claims is compared with the size of the file before anything is allocated or mapped.
 
@@ -21,6 +21,7 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes, whole
 from napari_xcebra.io.failures import sentence_on_failure
+from napari_xcebra.io.pickles import loads
 from napari_xcebra.recording.stored_file import changed_since
 from napari_xcebra.recording.stored_matrix import StoredMatrix
 from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, StoredTraces
@@ -56,6 +57,29 @@ def read_npy(path: Path) -> np.ndarray:
         return _array(file, path.stat().st_size, path)
 
 
+def read_object_npy(path: Path) -> Any:
+    """What a .npy file of Python objects holds.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    Any
+        The object itself if it is one (suite2p's ops), else an array of objects (its stat).
+    """
+    with sentence_on_failure(path):
+        with path.open("rb") as file:
+            header = read_header(file)
+            if header.dtype != np.dtype(object):
+                raise InputError(f"{path} holds plain numbers: Python objects were looked for.")
+            found = loads(file.read(), str(path))
+        if not isinstance(found, np.ndarray) or found.dtype != object:
+            raise ValueError("there is no array of objects in it")
+        return found.item() if header.shape == () else found.reshape(header.shape)
+
+
 def mapped_header(path: Path) -> Header:
     """Header of a .npy file of plain numbers, after a check that the file can hold them."""
     with sentence_on_failure(path), path.open("rb") as file:
@@ -76,7 +100,9 @@ def read_npz(path: Path, names: Collection[str] | None = None) -> dict[str, np.n
                         f"{name} claims {member.file_size} bytes, which is implausible"
                     )
                 with archive.open(member) as file:
-                    arrays[name] = _array(file, member.file_size, path)
+                    arrays[name] = _member(file, member.file_size, f"{path} ({name})")
+        if arrays and all(array.dtype.hasobject for array in arrays.values()):
+            raise _of_objects(path)
         return arrays
 
 
@@ -125,6 +151,21 @@ def read_header(file: IO[bytes]) -> Header:
     return Header(shape, dtype, file.tell(), bool(columns_first))
 
 
+def _member(file: IO[bytes], size: int, where: str) -> np.ndarray:
+    """Array in an archive; words that were pickled are words, other objects stay what they are."""
+    header = read_header(file)
+    if header.dtype != np.dtype(object):
+        file.seek(0)
+        return _array(file, size, Path(where))
+    found = loads(file.read(), where)
+    found = found.reshape(-1) if isinstance(found, np.ndarray) and found.dtype == object else found
+    if not isinstance(found, np.ndarray) or len(found) != math.prod(header.shape):
+        raise ValueError("there is no array of objects in it")
+    if found.size and all(isinstance(word, str) for word in found):
+        found = found.astype(np.str_)
+    return found.reshape(header.shape)
+
+
 def _array(file: IO[bytes], size: int, path: Path) -> np.ndarray:
     """The array of an open .npy file of that many bytes."""
     _check_size(read_header(file), size, path)
@@ -136,13 +177,17 @@ def _array(file: IO[bytes], size: int, path: Path) -> np.ndarray:
 
 def _check_size(header: Header, size: int, path: Path) -> None:
     if header.dtype.hasobject:
-        raise InputError(
-            f"{path} holds Python objects (a pickle), which are not opened because they can run "
-            "code: save it again as plain numbers."
-        )
+        raise _of_objects(path)
     claimed = header.start + math.prod(header.shape) * header.dtype.itemsize
     if claimed != size:
         raise ValueError(f"it is {'longer' if size > claimed else 'shorter'} than its header says")
+
+
+def _of_objects(path: Path) -> InputError:
+    return InputError(
+        f"{path} holds Python objects (a pickle), which are not opened because they can run code: "
+        "save it again as plain numbers."
+    )
 
 
 def _write_blocks(file: IO[bytes], traces: LazyTraces) -> None:

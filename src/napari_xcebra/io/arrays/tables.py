@@ -6,19 +6,23 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.named import Beside
-from napari_xcebra.io.clocks.timestamps import ascends, scale_of
+from napari_xcebra.io.clocks.timestamps import ascends, counted_in, scale_of, words_of
 from napari_xcebra.io.extraction import Series
-from napari_xcebra.io.orientation import Layout, layout_of
+from napari_xcebra.io.orientation import Evidence, Layout, is_per_frame, layout_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.tables import is_number, read_table
 
-_CELL = re.compile(r"(cells?|rois?|neurons?|units?|components?|mean|c|n)[ _-]*\d+", re.IGNORECASE)
+_CELL = re.compile(
+    r"((cells?|rois?|neurons?|units?|components?|mean|c|n)[ _-]*)?\d+", re.IGNORECASE
+)
+_PLACE = {"x", "y", "z"}
 _COUNTED = 10
 """Rows from which on a column of even steps counts as a clock or a frame count."""
 
@@ -58,8 +62,9 @@ def read_trace_table(path: Path, settings: OpenSettings, beside: Beside) -> Trac
     beside : Beside
         What may say how many cells and frames there are.
     """
-    table = read_table(path)
+    table = read_table(path, keep=("frame",))
     table.columns = pd.Index([str(name) for name in table.columns])
+    table = _in_order(path, table)
     row_names = _row_names(table)
     if row_names is not None:
         return _cells_in_rows(path, table, row_names)
@@ -69,6 +74,11 @@ def read_trace_table(path: Path, settings: OpenSettings, beside: Beside) -> Trac
     clock, notes = _clock(path, table)
     times = None if clock is None else table.pop(clock[0]).to_numpy(np.float64) * clock[1]
     others = _no_cells(table)
+    if len(others) == table.shape[1] > 0:
+        raise InputError(
+            f"{path} has columns {', '.join(others[:6])}, which are behaviour, and none of traces: "
+            "give it beside a recording (`behavior`)."
+        )
     behavior = [Series(name, table.pop(name).to_numpy()) for name in others]
     if others:
         notes.append(f"Columns {', '.join(others)} of {path.name} are read as behaviour.")
@@ -79,11 +89,12 @@ def read_trace_table(path: Path, settings: OpenSettings, beside: Beside) -> Trac
     sure = times is not None or bool(others) or not all(is_number(name) for name in names)
     if sure and settings.layout != "cells-frames":
         return TraceTable(traces, names, times, behavior, notes=notes)
-    evidence = beside.evidence(traces.shape, settings.rate or None)
+    heads = _heads(names)
+    evidence = [*heads.evidence, *beside.evidence(traces.shape, settings.rate or None)]
     layout = layout_of(traces, settings, evidence, name=path.name)
     if not layout.cells_first:
         return TraceTable(traces, names, times, behavior, layout, notes)
-    return TraceTable(traces.T, layout=layout, notes=notes)
+    return TraceTable(traces.T, times=heads.times, layout=layout, notes=notes)
 
 
 def ids_from(names: Sequence[str]) -> np.ndarray | None:
@@ -104,6 +115,49 @@ def say_more_than_ids(names: Sequence[str]) -> bool:
     (False, True)
     """
     return len({re.sub(r"\d+$", "", name.strip()) for name in names}) > 1
+
+
+def _in_order(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+    """Table without columns that number the frames, its rows in their order.
+
+    Raises
+    ------
+    InputError
+        If a frame is missing, or there twice.
+    """
+    for name in [n for n in table.columns if counted_in(n) == "frames"]:
+        numbers = pd.to_numeric(table[name], errors="coerce").to_numpy(np.float64)
+        ordered = np.sort(numbers)
+        if not any(np.array_equal(ordered, np.arange(s, s + len(numbers))) for s in (0, 1)):
+            raise InputError(
+                f"Column {name} of {path} numbers the frames {np.nanmin(numbers):g} to "
+                f"{np.nanmax(numbers):g} in {len(numbers)} rows: each frame once, from 0 or 1 on, "
+                "is needed. Remove the column if the rows are the frames in their order."
+            )
+        table = table.iloc[np.argsort(numbers)].drop(columns=name).reset_index(drop=True)
+    return table
+
+
+class _Heads(NamedTuple):
+    """What a header of numbers says."""
+
+    evidence: Sequence[Evidence] = ()
+    times: np.ndarray | None = None
+
+
+def _heads(names: Sequence[str]) -> _Heads:
+    """Ids of cells, or times of frames; nothing if they may be either, or count the columns."""
+    if len(names) < 2 or not all(is_number(name) for name in names):
+        return _Heads()
+    numbers = np.array([float(name) for name in names])
+    steps, whole = np.diff(numbers), all(name.isdecimal() for name in names)
+    if whole and (steps == 1).all():
+        return _Heads()
+    typical = float(np.median(steps))
+    if len(names) >= _COUNTED and 0 < typical / 2 < steps.min() and steps.max() < 1.5 * typical:
+        times = [Evidence(True, 3.0, "its header has times")]
+        return _Heads() if whole else _Heads(times, numbers)
+    return _Heads([Evidence(False, 3.0, "its header has ids of cells")] if whole else ())
 
 
 def _row_names(table: pd.DataFrame) -> list[str] | None:
@@ -154,9 +208,11 @@ def _as_float32(table: pd.DataFrame) -> np.ndarray:
 
 
 def _no_cells(table: pd.DataFrame) -> list[str]:
-    """Columns not named like cells, if several others are."""
+    """Columns not named like cells, if several others are; else those named like behaviour."""
     cells = [name for name in table.columns if _CELL.fullmatch(name.strip())]
-    return [name for name in table.columns if name not in cells] if len(cells) > 1 else []
+    if len(cells) > 1:
+        return [name for name in table.columns if name not in cells]
+    return [n for n in table.columns if is_per_frame(n) or set(words_of(n)) & _PLACE]
 
 
 def _even(values: np.ndarray) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from napari_xcebra.io.settings import OpenSettings
 NAME = "a log of pyControl (.txt, .tsv)"
 STEP = 0.05
 """Seconds between samples of the state: it is known at every moment."""
+BACK = 1.0
+"""Seconds by which an entry may be written late; more is another session."""
 LONGEST = 2 * 24 * 3600.0
 """Seconds that a session can last."""
 MOST_STATES = 20
@@ -49,6 +52,14 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
     last = max(time for time, _ in (*states, *events))
     if not 0 <= last < LONGEST:
         raise InputError(f"{path} has an entry at {last:g} s: no session is as long.")
+    for log in (states, events):
+        for (before, _), (time, name) in pairwise(log):
+            if time < before - BACK:
+                raise InputError(
+                    f"{path} goes back from {before:g} s to {time:g} s at {name!r}: it holds "
+                    "several sessions, each of which needs a file of its own."
+                )
+        log.sort(key=lambda entry: entry[0])
     stops = [time for time, _ in states[1:]] + [last]
     trials = _trials(states, stops)
     series = _state_series(states, last) if 1 < len({n for _, n in states}) <= MOST_STATES else ()

@@ -11,7 +11,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.hdf5.copies import changed_copy
+from napari_xcebra.io.hdf5.copies import changed_copy, make_room
 from napari_xcebra.io.hdf5.reading import attribute, open_hdf5
 from napari_xcebra.io.nwb.decisions import opened_planes, write_columns
 from napari_xcebra.io.nwb.new_behavior import add_behavior
@@ -51,6 +51,7 @@ def add_to_copy(
             file["processing"].pop(RESULTS, None)  # of an earlier run
 
     changed_copy(source, path, change, 32 * len(accepted))
+    make_room(path, found.room(recording))
     there = open_recording(source).behavior
     added = [each for name, each in recording.behavior.items() if name not in there]
     try:

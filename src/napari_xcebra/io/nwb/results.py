@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.learn import Fit
 
+WORDS = 4 * 2**20
+"""Bytes that names, descriptions and the specification itself take in a file, at most."""
 MEANINGS = {
     "cell": "id of the cell",
     "z": "score in standard deviations over the cells of the recording",
@@ -100,6 +102,13 @@ class Results:
                 )
         fit = attributions[0].fit if attributions else None
         return cls(attributions, _embedding(fit, recording), decisions, threshold)
+
+    def room(self, recording: Recording) -> int:
+        """Bytes that results and behaviour take in a file, at most."""
+        columns = 2 + sum(v.values.shape[1] for v in recording.behavior.values())
+        of_frames = 16 * columns + (0 if self.embedding is None else 4 * self.embedding.shape[1])
+        tables = 1 + sum(len(each.parts) for each in self.attributions)
+        return of_frames * recording.n_frames + 500 * tables * recording.n_cells + WORDS
 
 
 class RoiRows(NamedTuple):

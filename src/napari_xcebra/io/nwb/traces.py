@@ -132,6 +132,15 @@ def _response(
         raise InputError(f"{where} has {columns} columns but names {len(rows)} ROIs.")
     if len(rows) and rows.min() < 0:
         raise InputError(f"{where} names the ROI {rows.min()}: rows from 0 on are needed.")
+    named, counts = np.unique(rows, return_counts=True)
+    if len(named) < len(rows):
+        again = int(np.argmax(counts))
+        notes.append(
+            f"{item.name} names ROI {named[again]} for {counts[again]} of its {len(rows)} traces: "
+            "which ROI each trace belongs to is not known, so that there are neither footprints "
+            "nor anything else from the table of ROIs."
+        )
+        table, rows = None, np.arange(len(rows))
     return Response(item.path, signal, item.node, data, rows, table, cells_first)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import whole
+from napari_xcebra.io.hdf5.copies import make_room
 from napari_xcebra.io.nwb.copied_file import add_to_copy
 from napari_xcebra.io.nwb.new_file import new_file, table_in
 from napari_xcebra.io.nwb.results import Results, RoiRows, add_results
@@ -96,8 +97,13 @@ def write_nwb(
     file = new_file(nwb, recording, started, subject, location)
     rows = RoiRows(table_in(file), np.arange(recording.n_cells), slice(None))
     add_results(nwb, file, [rows], recording, found)
-    with whole(path) as temporary, nwb.NWBHDF5IO(temporary, "w") as writer:
-        writer.write(file)
+    with whole(path) as temporary:
+        made = 4 * recording.n_frames * recording.n_cells
+        made += sum(4 * np.size(image) for image in recording.images.values())
+        made += 0 if recording.footprints is None else 16 * len(recording.footprints.cell)
+        make_room(temporary, made + found.room(recording))
+        with nwb.NWBHDF5IO(temporary, "r+") as writer:
+            writer.write(file)
     return path
 
 

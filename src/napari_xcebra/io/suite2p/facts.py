@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.arrays.npy import read_object_npy
 from napari_xcebra.io.extraction import finite_image
-from napari_xcebra.io.pickles import read_object_npy
 from napari_xcebra.io.pixel_size import judged, pair
 from napari_xcebra.io.suite2p.folders import FACTS
 

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -23,6 +24,8 @@ from typing import Any
 from napari_xcebra.files import MOST_TEXT, open_file, read_bytes
 
 ORIGINAL, PREVIOUS = ".original", ".previous"
+_NO_RECORD = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.EFBIG, errno.ELOOP)
+"""There is none, or what is in its place is none; a disk that fails says nothing about it."""
 LARGE = 2**28
 """Bytes of a file past which the previous version is not kept: it differs from the original in a
 few numbers, and decisions are in the journal."""
@@ -74,7 +77,11 @@ def _ours(path: Path) -> dict[str, Any] | None:
         about: Any = json.loads(read_bytes(record_of(path), MOST_TEXT))
         same = path.stat().st_size == about["size"] and _checksum(path) == about["sha256"]
         return dict(about) if same else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except OSError as error:
+        if error.errno in _NO_RECORD:
+            return None
+        raise
+    except (ValueError, KeyError, TypeError):
         return None
 
 

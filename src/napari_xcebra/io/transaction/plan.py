@@ -202,7 +202,8 @@ def change_to(
     check_writable(path)
     before = seen(path, backups.record_of(path))  # first: what is decided below relies on it
     action: Action = "replace" if path.exists() else "copy" if copy else "new file"
-    backup = backups.backup_for(path)
+    with in_a_sentence(path):
+        backup = backups.backup_for(path)
     if backup is not None:
         before |= seen(backup)
     return FileChange(path, action, what, make, backup, size=size, before=before)

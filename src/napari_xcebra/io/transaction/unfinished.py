@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from napari_xcebra.files import MOST_TEXT, TEMPORARY_NAME, open_file, read_bytes
 
 NOTES = ".napari-xcebra-unfinished*.json"
 _NOTE = re.compile(r"\.napari-xcebra-unfinished-([0-9a-f]{32})\.json")
+ABANDONED = 30 * 24 * 3600.0
+"""Seconds after which nobody still begins the write that a list is of."""
 _MOST = 4096
 """Bytes of a note that are read, at most."""
 
@@ -144,6 +147,8 @@ def unfinished_in(folders: Iterable[Path]) -> list[Unfinished]:
         if about and asked.keys() & set(about[0]) and (about[0][-1] / name).is_file():
             notes = tuple(folder / name for folder in about[0])
             found[name] = Unfinished(notes, about[1], kept)
+        elif about and _is_abandoned(kept, [folder / name for folder in about[0]]):
+            kept.unlink(missing_ok=True)
     for note in _notes_in(asked):
         if note.name not in found:
             found[note.name] = _moved(note) or Unfinished((note,))
@@ -153,6 +158,16 @@ def unfinished_in(folders: Iterable[Path]) -> list[Unfinished]:
 def has_notes(folder: Path) -> bool:
     """Whether somebody may still need the temporary files in a folder."""
     return next(_notes_in([folder]), None) is not None
+
+
+def _is_abandoned(kept: Path, notes: Sequence[Path]) -> bool:
+    """Whether a list is of a program that ended before it noted anything in a folder."""
+    try:
+        old = time.time() - kept.stat().st_mtime > ABANDONED
+        # a folder that is gone may be on a drive that will be back
+        return old and all(n.parent.is_dir() and not n.exists() for n in notes)
+    except OSError:
+        return False
 
 
 def _notes_in(folders: Iterable[Path]) -> Iterator[Path]:

@@ -86,15 +86,20 @@ def scaled(settings: FitSettings, references: int) -> FitSettings:
     return replace(settings, batch_size=batch, steps=steps)
 
 
-def new_encoder(training: Training) -> Encoder:
-    """Encoder to train; its initial weights depend on the seed alone."""
-    settings, latents = training.settings, training.parts[-1].stop
-    cells = len(training.inputs.cell_ids)
+def check_latents(latents: int, cells: int) -> None:
+    """Raise if an embedding has more latents than there are cells."""
     if latents > cells:
         raise InputError(
             f"The embedding has {latents} latents but only {cells} cells are in use: at most "
             "as many latents as cells are possible; lower `time_latents` or name fewer factors."
         )
+
+
+def new_encoder(training: Training) -> Encoder:
+    """Encoder to train; its initial weights depend on the seed alone."""
+    settings, latents = training.settings, training.parts[-1].stop
+    cells = len(training.inputs.cell_ids)
+    check_latents(latents, cells)
     samples = independent_samples(len(training.split.training.anchors), training.inputs.smoothing)
     published = settings.network == "published"
     requested = settings.hidden_units or (PUBLISHED_UNITS * latents if published else 0)

@@ -28,7 +28,12 @@ from napari_xcebra.learn.training.device import (
 from napari_xcebra.learn.training.lambda_search import UNSEARCHED, LambdaSearch
 from napari_xcebra.learn.training.progress import Phase, Progress
 from napari_xcebra.learn.training.settled import Settled
-from napari_xcebra.learn.training.start import new_encoder, scaled, start_as_regression
+from napari_xcebra.learn.training.start import (
+    check_latents,
+    new_encoder,
+    scaled,
+    start_as_regression,
+)
 from napari_xcebra.recording import Recording
 
 
@@ -68,6 +73,7 @@ class Training:
         self.factors = as_factors(factors, settings)
         self.plan = plan or plan_for(recording, self.factors, settings)
         self.labels, self.parts = self.plan.labels, self.plan.parts
+        check_latents(self.parts[-1].stop, recording.n_cells)  # before anything takes long
         self.split = split_by_memory(recording, self.labels, settings, self.plan.time_offset)
         self.inputs, inputs = deconvolved_inputs(recording, self.plan, self.split, settings)
         self._whole = self.sampler_of(self.split.training)

@@ -1,4 +1,4 @@
-"""Draws the painted field of view, for the screen and for papers.
+"""Draws the painted field of view, its planes beside each other, for the screen and for papers.
 
 It needs neither a window nor the state of pyplot, so it can be drawn anywhere.
 """
@@ -6,8 +6,9 @@ It needs neither a window nor the state of pyplot, so it can be drawn anywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -22,11 +23,24 @@ from napari_xcebra.attribution import Attribution, auroc
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.learn.quality.verdict import NOTHING, decoded_of, nats_of
 from napari_xcebra.recording import Footprints, Recording
-from napari_xcebra.report.figures.look import PAPER, SCREEN, Colors, Look
-from napari_xcebra.report.figures.montage import Montage
-from napari_xcebra.report.figures.paper import paper_style, save_figure
-from napari_xcebra.report.figures.picture import NOT_USED, WARNING, Where, in_picture, written
+from napari_xcebra.report.figures.paper import (
+    NOT_USED,
+    PAPER,
+    SCREEN,
+    WARNING,
+    Colors,
+    PictureSizes,
+    Where,
+    in_picture,
+    paper_style,
+    save_figure,
+    written,
+)
 from napari_xcebra.text import round_length
+
+if TYPE_CHECKING:
+    pass
+
 
 OUTLINE, MARK = "#FFFFFF", "#FF5CA8"
 SHARE, MARGIN = 0.25, 0.04
@@ -42,7 +56,7 @@ def painted_field(
     truth: Mapping[str, np.ndarray] | None = None,
     threshold: float = 0.0,
     factors: Sequence[str] | None = None,
-    look: Look = SCREEN,
+    look: PictureSizes = SCREEN,
     latent: int | str | None = None,
     colors: Colors | None = None,
 ) -> Figure:
@@ -62,7 +76,7 @@ def painted_field(
         z above which a cell is outlined.
     factors : sequence of str, optional
         Those to draw; all of them if not given.
-    look : Look
+    look : PictureSizes
         `SCREEN`, or `PAPER` for a figure as wide as a column or a page.
     latent : int, str or None
         One latent of the factors, or "lag", as of `ScoreMap`.
@@ -85,13 +99,13 @@ def _drawn(
     maps: Sequence[ScoreMap],
     truth: Mapping[str, np.ndarray],
     threshold: float,
-    look: Look,
+    look: PictureSizes,
     colors: Colors | None,
 ) -> Figure:
     factors, attribution = [each.factor for each in maps], maps[0].attribution
     across = min(len(factors), 2 if len(factors) == 4 else 3)
     down = -(-len(factors) // across)
-    field = _Field.of(recording)
+    field = _EnlargedField.of(recording)
     height, width = field.labels.shape
     wide = look.widths[across - 1] / across
     # a field that is much wider than high still needs room for its colour bar
@@ -114,7 +128,7 @@ def _drawn(
     return figure
 
 
-class _Field:
+class _EnlargedField:
     """Labels and background, enlarged so that outlines are thin."""
 
     def __init__(
@@ -132,7 +146,7 @@ class _Field:
         self.outline = find_boundaries(self.labels, mode="inner")
 
     @classmethod
-    def of(cls, recording: Recording) -> _Field:
+    def of(cls, recording: Recording) -> _EnlargedField:
         if recording.footprints is None:
             labels = Footprints.on_a_grid(recording.n_cells).label_image()
             return cls(labels, None, recording.cell_ids if recording.n_cells <= 150 else None)
@@ -163,7 +177,9 @@ class _Field:
         count[count == 0] = np.nan
         return np.stack([np.bincount(cell, row) / count, np.bincount(cell, column) / count], 1)
 
-    def paint(self, ax: Axes, map_: ScoreMap, threshold: float, look: Look, colors: Colors) -> None:
+    def paint(
+        self, ax: Axes, map_: ScoreMap, threshold: float, look: PictureSizes, colors: Colors
+    ) -> None:
         """Draw the cells over the background, a scale bar, and the colour bar or the warning."""
         score, at_chance = map_.scores, map_.at_chance
         colours = colormaps["gray"] if at_chance else colors.colormap
@@ -206,7 +222,7 @@ class _Field:
         for (row, column), name in zip(self.centres(), self.names, strict=True):
             ax.text(column, row, str(name), path_effects=[around], **look)
 
-    def _name_planes(self, ax: Axes, look: Look) -> None:
+    def _name_planes(self, ax: Axes, look: PictureSizes) -> None:
         for plane, (row, column) in enumerate(self.montage.corners if self.montage else ()):
             ax.annotate(f"plane {plane}", (column, row), (4, -4), textcoords="offset points",
                         va="top", fontsize=look.small, color="white", bbox=BEHIND)  # fmt: skip
@@ -237,7 +253,7 @@ def _scale_bar(ax: Axes, pixel_size: float, width: float, text: float) -> None:
                 bbox=BEHIND)  # fmt: skip
 
 
-def _warn(ax: Axes, look: Look) -> None:
+def _warn(ax: Axes, look: PictureSizes) -> None:
     ax.text(0.5, 0.5, "at chance:\nthis map means nothing", transform=ax.transAxes,
             ha="center", va="center", fontsize=look.warning, fontweight="bold", color=WARNING,
             bbox={"facecolor": "white", "edgecolor": WARNING, "pad": 8})  # fmt: skip
@@ -247,7 +263,7 @@ def _bytes(colour: str) -> np.ndarray:
     return (255 * np.array(to_rgba(colour))).round().astype(np.uint8)
 
 
-def _mark(ax: Axes, field: _Field, carries: np.ndarray | None) -> None:
+def _mark(ax: Axes, field: _EnlargedField, carries: np.ndarray | None) -> None:
     if carries is not None:
         centres = field.centres()
         row, column = centres[carries[: len(centres)]].T
@@ -255,7 +271,7 @@ def _mark(ax: Axes, field: _Field, carries: np.ndarray | None) -> None:
                 markeredgewidth=0.4)  # fmt: skip
 
 
-def _title(ax: Axes, map_: ScoreMap, carries: np.ndarray | None, look: Look) -> None:
+def _title(ax: Axes, map_: ScoreMap, carries: np.ndarray | None, look: PictureSizes) -> None:
     attribution, factor = map_.attribution, map_.factor
     doubt = " (not tested)" if attribution.not_tested(factor) else ""
     room = "\n" if look.numbers else ""
@@ -286,3 +302,47 @@ def _key(marked: bool, outlined: bool, attribution: Attribution, threshold: floa
     if marked:
         key.append(entry("carries it (simulated)", MARK, "black", 5))
     return key
+
+
+@dataclass(frozen=True)
+class Montage:
+    """Places planes row by row in an arrangement that is about as wide as high.
+
+    Parameters
+    ----------
+    planes, height, width : int
+        Shape of the stack, in pixels.
+    """
+
+    planes: int
+    height: int
+    width: int
+
+    @property
+    def across(self) -> int:
+        """Planes beside each other."""
+        return int(np.ceil(np.sqrt(self.planes * self.height / self.width)).clip(1, self.planes))
+
+    @property
+    def gap(self) -> int:
+        """Pixels between two planes."""
+        return max(2, max(self.height, self.width) // 40)
+
+    @property
+    def corners(self) -> list[tuple[int, int]]:
+        """Row and column of the first pixel of each plane."""
+        down, right = self.height + self.gap, self.width + self.gap
+        places = (divmod(plane, self.across) for plane in range(self.planes))
+        return [(row * down, column * right) for row, column in places]
+
+    def tile(self, stack: np.ndarray, between: float = 0) -> np.ndarray:
+        """The planes of a (planes, height, width) stack as one image, with a value in the gaps.
+
+        >>> Montage(2, 1, 1).tile(np.array([[[1]], [[2]]])).tolist()
+        [[1, 0, 0, 2]]
+        """
+        rows, columns = (max(starts) for starts in zip(*self.corners, strict=True))
+        tiled = np.full((rows + self.height, columns + self.width), between, stack.dtype)
+        for plane, (row, column) in zip(stack, self.corners, strict=True):
+            tiled[row : row + self.height, column : column + self.width] = plane
+        return tiled

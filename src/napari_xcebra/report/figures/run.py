@@ -1,4 +1,4 @@
-"""Draws the figures of a run's report: evidence, cells and embedding."""
+"""Draws the figures of a run's report: evidence, cells, responses to events, and embedding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
@@ -25,8 +25,10 @@ from napari_xcebra.attribution.single_cell.tuning import (
 from napari_xcebra.learn import Goodness
 from napari_xcebra.learn.data.factors import Part
 from napari_xcebra.recording import Recording
-from napari_xcebra.report.document import Picture, data_address
-from napari_xcebra.report.figures.picture import LINES, NOT_USED, in_picture
+from napari_xcebra.recording.around_events import PeriEvent, peri_event
+from napari_xcebra.recording.moments import usual_view
+from napari_xcebra.report.document import PagePicture, data_address
+from napari_xcebra.report.figures.paper import LINES, NOT_USED, in_picture
 
 INCH = 96
 """Pixels of a page."""
@@ -39,7 +41,7 @@ _LOOK: Any = {"svg.hashsalt": "napari-xcebra", "font.size": 10, "axes.spines.top
 
 def picture(
     draw: Callable[[], Figure], alt: str, caption: str = "", form: Literal["svg", "webp"] = "svg"
-) -> Picture:
+) -> PagePicture:
     """Draw a figure and put it into a page.
 
     Parameters
@@ -57,7 +59,7 @@ def picture(
         figure = draw()
         figure.savefig(content, format=form, **how)
         address = data_address(content.getvalue(), _KINDS[form])
-    return Picture(address, alt, caption, width=round(figure.get_size_inches()[0] * INCH))
+    return PagePicture(address, alt, caption, width=round(figure.get_size_inches()[0] * INCH))
 
 
 FOUND, CHANCE, PALE = LINES[0], "#C8CDD3", "#B9C2CC"
@@ -141,7 +143,7 @@ MOST_POINTS = 3000
 
 def tuning_in_words(
     recording: Recording, factor: str, variables: Sequence[str], cells: np.ndarray
-) -> Picture:
+) -> PagePicture:
     """Tuning of a factor's best cells, with a caption; `cells` as of `tuning_of_cells`."""
     columns = len(columns_of(recording, variables))
     what = "Mean activity over the variable, with its standard error over blocks of time"
@@ -299,3 +301,80 @@ def _principal(points: np.ndarray) -> np.ndarray:
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     flat: np.ndarray = centred @ axes[:2].T
     return flat
+
+
+def responses_in_words(
+    recording: Recording, factor: str, variables: Sequence[str], cells: np.ndarray
+) -> PagePicture | None:
+    """Responses of a factor's best cells, with a caption; None if it is no event or trial variable.
+
+    Parameters
+    ----------
+    cells : (n,) int
+        Positions in the recording, the best first.
+    """
+    view = usual_view(recording, variables)
+    if view is None:
+        return None
+    event, by = view
+    split = f", by {by}" if by else ""
+    names = ", ".join(str(np.asarray(recording.cell_ids)[cell]) for cell in cells)
+    return picture(
+        lambda: responses_of_cells(recording, event, by, cells),
+        f"Responses of the cells {names} around {event}{split}, for {factor}",
+        f"The {len(cells)} cells with the highest score around {event}{split}: mean, and its "
+        "standard error over single times.",
+    )
+
+
+def responses_of_cells(
+    recording: Recording, event: str, by: str | None, cells: np.ndarray
+) -> Figure:
+    """Mean and standard error of some cells around an event, a line for each group."""
+    ids = np.asarray(recording.cell_ids)[cells]
+    around = peri_event(recording, event, by=by, cells=ids.tolist())
+    figure = Figure(figsize=(9.4, 2.1))
+    figure.set_layout_engine("constrained", w_pad=0.05)
+    grid = figure.subplots(1, CELLS_ACROSS, squeeze=False)[0]
+    colors = _colors(len(around.groups))
+    for number, ax in enumerate(grid):
+        if number >= len(cells):
+            ax.set_axis_off()
+            continue
+        _draw(ax, around, number, colors)
+        ax.set_title(f"cell {ids[number]}", fontsize=10)
+    grid[0].set_xlabel(in_picture(f"s from {event}"), fontsize=8)
+    grid[0].set_ylabel(recording.origin.axis, fontsize=8)
+    if by:
+        _add_key(figure, grid[0], around, by)
+    return figure
+
+
+def _colors(groups: int) -> list[str]:
+    """Distinct colours, or from low to high if there are many groups."""
+    if groups <= len(LINES):
+        return list(LINES[:groups])
+    table = colormaps["viridis"](np.linspace(0, 0.9, groups))
+    return ["#" + "".join(f"{round(255 * part):02x}" for part in color[:3]) for color in table]
+
+
+def _draw(ax: Axes, around: PeriEvent, cell: int, colors: list[str]) -> None:
+    mean, error = around.mean()[..., cell], np.nan_to_num(around.sem()[..., cell])
+    ax.axvline(0, color="black", ls="--", lw=0.8)
+    for m, e, color in zip(mean, error, colors, strict=True):
+        ax.fill_between(around.seconds, m - e, m + e, color=color, alpha=0.25, lw=0)
+        ax.plot(around.seconds, m, color=color, lw=1.2)
+    ax.tick_params(labelsize=7)
+    ax.margins(x=0)
+
+
+def _add_key(figure: Figure, ax: Axes, around: PeriEvent, by: str) -> None:
+    """Groups beside the cells, with the number of moments of each."""
+    group = around.moments.group
+    counts = np.bincount(group[group >= 0], minlength=len(around.groups))
+    lines = ax.get_lines()[1:]  # the first is the event
+    # a name that begins with "_" would be left out: a space comes first
+    labels = [f" {in_picture(name)} ({count})"
+              for name, count in zip(around.groups, counts, strict=True)]  # fmt: skip
+    figure.legend(lines, labels, loc="outside right upper", title=in_picture(by), frameon=False,
+                  fontsize=8, title_fontsize=8)  # fmt: skip

@@ -1,7 +1,8 @@
-"""Opens, saves and restores a workspace and copies diagnostics, from napari's menus."""
+"""Opens, saves and restores a workspace and copies diagnostics, in napari's menus; paints a map."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,23 +12,32 @@ from qtpy.QtWidgets import QFileDialog, QMainWindow, QTabWidget, QVBoxLayout, QW
 
 from napari_xcebra.io.guard import open_task
 from napari_xcebra.support.logs import log_folder
-from napari_xcebra.widgets.controls.dock_opening import AREAS, DOCKS, open_dock
-from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
+from napari_xcebra.widgets.controls.napari_window import (
+    AREAS,
+    DOCKS,
+    main_window,
+    open_dock,
+    real_viewer,
+)
 from napari_xcebra.widgets.controls.notice import copy_diagnostics
 from napari_xcebra.widgets.layers.layers import recording_layers
+from napari_xcebra.widgets.layers.scores import score_layer
+from napari_xcebra.widgets.services.jobs import in_background
+from napari_xcebra.widgets.services.reading import reader_of, result_of
 from napari_xcebra.widgets.state.own_layers import LayerTuple
 from napari_xcebra.widgets.state.state import collect_while_waiting
-from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.reading import reader_of, result_of
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 from napari_xcebra.workspace_file import WorkspaceFile, load_workspace
 from napari_xcebra.workspace_file import save_workspace as write_workspace
 
 if TYPE_CHECKING:
     import napari
+    from napari.layers import Labels
 
+    from napari_xcebra.attribution import Attribution
     from napari_xcebra.io.opening import Opening
     from napari_xcebra.recording import Recording
+
 
 CELLS_HEIGHT = 230
 
@@ -168,3 +178,35 @@ def copy_diagnostics_of(viewer: napari.Viewer) -> None:
     show_info(
         f"Diagnostics copied: paste them into your report.\nYou can attach the log: {log_folder()}"
     )
+
+
+def paint(
+    viewer: napari.Viewer,
+    recording: Recording,
+    attribution: Attribution,
+    factors: Sequence[str] | None = None,
+) -> list[Labels]:
+    """Add the recording's images and one painted Labels layer per factor to a viewer.
+
+    Parameters
+    ----------
+    viewer : napari.Viewer
+    recording : Recording
+    attribution : Attribution
+    factors : sequence of str, optional
+        All, if not given.
+
+    Returns
+    -------
+    list of Labels
+        Those of the factors; the first is shown, the others are hidden.
+    """
+    token = services_of(viewer).state.show(recording).token
+    layers = [
+        score_layer(recording, attribution, factor, token=token)
+        for factor in factors or attribution.factors
+    ]
+    for number, layer in enumerate(layers):
+        layer.visible = number == 0
+        viewer.add_layer(layer)
+    return layers

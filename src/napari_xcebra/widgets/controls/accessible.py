@@ -28,7 +28,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_xcebra.widgets.controls.lifetime import when_docked
+from napari_xcebra.widgets.controls.napari_window import when_docked
 
 CHARACTERS = 60
 """In a line of a tooltip."""

@@ -1,9 +1,15 @@
-"""Buttons, lists of choices and number fields that fit into narrow rows."""
+"""Labels, buttons, lists of choices and number fields that fit into narrow rows.
+
+Texts are shown as they are: names come from files, and Qt guesses whether a text is markup. One
+such as `<img src="file://server/x">` as the name of a variable would have it open that file, over
+the network too.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from html import escape
 from typing import Any
 
 from qtpy.QtCore import QLocale, QPoint, Qt
@@ -13,6 +19,7 @@ from qtpy.QtWidgets import (
     QComboBox,
     QDialog,
     QDoubleSpinBox,
+    QLabel,
     QMenu,
     QPushButton,
     QSizePolicy,
@@ -27,7 +34,29 @@ from superqt.utils import signals_blocked
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.text import parse_number
-from napari_xcebra.widgets.controls.plain_text import plain
+
+
+class PlainLabel(QLabel):
+    """A label that takes nothing for markup, and wraps if `wrap`."""
+
+    def __init__(self, text: str = "", *, wrap: bool = False) -> None:
+        super().__init__()
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(wrap)
+        self.setText(text)
+
+
+def plain(text: str) -> str:
+    """Text for a tooltip or a message, for which Qt can only be told in markup that it is none."""
+    if not Qt.mightBeRichText(text):
+        return text
+    return f"<span>{in_markup(text)}</span>"
+
+
+def in_markup(text: str) -> str:
+    """Text for a place that takes markup, such as the axis of a plot."""
+    return escape(text, quote=False).replace("\n", "<br>")
+
 
 LARGE = 1e12
 WIDTH = 56
@@ -144,7 +173,7 @@ def fill(box: QComboBox, choices: list[tuple[str, Any]], chosen: Any) -> None:
     box.blockSignals(False)
 
 
-class _Typed:
+class _TypedNumber:
     """Reads what is typed into a spin box as `parse_number` does.
 
     Qt's own boxes take a comma for a mark between thousands and drop it: 7,5 becomes 75.
@@ -204,7 +233,7 @@ class _Typed:
         return text or ""
 
 
-class DecimalBox(_Typed, QDoubleSpinBox):
+class DecimalBox(_TypedNumber, QDoubleSpinBox):
     """Number field that takes a decimal comma as well as a point."""
 
     def valueFromText(self, text: str | None) -> float:
@@ -212,7 +241,7 @@ class DecimalBox(_Typed, QDoubleSpinBox):
         return self._number(text or "")
 
 
-class WholeBox(_Typed, QSpinBox):
+class WholeBox(_TypedNumber, QSpinBox):
     """Field of whole numbers, which refuses a fraction instead of dropping its comma."""
 
     def valueFromText(self, text: str | None) -> int:

@@ -28,15 +28,16 @@ Box = TypeVar("Box", bound=QBoxLayout)
 
 def in_row(*parts: Part, of: QWidget | None = None, spacing: int | None = None) -> QHBoxLayout:
     """Parts side by side; the layout of a widget, if one is given."""
-    return _fill(QHBoxLayout() if of is None else QHBoxLayout(of), parts, spacing)
+    return fill_layout(QHBoxLayout() if of is None else QHBoxLayout(of), parts, spacing)
 
 
 def in_column(*parts: Part, of: QWidget | None = None, spacing: int | None = None) -> QVBoxLayout:
     """Parts below each other; the layout of a widget, if one is given."""
-    return _fill(QVBoxLayout() if of is None else QVBoxLayout(of), parts, spacing)
+    return fill_layout(QVBoxLayout() if of is None else QVBoxLayout(of), parts, spacing)
 
 
-def _fill(layout: Box, parts: tuple[Part, ...], spacing: int | None) -> Box:
+def fill_layout(layout: Box, parts: tuple[Part, ...], spacing: int | None = None) -> Box:
+    """Put parts into a layout without margins, one after the other."""
     layout.setContentsMargins(0, 0, 0, 0)
     if spacing is not None:
         layout.setSpacing(spacing)

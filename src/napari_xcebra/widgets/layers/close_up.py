@@ -18,9 +18,7 @@ from napari_xcebra.widgets.layers.camera import (
     labels_layer,
     zoom_to_cells,
 )
-from napari_xcebra.widgets.layers.decision_painter import ACCEPTED, REJECTED
-from napari_xcebra.widgets.layers.outline_patch import Outline, patch_of
-from napari_xcebra.widgets.layers.painting import add_quietly
+from napari_xcebra.widgets.layers.outlines import ACCEPTED, REJECTED, Outline, add_quietly, patch_of
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import metadata, role_of

@@ -14,8 +14,7 @@ from napari_xcebra.recording.drawn_cells import drawn_labels
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.text import unmarked
-from napari_xcebra.widgets.layers.cell_movie import CellMovie
-from napari_xcebra.widgets.layers.movie_layer import movie_layer
+from napari_xcebra.widgets.layers.movie import CellMovie, movie_layer
 from napari_xcebra.widgets.layers.outlines import others_layer
 from napari_xcebra.widgets.state.own_layers import (
     KEY,

@@ -1,22 +1,28 @@
-"""Outlines cells in the image with smooth lines: decided, selected, and without a score."""
+"""Outlines cells with smooth lines: decided, selected, without a score; and in small pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from napari.layers import Layer, Vectors
 from napari.utils.colormaps.standardize_color import transform_color
+from qtpy.QtCore import QPointF, QRectF, Qt
+from qtpy.QtGui import QColor, QFont, QImage, QPainter, QPen, QPolygonF
+from superqt.utils import qimage_to_array
 
 from napari_xcebra.recording.cell_shapes import CellShapes
+from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, Role, metadata, role_of
 
 if TYPE_CHECKING:
     from napari_xcebra.recording import Recording
     from napari_xcebra.recording.footprints import Footprints
+    from napari_xcebra.widgets.state.curations import Curations
     from napari_xcebra.widgets.state.state import State
     from napari_xcebra.workspace_file import Opened
+
 
 OTHERS = "other ROIs"
 """Name of the layer with what is not accepted or has no score."""
@@ -112,3 +118,105 @@ def thickness(shape: tuple[int, ...]) -> float:
 
 def _look(color: Any, width: float) -> dict[str, Any]:
     return {"edge_color": color, "edge_width": width, "vector_style": "line"}
+
+
+MARGIN = 2.0
+"""Pixels of the field around the outlines."""
+FINEST, MOST = 8.0, 1600
+"""Points of the picture to a pixel of the field, and along its longer side, at most."""
+LABEL = 8
+"""Size of the labels."""
+
+
+class Outline(NamedTuple):
+    """Lines around a cell, (points, 2) float each, and how they are drawn.
+
+    `width` is in pixels of the screen; `label` is written in its middle.
+    """
+
+    lines: Sequence[np.ndarray]
+    color: str
+    width: float
+    label: str = ""
+
+
+class Patch(NamedTuple):
+    """A picture, (height, width, 4) uint8, the place of its first pixel, and pixels per pixel."""
+
+    picture: np.ndarray
+    corner: np.ndarray
+    fineness: float
+
+
+def patch_of(outlines: Sequence[Outline], fineness: float) -> Patch | None:
+    """Draw outlines, `fineness` points of the screen to a pixel of the field; None without any."""
+    lines = [line for outline in outlines for line in outline.lines]
+    if not lines:
+        return None
+    points = np.concatenate(lines)
+    first, last = points.min(axis=0) - MARGIN, points.max(axis=0) + MARGIN
+    fineness = min(fineness, FINEST, MOST / float((last - first).max()))
+    height, width = np.ceil((last - first) * fineness).astype(int)
+    image = QImage(int(width), int(height), QImage.Format.Format_ARGB32)
+    image.fill(0)
+    painter = QPainter(image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    for outline in outlines:
+        _draw(painter, outline, first, fineness)
+    painter.end()
+    return Patch(qimage_to_array(image).copy(), first + 0.5 / fineness, fineness)
+
+
+def _draw(painter: QPainter, outline: Outline, first: np.ndarray, fineness: float) -> None:
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(QColor(outline.color), outline.width))
+    for line in outline.lines:
+        places = (line - first) * fineness
+        painter.drawPolygon(QPolygonF([QPointF(x, y) for y, x in places.tolist()]))
+    if outline.label:
+        low, left = ((outline.lines[0].min(axis=0) - first) * fineness).tolist()
+        high, right = ((outline.lines[0].max(axis=0) - first) * fineness).tolist()
+        painter.setFont(QFont(painter.font().family(), LABEL))
+        box = QRectF(left, low, right - left, high - low)
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, outline.label)
+
+
+ACCEPTED = "#56B4E9"
+REJECTED = "#D55E00"
+"""Blue and red-orange: distinct with any kind of colour vision."""
+NAME = "decisions"
+
+
+class DecisionPainter(OfState):
+    """Keeps one layer per recording, made at the first decision."""
+
+    def __init__(self, state: State, curations: Curations) -> None:
+        super().__init__(state)
+        self._curations = curations
+        curations.changed.connect(self._show)
+
+    def _show(self, _: Any = None) -> None:
+        opened = self.state.current if self.state_open else None
+        if opened is None:
+            return
+        status = self._curations.status(opened)
+        layer = self.state.layers.one(opened, "decisions")
+        if layer is None:
+            if not status.any():
+                return
+            layer = outlines_layer(opened, "decisions", NAME)
+            add_quietly(self.state, layer)
+            layer.events.visible.connect(self._show)
+        decided = np.flatnonzero(status)
+        colors = np.array(["", ACCEPTED, REJECTED])[status[decided]]
+        outline(layer, opened, decided.tolist(), colors.tolist(), every=2)
+
+
+def add_quietly(state: State, layer: Layer) -> None:
+    """Add a layer that the brush must not change; the selected layers stay selected."""
+    layers = state.viewer.layers
+    chosen, active = set(layers.selection), layers.selection.active
+    state.layers.put(layer)
+    layers.selection = chosen
+    layers.selection.active = active
+    layer.editable = False

@@ -78,7 +78,7 @@ class FigureMenu(QObject):
     # matplotlib is imported when there is a figure to draw: it takes as long as opening a dock
 
     def _drawn_again(self) -> Figure:
-        from napari_xcebra.widgets.plots.on_paper import figure_of
+        from napari_xcebra.widgets.plots.paper import figure_of
 
         return figure_of(self._widget)
 

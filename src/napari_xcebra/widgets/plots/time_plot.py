@@ -10,9 +10,8 @@ from qtpy.QtCore import QRectF, Qt, Signal
 from qtpy.QtGui import QColor, QPainter
 
 from napari_xcebra.recording import Recording
-from napari_xcebra.widgets.plots.color_key import ColorKey
 from napari_xcebra.widgets.plots.figure_menu import FigureMenu
-from napari_xcebra.widgets.plots.plot_style import PlotStyle, own_menus
+from napari_xcebra.widgets.plots.plot_style import ColorKey, PlotStyle, own_menus
 
 NARROWEST = 10
 """Frames that one can zoom in to."""

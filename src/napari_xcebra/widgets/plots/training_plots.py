@@ -12,8 +12,8 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QLabel, QWidget
 
 from napari_xcebra.learn.quality.consistency import Dimensions
+from napari_xcebra.widgets.controls.boxes import in_markup
 from napari_xcebra.widgets.controls.layouts import in_column
-from napari_xcebra.widgets.controls.plain_text import in_markup
 from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import ON_LIGHT, PlotStyle, dress, plain_plot
 
@@ -70,23 +70,26 @@ class LearningPlot(QWidget):
         self._penalty.clear()
         self._loss.removeItem(self._chance)
 
-    def follow(self, course: Sequence[Advanced]) -> None:
-        """Draw up to the last report of a training run; start over for a new one."""
+    def follow(self, course: Sequence[Advanced], chance: float) -> None:
+        """Draw up to the last report of a training run; start over for a new one.
+
+        `chance` is the loss of an encoder that knows nothing; NaN where there is none.
+        """
         if len(course) < self._followed or not course:
             self.clear()
             self._followed = 0
         for at in course[self._followed :]:
-            self.add(at.done, at.loss, at.chance, at.penalty)
+            self._add(at.done, at.loss, at.penalty)
+        if len(course) > self._followed:
+            self._draw(chance)
         self._followed = len(course)
 
-    def add(self, step: int, loss: Mapping[str, float], chance: float, penalty: float) -> None:
-        """Add a step."""
+    def _add(self, step: int, loss: Mapping[str, float], penalty: float) -> None:
         self._steps.append(step)
         self._penalties.append(penalty)
         for name, value in loss.items():
             before = [np.nan] * (len(self._steps) - 1)
             self._losses.setdefault(name, before).append(value)
-        self._draw(chance)
 
     def show_history(self, history: Mapping[str, np.ndarray], chance: float) -> None:
         """A finished run: `Fit.history`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from napari_xcebra.attribution.score_map import ScoreMap
-from napari_xcebra.curation import STATUSES, UNDECIDED, Curation, Filter, Queue, Status, ordered
+from napari_xcebra.curation import STATUSES, UNDECIDED, CellFilter, Curation, Queue, Status, ordered
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.shown import chosen_map
 from napari_xcebra.widgets.state.signals import Signal
@@ -44,10 +44,10 @@ class QueueChoice:
     tag: str = ""
 
     @property
-    def filter(self) -> Filter:
+    def filter(self) -> CellFilter:
         """The filter that the queue takes."""
         statuses = STATUSES if self.status == "any" else (self.status,)
-        return Filter(statuses, self.above, self.tag)
+        return CellFilter(statuses, self.above, self.tag)
 
 
 class CellQueue(OfState):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from napari_xcebra.curation.places import DATA_DIRECTORY
+from napari_xcebra.curation.journal import DATA_DIRECTORY
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import read_json, whole
 from napari_xcebra.learn.settings import FitSettings

@@ -222,3 +222,7 @@ def best_method(run: Run, wanted: str) -> str:
     """
     there = [method for method in METHODS if method in run.attributions]
     return wanted if wanted in run.attributions or not there else there[0]
+
+
+TRAINING = " (training)"
+"""Mark of a map, with which the name of its layer ends."""

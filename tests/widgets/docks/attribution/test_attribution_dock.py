@@ -27,15 +27,15 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
 from napari_xcebra.simulate import field
 from napari_xcebra.text import brief
-from napari_xcebra.widgets.controls.dock_opening import docked_widget
+from napari_xcebra.widgets.controls.napari_window import docked_widget
 from napari_xcebra.widgets.controls.notice import EDGES
+from napari_xcebra.widgets.docks.attribution.choices import ColorRow
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
-from napari_xcebra.widgets.docks.attribution.paint_rows import ColorRow
+from napari_xcebra.widgets.services import run_jobs
+from napari_xcebra.widgets.services.jobs import listen
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import shown_map
-from napari_xcebra.widgets.work.background import listen
-from napari_xcebra.widgets.work.runs import reporting
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
@@ -498,7 +498,7 @@ def test_a_report_that_cannot_be_written_is_a_sentence(painted, tmp_path, qtbot,
 def shown(monkeypatch):
     """Pages that would have been opened in the browser."""
     pages = []
-    monkeypatch.setattr(reporting, "show_page", pages.append)
+    monkeypatch.setattr(run_jobs, "show_page", pages.append)
     return pages
 
 

@@ -13,12 +13,16 @@ from scored import METHOD, scored_recording, scored_run
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.recording.variable import Variable
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.dock_opening import full_name, open_dock
-from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window
+from napari_xcebra.widgets.controls.napari_window import (
+    canvas_of,
+    full_name,
+    main_window,
+    open_dock,
+)
 from napari_xcebra.widgets.layers.camera import camera_of
-from napari_xcebra.widgets.plots.score_histogram import ScoreHistogram
+from napari_xcebra.widgets.plots.score_plots import ScoreHistogram
 from napari_xcebra.widgets.state.shown import shown_map
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui
 

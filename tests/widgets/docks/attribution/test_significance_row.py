@@ -12,7 +12,7 @@ from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 

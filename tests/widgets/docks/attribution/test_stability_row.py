@@ -13,7 +13,7 @@ from napari_xcebra.runs import Run
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
 from napari_xcebra.widgets.docks.curate.cell_card import facts_of
 from napari_xcebra.widgets.state.own_layers import role_of
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 

@@ -18,12 +18,12 @@ from napari_xcebra.recording import Origin, Recording, Trials, Variable
 from napari_xcebra.recording.traces import NpyTraces
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.docks.cells.dock import CellsDock
-from napari_xcebra.widgets.docks.cells.time_row import moment
+from napari_xcebra.widgets.docks.cells.panel import moment
 from napari_xcebra.widgets.layers.outlines import segments
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.tuning_plot import TuningPlot
 from napari_xcebra.widgets.state.shown import Shown
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui
 LEFT = Qt.MouseButton.LeftButton

@@ -8,7 +8,7 @@ from qtpy.QtCore import QPointF, Qt
 
 from napari_xcebra.recording import Footprints, Origin, Recording, Trials, Variable
 from napari_xcebra.widgets.docks.cells.dock import CellsDock
-from napari_xcebra.widgets.docks.cells.peri_event_panel import NOTHING
+from napari_xcebra.widgets.docks.cells.tuning import NOTHING
 
 pytestmark = pytest.mark.gui
 RATE, TRIALS, LENGTH = 10.0, 40, 60

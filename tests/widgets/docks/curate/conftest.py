@@ -5,9 +5,9 @@ from mouse import activate
 from qtpy.QtTest import QTest
 
 from napari_xcebra.runs import Run, now
-from napari_xcebra.widgets.controls.dock_opening import full_name, open_dock
+from napari_xcebra.widgets.controls.napari_window import full_name, open_dock
 from napari_xcebra.widgets.state.shown import Shown
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 
 @pytest.fixture

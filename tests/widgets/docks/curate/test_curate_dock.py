@@ -23,15 +23,19 @@ from napari_xcebra.curation import Curation, journals_of
 from napari_xcebra.io.decisions import plan_output
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.suite2p.writing import write_suite2p
-from napari_xcebra.widgets.controls.dock_opening import docked_widget, full_name, open_dock
-from napari_xcebra.widgets.controls.napari_window import canvas_of
+from napari_xcebra.widgets.controls.napari_window import (
+    canvas_of,
+    docked_widget,
+    full_name,
+    open_dock,
+)
 from napari_xcebra.widgets.docks.curate.cell_card import facts_of
-from napari_xcebra.widgets.docks.curate.curation_keys import chosen_keys
+from napari_xcebra.widgets.docks.curate.keys import chosen_keys
 from napari_xcebra.widgets.layers.camera import camera_of
-from napari_xcebra.widgets.layers.decision_painter import REJECTED as RED
+from napari_xcebra.widgets.layers.outlines import REJECTED as RED
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import Shown, chosen_map
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui
 

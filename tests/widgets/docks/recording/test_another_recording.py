@@ -10,7 +10,7 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 LEFT = Qt.MouseButton.LeftButton

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from qtpy.QtCore import Qt
 
+from napari_xcebra.batch.cluster import ClusterFound
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs.cluster_check import ClusterFound
 from napari_xcebra.simulate import field
-from napari_xcebra.widgets.docks.train.cohort_window import CohortWindow
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.docks.train.sweep_form import values_of
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.docks.train.windows import CohortWindow
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
@@ -60,7 +60,7 @@ def test_a_sweep_runs_and_its_members_open_as_runs_and_are_compared(window, qtbo
     assert window.state.shown.run == "seed 4"
     assert window.state.scores.shape == (16,)
     pages = []
-    monkeypatch.setattr("napari_xcebra.widgets.work.runs.sweeper.show_page", pages.append)
+    monkeypatch.setattr("napari_xcebra.widgets.services.sweeps.show_page", pages.append)
     qtbot.mouseClick(window.report_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: bool(pages), timeout=TIMEOUT)
     assert pages == [window.place.folder.path / "report.html"]

@@ -15,11 +15,11 @@ from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.dock_opening import docked_widget, open_dock
+from napari_xcebra.widgets.controls.napari_window import docked_widget, open_dock
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import shown_map
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 

@@ -18,14 +18,21 @@ from napari_xcebra.attribution.methods import EVERY, method_named, title_of_meth
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.runs import Run
 from napari_xcebra.text import about, two
-from napari_xcebra.widgets.controls.boxes import SMALL, NumberBox, WholeBox, primary_button, slim
+from napari_xcebra.widgets.controls.boxes import (
+    SMALL,
+    NumberBox,
+    PlainLabel,
+    WholeBox,
+    plain,
+    primary_button,
+    slim,
+)
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
-from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
-from napari_xcebra.widgets.controls.work_bar import WorkBar, takes
+from napari_xcebra.widgets.controls.notice import WorkBar, takes
+from napari_xcebra.widgets.services.jobs import JobQueue
+from napari_xcebra.widgets.services.run_jobs import Kind, seconds_to_repeat
 from napari_xcebra.widgets.state.shown import shown_map
-from napari_xcebra.widgets.work.job_queue import JobQueue
-from napari_xcebra.widgets.work.runs.run_jobs import Kind, seconds_to_repeat
-from napari_xcebra.widgets.work.services import Services
+from napari_xcebra.widgets.window import Services
 from napari_xcebra.workspace_file import Opened
 
 

@@ -5,33 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from qtpy.QtCore import QSize, Qt
-from qtpy.QtWidgets import QSplitter, QTabWidget, QVBoxLayout, QWidget
+from qtpy.QtWidgets import (
+    QSplitter,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
 from superqt.utils import qdebounced
 
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.moments import moments_in
-from napari_xcebra.widgets.controls.lifetime import end_with_dock, follow
+from napari_xcebra.widgets.controls.napari_window import end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.docks.cells.behavior_choice import BehaviorChoice
 from napari_xcebra.widgets.docks.cells.embedding_panel import EmbeddingPanel
 from napari_xcebra.widgets.docks.cells.panel import (
     MOST_CELLS,
+    BehaviorChoice,
     LookedAt,
     Panel,
     factors_of,
     selected_cells,
 )
-from napari_xcebra.widgets.docks.cells.peri_event_panel import PeriEventPanel
-from napari_xcebra.widgets.docks.cells.raster_panel import RasterPanel
-from napari_xcebra.widgets.docks.cells.trace_panel import TracePanel
-from napari_xcebra.widgets.docks.cells.tuning_panel import TuningPanel
+from napari_xcebra.widgets.docks.cells.traces import RasterPanel, TracePanel
+from napari_xcebra.widgets.docks.cells.tuning import PeriEventPanel, TuningPanel
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.time_plot import TimePlot
-from napari_xcebra.widgets.work.column_reader import ColumnReader
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.services.reading import ColumnReader
+from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:
     import napari
+
 
 NARROW = 700
 """Pixels of width below which three panels do not fit side by side."""

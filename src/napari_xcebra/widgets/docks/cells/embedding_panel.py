@@ -10,16 +10,14 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QWidget
 
 from napari_xcebra.attribution.single_cell.tuning import Column, columns_of
-from napari_xcebra.jobs import EmbedTask
+from napari_xcebra.jobs import tasks
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.boxes import small_box
 from napari_xcebra.widgets.controls.layouts import in_row
 from napari_xcebra.widgets.docks.cells.panel import LookedAt, Panel
-from napari_xcebra.widgets.plots.cloud import fitted, principal
-from napari_xcebra.widgets.plots.color_key import ColorKey
-from napari_xcebra.widgets.plots.embedding_plot import EmbeddingPlot
-from napari_xcebra.widgets.plots.plot_style import levels_of, limits_of, palette
-from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
+from napari_xcebra.widgets.plots.embedding_plot import EmbeddingPlot, fitted, principal
+from napari_xcebra.widgets.plots.plot_style import ColorKey, levels_of, limits_of, palette
+from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.result import Fit
@@ -139,8 +137,8 @@ class EmbeddingPanel(Panel):
         def failed(sentence: str, *_: str) -> None:
             self._problem = (fit, sentence)
 
-        task = EmbedTask(fit, recording, frames)
-        self._jobs.ask(Work("the embedding", task, done, say=failed))
+        call = tasks.EMBED(fit, recording, frames)
+        self._jobs.ask(Work("the embedding", call, done, say=failed))
 
     def _tell(self) -> None:
         """Show the cloud, or why there is none."""

@@ -1,4 +1,4 @@
-"""Defines what the panels of the Cells dock show, and what they have in common."""
+"""Holds what all panels of the Cells dock share: what is looked at, time, and behaviour to show."""
 
 from __future__ import annotations
 
@@ -7,18 +7,32 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+import pyqtgraph
+from qtpy.QtCore import Qt, QTimer, Signal
+from qtpy.QtWidgets import (
+    QHBoxLayout,
+    QMenu,
+    QPushButton,
+    QSizePolicy,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+from superqt import QElidingLabel
 
+from napari_xcebra.attribution.single_cell.tuning import columns_of
 from napari_xcebra.learn.data.suggestions import suggested_factors
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
-from napari_xcebra.widgets.controls.wording import in_dock
+from napari_xcebra.widgets.controls.boxes import PlainLabel, small_button
+from napari_xcebra.widgets.controls.forms import in_dock
+from napari_xcebra.widgets.controls.layouts import in_row
 from napari_xcebra.widgets.plots.plot_style import PlotStyle
+from napari_xcebra.widgets.plots.time_plot import TimePlot
+from napari_xcebra.widgets.plots.trace_plot import Lane, behavior_lane
+from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.state.shown import Shown
 from napari_xcebra.widgets.state.state import State
-from napari_xcebra.widgets.work.background import in_background
 
 Found = TypeVar("Found")
 
@@ -206,3 +220,148 @@ class Panel(QWidget):
     def message(self) -> str:
         """What is said in the place of the view; empty while the view is shown."""
         return self._message.text()
+
+
+SPANS = {"10 s": 10.0, "60 s": 60.0, "All": np.inf}
+"""Seconds that a button brings into view."""
+
+
+class TimeRow(QWidget):
+    """Belongs to a plot over time."""
+
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__()
+        # where it does not fit it ends in dots: a number that is cut off looks like another number
+        self.readout = QElidingLabel()
+        # its text must not decide how narrow the dock can be
+        self.readout.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.readout.setToolTip("Position of the time slider.")
+        self.spans = {}
+        for text, seconds in SPANS.items():
+            whole = seconds == np.inf
+            help = "Show the whole recording." if whole else f"Show {text} around the cursor."
+            button = self.spans[text] = small_button(text, help)
+            button.setAccessibleName(help[:-1])
+            button.clicked.connect(lambda _=False, s=seconds: plot.show_around(s))
+        in_row((self.readout, 1), *self.spans.values(), of=self, spacing=3)
+
+    def tell(self, recording: Recording, frame: int) -> None:
+        """Tell where the time slider is."""
+        self.readout.setText(moment(recording, frame))
+
+
+def moment(recording: Recording, frame: int) -> str:
+    """A frame in words; the nearest one of the recording, whose slider may be another's."""
+    frame = int(np.clip(frame, 0, recording.n_frames - 1))
+    words = [f"{np.asarray(recording.times)[frame]:.1f} s", f"frame {frame}"]
+    words += _part_of(recording, frame)
+    if np.asarray(recording.excluded)[frame]:
+        words.append("excluded")
+    return " · ".join(words)
+
+
+def _part_of(recording: Recording, frame: int) -> list[str]:
+    """Which trial a frame belongs to, or which segment of a recording without trials."""
+    trials, starts = recording.trials, np.asarray(recording.starts)
+    if trials is not None:
+        number = int(np.searchsorted(trials.first, frame, side="right"))
+        inside = number > 0 and frame < trials.stop[number - 1]
+        return [f"trial {number} of {len(trials)}" if inside else "between trials"]
+    if len(starts) > 1:
+        number = int(np.searchsorted(starts, frame, side="right"))
+        return [f"segment {number} of {len(starts)}"]
+    return []
+
+
+BEHAVIOR_HELP = "Choose the behaviour variables to show."
+
+
+NO_BEHAVIOR = "This recording has no behaviour variables."
+
+
+class BehaviorChoice(QWidget):
+    """Holds a menu of variables, for the buttons of all panels over time.
+
+    Signals
+    -------
+    changed
+        The user wants to see other variables.
+    """
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.hide()
+        self.menu = QMenu(self)
+        self._buttons: list[QPushButton] = []
+        self._looked: LookedAt | None = None
+        self._recording: Recording | None = None
+        self._chosen: set[str] | None = None
+
+    def button(self) -> QPushButton:
+        """A button that opens the menu."""
+        button = small_button("Behaviour", BEHAVIOR_HELP, self.menu)
+        self._buttons.append(button)
+        return button
+
+    def look_at(self, looked: LookedAt | None) -> None:
+        """Offer the variables of a recording; those that were chosen stay for the same clock."""
+        self._looked = looked
+        if looked is None:
+            self._recording = None
+            return
+        before, self._recording = self._recording, looked.recording
+        if before is None or not np.array_equal(
+            np.asarray(before.times), np.asarray(looked.recording.times)
+        ):
+            self._chosen = None
+        self._fill(looked)
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """A lane for each column of the variables to show, in the order of the recording."""
+        looked = self._looked
+        if looked is None:
+            return []
+        ink = looked.style.ink
+        pen = pyqtgraph.mkPen(ink, width=1)
+        columns = columns_of(looked.recording, self._variables(looked))
+        return [behavior_lane(column, pen, ink) for column in columns]
+
+    def _variables(self, looked: LookedAt) -> list[str]:
+        wanted = set(looked.variables) if self._chosen is None else self._chosen
+        return [name for name in looked.recording.behavior if name in wanted]
+
+    def _fill(self, looked: LookedAt) -> None:
+        self.menu.clear()
+        shown = self._variables(looked)
+        for name in looked.recording.behavior:
+            action = self.menu.addAction(name)
+            action.setCheckable(True)
+            action.setChecked(name in shown)
+            action.toggled.connect(lambda on, name=name: self._choose(name, on))
+        self.menu.addSeparator()
+        follow = self.menu.addAction("Variables of the painted factor")
+        follow.setCheckable(True)
+        follow.setChecked(self._chosen is None)
+        follow.toggled.connect(lambda on: self._show_chosen(None) if on else None)
+        some = bool(looked.recording.behavior)
+        for button in self._buttons:
+            button.setEnabled(some)
+            button.setToolTip(BEHAVIOR_HELP if some else NO_BEHAVIOR)
+
+    def _choose(self, name: str, on: bool) -> None:
+        assert self._looked is not None
+        chosen = set(self._variables(self._looked))
+        self._show_chosen(chosen | {name} if on else chosen - {name})
+
+    def _show_chosen(self, chosen: set[str] | None) -> None:
+        self._chosen = chosen
+        # after the menu's own signal, as the menu is filled again
+        QTimer.singleShot(0, self._refill)
+
+    def _refill(self) -> None:
+        if self._looked is not None:
+            self._fill(self._looked)
+            self.changed.emit()

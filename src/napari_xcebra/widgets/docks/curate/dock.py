@@ -17,20 +17,21 @@ from napari_xcebra.widgets.controls.layouts import (
     keep_room,
     spare_from_wheel,
 )
-from napari_xcebra.widgets.controls.lifetime import Presence, end_with_dock, follow
+from napari_xcebra.widgets.controls.napari_window import Presence, end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import NextStep, Notice
-from napari_xcebra.widgets.docks.curate.agreement_panel import AgreementPanel
-from napari_xcebra.widgets.docks.curate.cell_card import CellCard, facts_of
-from napari_xcebra.widgets.docks.curate.curation_keys import DECISIONS, KeyBindings
-from napari_xcebra.widgets.docks.curate.decision_row import DecisionRow, Tally
-from napari_xcebra.widgets.docks.curate.finish_row import FinishRow
-from napari_xcebra.widgets.docks.curate.journal_line import JournalLine
-from napari_xcebra.widgets.docks.curate.keys_and_tags import KeysAndTags
-from napari_xcebra.widgets.docks.curate.queue_box import TITLES, QueueBox
-from napari_xcebra.widgets.docks.curate.selection_row import SelectionRow
-from napari_xcebra.widgets.docks.curate.tags_and_note import TagsAndNote
+from napari_xcebra.widgets.docks.curate.cell_card import AgreementPanel, CellCard, facts_of
+from napari_xcebra.widgets.docks.curate.keys import DECISIONS, KeyBindings, KeysAndTags
+from napari_xcebra.widgets.docks.curate.rows import (
+    TITLES,
+    DecisionRow,
+    QueueBox,
+    SelectionRow,
+    TagsAndNote,
+    Tally,
+)
+from napari_xcebra.widgets.docks.curate.saving import FinishRow, JournalLine
 from napari_xcebra.widgets.state.shown import chosen_map, shown_map
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:
     import napari

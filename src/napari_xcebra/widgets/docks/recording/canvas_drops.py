@@ -14,15 +14,15 @@ from qtpy.QtWidgets import QApplication
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.npy import mapped_header
 from napari_xcebra.io.video.decoding import is_video
+from napari_xcebra.widgets.controls.forms import dropped_paths
 from napari_xcebra.widgets.controls.napari_window import (
     before_opening,
     main_window,
     parts_that_take_drops,
     real_viewer,
 )
-from napari_xcebra.widgets.controls.path_fields import dropped_paths
 from napari_xcebra.widgets.docks.recording.open_form import TABLES
-from napari_xcebra.widgets.work.reading import has_movie, has_poses, recognised
+from napari_xcebra.widgets.services.reading import has_movie, has_poses, recognised
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,23 +19,23 @@ from qtpy.QtWidgets import (
 from superqt.utils import signals_blocked
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.widgets.controls.boxes import primary_button
+from napari_xcebra.io.orientation import LayoutUnclear
+from napari_xcebra.widgets.controls.boxes import plain, primary_button
+from napari_xcebra.widgets.controls.forms import dropped_paths
 from napari_xcebra.widgets.controls.layouts import (
     Fold,
     in_column,
     in_row,
     spare_from_wheel,
 )
-from napari_xcebra.widgets.controls.lifetime import end_with_dock, follow
-from napari_xcebra.widgets.controls.path_fields import dropped_paths
-from napari_xcebra.widgets.controls.plain_text import plain
+from napari_xcebra.widgets.controls.napari_window import end_with_dock, follow
 from napari_xcebra.widgets.docks.recording.canvas_drops import CanvasDrops
 from napari_xcebra.widgets.docks.recording.drop_target import DropTarget, sample_button
 from napari_xcebra.widgets.docks.recording.footer import Footer
 from napari_xcebra.widgets.docks.recording.found_panel import FoundPanel, LayersButton
 from napari_xcebra.widgets.docks.recording.open_form import OpenForm
 from napari_xcebra.widgets.docks.recording.opener import SAMPLES, Opener
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:
     import napari
@@ -102,10 +103,23 @@ class RecordingDock(QWidget):
         unsaved = len(self.state.saved_runs.lacking(current))
         self.question.ask(name, current.name, unsaved, then)
 
-    def ask(self, opening: Opening, sentence: str) -> None:
+    def ask(self, opening: Opening, error: InputError) -> None:
         """Show what could not be opened and why, so that the user can fill in what is missing."""
         self.form.opening = opening
-        self._failed(sentence, "")
+        if isinstance(error, LayoutUnclear):
+            self.ask_which_axis(error, partial(self._open_as, opening))
+        else:
+            self._failed(str(error), "")
+
+    def ask_which_axis(self, unclear: LayoutUnclear, then: Callable[[str], None]) -> None:
+        """Show an array in both readings, and open it in the one that is chosen."""
+        self.notice.clear()
+        self.footer.which_axis.ask(unclear, then)
+
+    def _open_as(self, opening: Opening, layout: str) -> None:
+        settings = replace(opening.settings, layout=layout)  # type: ignore[arg-type]
+        self.form.settings.value = settings
+        self.open()
 
     def open_path(self, path: str) -> None:
         """Open what was browsed for, whatever it is."""
@@ -265,10 +279,12 @@ class RecordingDock(QWidget):
         self.opener.changed.connect(self._mark_ready)
         self.opener.shown.connect(self._loaded)
         self.opener.failed.connect(self._failed)
+        self.opener.asked.connect(self.ask_which_axis)
         self.form.changed.connect(self._mark_ready)
         self.form.table_taken.connect(self.footer.say_taken)
         self.form.cleared.connect(self.footer.say_cleared)
-        self.form.changed.connect(self.question.withdraw)
+        for question in (self.question, self.footer.which_axis):
+            self.form.changed.connect(question.withdraw)
         self.found.kind_chosen.connect(self.choose_kind)
         self.found.pixel_size_chosen.connect(self.choose_pixel_size)
         self.next.asked.connect(self.services.open_dock)

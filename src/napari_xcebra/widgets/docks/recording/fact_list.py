@@ -9,8 +9,7 @@ from qtpy.QtWidgets import QGridLayout, QLabel, QWidget
 from superqt.utils import signals_blocked
 
 from napari_xcebra.recording import Recording
-from napari_xcebra.widgets.controls.boxes import DecimalBox, slim
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
+from napari_xcebra.widgets.controls.boxes import DecimalBox, PlainLabel, slim
 
 LAST = 99
 """Row below all facts; rows without any take no room."""

@@ -8,10 +8,10 @@ from qtpy.QtWidgets import QMessageBox, QProgressBar, QPushButton, QWidget
 
 from napari_xcebra.recording import Recording
 from napari_xcebra.text import counted, listed
+from napari_xcebra.widgets.controls.boxes import plain
 from napari_xcebra.widgets.controls.layouts import in_column, in_row, keep_room
 from napari_xcebra.widgets.controls.notice import NextStep, Notice
-from napari_xcebra.widgets.controls.plain_text import plain
-from napari_xcebra.widgets.docks.recording.replace_or_add import ReplaceOrAdd
+from napari_xcebra.widgets.docks.recording.questions import ReplaceOrAdd, WhichAxis
 from napari_xcebra.workspace_file import Opened
 
 
@@ -21,6 +21,7 @@ class Footer(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.question = ReplaceOrAdd()
+        self.which_axis = WhichAxis()
         self.notice = Notice()
         self.busy = QProgressBar()
         self.busy.setRange(0, 0)
@@ -32,7 +33,7 @@ class Footer(QWidget):
             keep_room(part)
         waiting = in_row((self.busy, 1), self.cancel_button)
         said = QWidget()
-        column = in_column(self.question, self.notice, waiting, of=said)
+        column = in_column(self.question, self.which_axis, self.notice, waiting, of=said)
         column.setContentsMargins(9, 4, 9, 0)
         in_column(said, self.next, of=self, spacing=0)
 
@@ -43,6 +44,7 @@ class Footer(QWidget):
 
     def say_begun(self, name: str) -> None:
         """Say what is being read."""
+        self.which_axis.withdraw()
         self.notice.say(f"Reading {name} …")
 
     def say_taken(self, name: str) -> None:

@@ -21,14 +21,13 @@ from qtpy.QtWidgets import (
 from napari_xcebra.recording import KINDS, Recording
 from napari_xcebra.recording.summary import Look, VariableLook, facts, look_into
 from napari_xcebra.text import percent
+from napari_xcebra.widgets.controls.forms import in_dock
 from napari_xcebra.widgets.controls.layouts import Fold, in_column, reach_after, spare_from_wheel
-from napari_xcebra.widgets.controls.lifetime import follow
-from napari_xcebra.widgets.controls.wording import in_dock
+from napari_xcebra.widgets.controls.napari_window import follow
 from napari_xcebra.widgets.docks.recording.fact_list import FactList
-from napari_xcebra.widgets.plots.sparkline import Sparkline
-from napari_xcebra.widgets.plots.trials_picture import TrialsPicture
+from napari_xcebra.widgets.plots.pictures import Sparkline, TrialsPicture
+from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.state.state import State
-from napari_xcebra.widgets.work.background import in_background
 
 NAME, KIND, COURSE, KNOWN, RANGE = range(5)
 HEADINGS = {

@@ -9,14 +9,15 @@ import numpy as np
 
 from napari_xcebra.io.kinds import with_kinds
 from napari_xcebra.io.opening import Opening
+from napari_xcebra.io.orientation import LayoutUnclear
 from napari_xcebra.jobs import Job
 from napari_xcebra.recording import Recording
 from napari_xcebra.sample_data import SAMPLES
 from napari_xcebra.widgets.layers.layers import recording_layers
+from napari_xcebra.widgets.services.reading import result_of
 from napari_xcebra.widgets.state.own_layers import LayerTuple, shown_by
 from napari_xcebra.widgets.state.preferences import keep_pixel_size
 from napari_xcebra.widgets.state.state import State, collect_while_waiting
-from napari_xcebra.widgets.work.reading import result_of
 from napari_xcebra.workspace_file import Opened
 
 
@@ -36,9 +37,12 @@ class Loaded(NamedTuple):
     opening: Opening | None = None
 
 
-def read(job: Job, opening: Opening) -> Loaded:
-    """Wait until a recording is read from its files; in a thread."""
-    recording = result_of(job)
+def read(job: Job, opening: Opening) -> Loaded | LayoutUnclear:
+    """Wait until a recording is read from its files, or a question about it; in a thread."""
+    try:
+        recording = result_of(job)
+    except LayoutUnclear as unclear:
+        return unclear
     return Loaded(recording, recording_layers(recording), opening)
 
 

@@ -13,19 +13,17 @@ from qtpy.QtWidgets import QCompleter, QDoubleSpinBox, QWidget
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.named import names_of_arrays
-from napari_xcebra.io.guard import ReadTask
+from napari_xcebra.io.guard import reading
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.video.decoding import is_video
 from napari_xcebra.recording import Recording
-from napari_xcebra.widgets.controls.forms import SettingsForm
+from napari_xcebra.widgets.controls.forms import PathField, PathList, SettingsForm, in_dock
 from napari_xcebra.widgets.controls.layouts import in_column, in_form
 from napari_xcebra.widgets.controls.napari_window import real_viewer
-from napari_xcebra.widgets.controls.path_fields import PathField, PathList
-from napari_xcebra.widgets.controls.wording import in_dock
+from napari_xcebra.widgets.services.jobs import in_background
+from napari_xcebra.widgets.services.reading import has_movie, reader_of, recognised, result_of
 from napari_xcebra.widgets.state.preferences import recent_paths, remember
-from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.reading import has_movie, reader_of, recognised, result_of
 
 AT_LEAST = {
     "rate": "from the file",
@@ -184,7 +182,7 @@ class OpenForm(QWidget):
         path, viewer = self.path.path, self._viewer()
         if path is None or viewer is None:
             return
-        job = reader_of(viewer).submit(ReadTask(names_of_arrays, (path,), (path,)))
+        job = reader_of(viewer).submit(reading(names_of_arrays, path, paths=[path]))
         in_background(lambda: result_of(job), self._show_arrays, lambda *_: None, self)
 
     def _show_arrays(self, names: list[str]) -> None:

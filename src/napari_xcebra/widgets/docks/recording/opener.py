@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from qtpy.QtCore import QObject, Signal
 
 from napari_xcebra.io.opening import Opening
+from napari_xcebra.io.orientation import LayoutUnclear
 from napari_xcebra.widgets.docks.recording.loading import (
     SAMPLES,
     Loaded,
@@ -21,11 +22,10 @@ from napari_xcebra.widgets.docks.recording.loading import (
     with_kind,
     with_pixel_size,
 )
+from napari_xcebra.widgets.services.jobs import ActivityBar, in_background
+from napari_xcebra.widgets.services.reading import Openings, result_of, with_kept_size
 from napari_xcebra.widgets.state.preferences import keep_pixel_size
-from napari_xcebra.widgets.work.activity import ActivityBar
-from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.reading import Openings, result_of, with_kept_size
-from napari_xcebra.widgets.work.services import Services
+from napari_xcebra.widgets.window import Services
 from napari_xcebra.workspace_file import Opened
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Opener(QObject):
     """A recording was read, and is in front now."""
     failed = Signal(str, str)
     """A sentence, and details."""
+    asked = Signal(object, object)
+    """Which axis is cells (`LayoutUnclear`), and a function of the layout that is the answer."""
 
     def __init__(self, services: Services, owner: QWidget) -> None:
         super().__init__(owner)
@@ -60,7 +62,12 @@ class Opener(QObject):
         """Read a recording; `replacing`, it takes the place of the one in front."""
         opening = self._with_size(opening)
         job = self._openings.submit(opening)
-        self._load(lambda: read(job, opening), opening.path.name, replacing)
+
+        def answer(layout: str) -> None:
+            settings = replace(opening.settings, layout=layout)  # type: ignore[arg-type]
+            self.open(replace(opening, settings=settings), replacing=replacing)
+
+        self._load(lambda: read(job, opening), opening.path.name, replacing, answer)
 
     def open_sample(self, key: str, *, replacing: bool) -> None:
         """Simulate a recording."""
@@ -109,7 +116,13 @@ class Opener(QObject):
             self._reading.close()
         self._reading = None
 
-    def _load(self, work: Callable[[], Loaded], name: str, replacing: bool) -> None:
+    def _load(
+        self,
+        work: Callable[[], Loaded | LayoutUnclear],
+        name: str,
+        replacing: bool,
+        answer: Callable[[str], None] | None = None,
+    ) -> None:
         before = self._state.current if replacing else None
         self._end()
         self._reading = attempt = self._services.processes.activity.begin(f"Reading {name}")
@@ -122,10 +135,18 @@ class Opener(QObject):
                 self.changed.emit()
                 then(*outcome)
 
-        done = partial(if_wanted, partial(self._show, before))
+        done = partial(if_wanted, partial(self._show, before, answer))
         in_background(work, done, partial(if_wanted, self.failed.emit), owner=self._owner)
 
-    def _show(self, before: Opened | None, loaded: Loaded) -> None:
+    def _show(
+        self,
+        before: Opened | None,
+        answer: Callable[[str], None] | None,
+        loaded: Loaded | LayoutUnclear,
+    ) -> None:
+        if isinstance(loaded, LayoutUnclear):
+            self.asked.emit(loaded, answer)
+            return
         put_into(self._state, loaded)
         if before in self._state.opened:
             self._state.forget(before)

@@ -1,7 +1,8 @@
-"""Chooses variables, trains in the background, and shows the verdict."""
+"""Trains in the background, and shows how it goes, the verdict, and how it was learned."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,22 @@ from qtpy.QtWidgets import QLabel, QPushButton, QScrollArea, QStackedWidget, QWi
 
 from napari_xcebra.jobs import Job
 from napari_xcebra.runs import Run, free_name, next_name
-from napari_xcebra.widgets.controls.boxes import primary_button
-from napari_xcebra.widgets.controls.layouts import TWO_LINES, in_column, in_row
-from napari_xcebra.widgets.controls.lifetime import end_with_dock, follow
-from napari_xcebra.widgets.controls.notice import NextStep, Notice, Tone
-from napari_xcebra.widgets.controls.plain_text import PlainLabel, plain
-from napari_xcebra.widgets.controls.verdict_rows import VerdictRows
-from napari_xcebra.widgets.controls.work_bar import WorkBar, time_left
-from napari_xcebra.widgets.docks.train.course_fold import CourseFold
+from napari_xcebra.widgets.controls.boxes import PlainLabel, plain, primary_button
+from napari_xcebra.widgets.controls.layouts import TWO_LINES, Fold, in_column, in_row
+from napari_xcebra.widgets.controls.napari_window import end_with_dock, follow
+from napari_xcebra.widgets.controls.notice import (
+    NextStep,
+    Notice,
+    Tone,
+    VerdictRows,
+    WorkBar,
+    time_left,
+)
+from napari_xcebra.widgets.docks.train.choice import TrainingChoice
 from napari_xcebra.widgets.docks.train.run_list import RunList
-from napari_xcebra.widgets.docks.train.training_choice import TrainingChoice
-from napari_xcebra.widgets.work.services import services_of
+from napari_xcebra.widgets.plots.plot_style import style_of
+from napari_xcebra.widgets.plots.training_plots import LearningPlot
+from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:
     import napari
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from napari_xcebra.jobs import Advanced
     from napari_xcebra.learn import Fit
     from napari_xcebra.learn.adaptation import How
+
 
 NOTHING, WHY_NOT, BAR = range(3)
 """Pages of the line above the buttons."""
@@ -163,7 +170,7 @@ class TrainDock(QWidget):
         self._mark_ready()
         here, elsewhere = self.training.of_front, self.training.elsewhere
         if here:
-            self.course.follow(self.training.course)
+            self.course.follow(self.training.course, self.training.chance)
         self.course.setVisible(here or self.state.shown_run is not None)
         at, doing = self.training.progress, self.training.doing
         words = (doing,) if self.training.stopping or not at else in_words(at)
@@ -268,3 +275,40 @@ def in_words(at: Advanced) -> tuple[str, ...]:
     """What runs, its progress and the time left."""
     doing = PHASES.get(at.phase, at.phase) or "scoring the cells"
     return doing, f"{at.unit} {at.done} of {at.total}", time_left(at)
+
+
+class CourseFold(Fold):
+    """Unfolded while a run is trained, folded away once there is a verdict."""
+
+    def __init__(self) -> None:
+        super().__init__("How it was learned", "Learning curves, λ, and why training ended.")
+        self.plot = LearningPlot()
+        self.facts = PlainLabel(wrap=True)
+        for part in (self.plot, self.facts):
+            self.addWidget(part)
+        self._training = False
+        self._reports = 0
+        self.hide()
+
+    def follow_theme(self, theme: str) -> None:
+        """Draw in the colours of a theme of napari."""
+        self.plot.follow_theme(style_of(theme))
+
+    def follow(self, course: Sequence[Advanced], chance: float) -> None:
+        """Draw the curves of a training up to its last report."""
+        if len(course) == self._reports:
+            return
+        self._reports = len(course)
+        if not self._training:
+            self._training = self.unfolded = True
+            self.facts.clear()
+        self.plot.follow(course, chance)
+
+    def show_fit(self, fit: Fit) -> None:
+        """Show how a finished run was learned."""
+        if self._training:
+            self._training = self.unfolded = False
+        chances = [goodness.chance for goodness in fit.goodness.values()]
+        self.plot.show_history(fit.history, chances[0] if chances else np.nan)
+        self.facts.setText("\n".join(filter(None, [fit.lambda_reason, fit.stop_reason])))
+        self.show()

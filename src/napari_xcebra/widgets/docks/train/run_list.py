@@ -23,14 +23,13 @@ from superqt.utils import signals_blocked
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.runs import Run, free_name
-from napari_xcebra.widgets.controls.boxes import SMALL
+from napari_xcebra.widgets.controls.boxes import SMALL, plain
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
-from napari_xcebra.widgets.controls.lifetime import follow
-from napari_xcebra.widgets.controls.plain_text import plain
+from napari_xcebra.widgets.controls.napari_window import follow
+from napari_xcebra.widgets.services.jobs import in_background
+from napari_xcebra.widgets.services.run_jobs import HELP, RunWriter
 from napari_xcebra.widgets.state.shown import best_factor, best_method
-from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.runs.reporting import HELP, RunWriter
-from napari_xcebra.widgets.work.services import Services
+from napari_xcebra.widgets.window import Services
 
 NAME, TIME, VERDICT = range(3)
 ROW, MOST_ROWS = 26, 5

@@ -19,21 +19,22 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_xcebra.batch.cluster import ClusterFound
+from napari_xcebra.batch.running import ComputePlace
 from napari_xcebra.errors import InputError
-from napari_xcebra.jobs.cluster_check import ClusterFound, LookTask
+from napari_xcebra.jobs import tasks
 from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
 from napari_xcebra.report.exports import default_path
 from napari_xcebra.support.diagnostics import cores
-from napari_xcebra.sweeps.task import Place
 from napari_xcebra.text import parse_number
 from napari_xcebra.widgets.controls.boxes import WholeBox
+from napari_xcebra.widgets.controls.forms import PathField
 from napari_xcebra.widgets.controls.layouts import in_row, spare_from_wheel
 from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.controls.path_fields import PathField
+from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 from napari_xcebra.widgets.state.preferences import keep, kept_text
-from napari_xcebra.widgets.work.job_queue import JobQueue, Processes, Work
 
 HERE, CLUSTER = range(2)
 ADDRESS = "cluster address"
@@ -96,11 +97,11 @@ class SweepPlace(QGroupBox):
         layout.addStretch(1)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ComputePlace:
         """What is chosen."""
         if self.where.currentIndex() == CLUSTER:
-            return Place(address=self.address.text().strip())
-        return Place(self.processes.value())
+            return ComputePlace(address=self.address.text().strip())
+        return ComputePlace(self.processes.value())
 
     def suggest(self, recording: Recording) -> None:
         """Name a folder beside the recording, unless the user named one."""
@@ -122,7 +123,7 @@ class SweepPlace(QGroupBox):
             return
         keep(ADDRESS, address)
         self.found.say(f"Asking {address} …")
-        self._jobs.ask(Work("the cluster", LookTask(address), self._looked, say=self._failed))
+        self._jobs.ask(Work("the cluster", tasks.CLUSTER(address), self._looked, say=self._failed))
         self._show_test()
 
     def _looked(self, found: ClusterFound) -> None:

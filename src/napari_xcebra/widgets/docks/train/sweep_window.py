@@ -1,45 +1,52 @@
-"""Trains many runs on the open recording, and lists the results."""
+"""Trains many runs on the open recording, and lists the results, one row per run."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QDialog, QLabel, QPushButton, QVBoxLayout, QWidget
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtGui import QColor, QPainter, QPixmap
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QTableWidget,
+    QTableWidgetItem,
+    QWidget,
+)
 
+from napari_xcebra.batch import Sweep, SweepFolder
+from napari_xcebra.batch.folder import decoded_in, found_in
+from napari_xcebra.batch.plan import knob_name
 from napari_xcebra.errors import InputError
 from napari_xcebra.runs import Run
-from napari_xcebra.sweeps import Sweep, SweepFolder
-from napari_xcebra.text import counted
-from napari_xcebra.widgets.controls.layouts import in_row
-from napari_xcebra.widgets.controls.lifetime import follow
-from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.controls.work_bar import WorkBar, time_left
-from napari_xcebra.widgets.docks.train.cohort_window import CohortWindow
-from napari_xcebra.widgets.docks.train.factor_table import AskedFor
+from napari_xcebra.text import counted, two
+from napari_xcebra.widgets.controls.boxes import plain
+from napari_xcebra.widgets.controls.layouts import in_row, keep_room
+from napari_xcebra.widgets.controls.notice import EDGES, WorkBar, time_left
+from napari_xcebra.widgets.controls.result_window import ResultWindow
 from napari_xcebra.widgets.docks.train.sweep_form import SweepForm, SweepPlace
-from napari_xcebra.widgets.docks.train.sweep_table import SweepTable
+from napari_xcebra.widgets.docks.train.windows import AskedFor, CohortWindow
+from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.state.shown import best_factor
-from napari_xcebra.widgets.work.background import in_background
-from napari_xcebra.widgets.work.services import Services
+from napari_xcebra.widgets.window import Services
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class SweepWindow(QDialog):
+class SweepWindow(ResultWindow):
     """What to vary and where, the progress, and a table of results."""
 
     def __init__(self, services: Services, common: AskedFor, parent: QWidget) -> None:
-        super().__init__(parent)
+        super().__init__("Sweep: many runs", (940, 640), parent)
         self.state, self._common = services.state, common
         self.sweeper = services.sweeper
         self._done = ""
-        self.setWindowTitle("Sweep: many runs")
-        self.resize(940, 640)
         self.heading = QLabel()
         self.heading.setWordWrap(True)
         self.form = SweepForm()
@@ -49,10 +56,7 @@ class SweepWindow(QDialog):
         self.cancel_button.setToolTip("Stop. Finished runs are kept; press Start to continue.")
         self.progress = WorkBar("Finished runs, and the time left.")
         # the buttons stay where they are when it comes and goes
-        policy = self.progress.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        self.progress.setSizePolicy(policy)
-        self.notice = Notice()
+        keep_room(self.progress)
         self.table = SweepTable()
         self.open_button = QPushButton("Open run")
         self.open_button.setToolTip("Add the selected run to the recording, and show it.")
@@ -66,12 +70,13 @@ class SweepWindow(QDialog):
     def _lay_out(self) -> None:
         start = (self.start_button, self.cancel_button, (self.progress, 1))
         results = (self.cohort_button, self.report_button, self.open_button)
-        layout = QVBoxLayout(self)
-        layout.addWidget(self.heading)
-        layout.addLayout(in_row((self.form, 2), (self.place, 3)))
-        layout.addLayout(in_row(*start, *results))
-        layout.addWidget(self.notice)
-        layout.addWidget(self.table, 1)
+        self.lay_out(
+            self.heading,
+            in_row((self.form, 2), (self.place, 3)),
+            in_row(*start, *results),
+            self.notice,
+            (self.table, 1),
+        )
 
     def _connect(self) -> None:
         self.start_button.clicked.connect(lambda _=False: self.start())
@@ -84,16 +89,14 @@ class SweepWindow(QDialog):
         self.form.changed.connect(self._mark_ready)
         self.place.changed.connect(self._mark_ready)
         self.place.folder.changed.connect(self._show_folder)
-        for signal, method in (
+        self.follow(
             (self.state.recording_changed, self._show_recording),
             (self.sweeper.changed, self._show_progress),
             (self.sweeper.said, self.notice.say),
-        ):
-            follow(self, signal, method)
+        )
 
-    def showEvent(self, event: Any) -> None:
+    def refresh(self) -> None:
         """Show the current choices of the dock."""
-        super().showEvent(event)
         self._show_recording()
         self._show_progress()
 
@@ -104,7 +107,7 @@ class SweepWindow(QDialog):
         try:
             sweep = self._sweep()
         except InputError as error:
-            self.notice.say(str(error), "problem")
+            self.say_problem(str(error))
             return
         folder = self.place.folder.path
         if folder is not None and not self.place.why_not():
@@ -137,7 +140,7 @@ class SweepWindow(QDialog):
                 )
             self.notice.say(f"Added {added.name} to the runs of {opened.name}.", "good")
 
-        in_background(loaded, show, self._say_problem, self)
+        in_background(loaded, show, self.say_problem, self)
 
     def report(self) -> None:
         """Write a page about the sweep into its folder, and open it in the browser."""
@@ -249,5 +252,152 @@ class SweepWindow(QDialog):
         lists = [*self.form.grid.values(), *self.form.latents.values(), self.form.seconds]
         return math.prod(len(set(each)) for each in lists)
 
-    def _say_problem(self, sentence: str, details: str) -> None:
-        self.notice.say(sentence, "problem", details)
+
+MARK = 10
+"""Pixels across a mark."""
+_KNOBS = {"lambda": "lambda_", "shift_s": "shift"}
+_LAST = {
+    "lambda found": (
+        "λ found",
+        "Final λ of the run, given or found; the largest over its factors.",
+    ),
+    "seconds": ("seconds", "Duration of the run."),
+    "failure": ("failure", "Why the run failed."),
+}
+COLORS = {"clear": EDGES["good"], "weak": EDGES["warning"], "failed": EDGES["problem"]}
+
+
+@dataclass(frozen=True)
+class SweepColumn:
+    """Title, help, and the text and colour of each cell."""
+
+    title: str
+    help: str
+    cells: list[tuple[str, str]]
+
+
+class SweepTable(QTableWidget):
+    """What was varied, the status, and goodness and verdict of every factor."""
+
+    opened = Signal(str)
+    """Id of the run that was double-clicked."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 0)
+        self.setToolTip("Double-click a finished run to open it.")
+        self.verticalHeader().hide()
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._ids: list[str] = []
+        self._finished: list[bool] = []
+        self.itemDoubleClicked.connect(lambda item: self._open(item.row()))
+
+    @property
+    def selected(self) -> str:
+        """Id of the selected run, if it is finished; else empty."""
+        # not the current row: the keyboard's, which Qt sets without selecting it
+        rows = {index.row() for index in self.selectedIndexes()}
+        found = (self._ids[row] for row in rows if row < len(self._ids) and self._finished[row])
+        return next(found, "")
+
+    @property
+    def any_finished(self) -> bool:
+        """Whether any run shown is finished."""
+        return self.rowCount() > 0 and any(self._finished)
+
+    def show_summary(self, summary: pd.DataFrame) -> None:
+        """Show the table of `SweepFolder.summary`."""
+        selected = self.selected
+        self._ids = [str(each) for each in summary["id"]]
+        self._finished = [status == "finished" for status in summary["status"]]
+        columns = _columns(summary)
+        self.setColumnCount(len(columns))
+        self.setHorizontalHeaderLabels([column.title for column in columns])
+        self.setRowCount(len(summary))
+        for place, column in enumerate(columns):
+            self.horizontalHeaderItem(place).setToolTip(plain(column.help))
+            for row, (text, color) in enumerate(column.cells):
+                self.setItem(row, place, _item(text, color))
+        if selected in self._ids:
+            self.selectRow(self._ids.index(selected))
+
+    def _open(self, row: int) -> None:
+        if self._finished[row]:
+            self.opened.emit(self._ids[row])
+
+
+def _columns(summary: pd.DataFrame) -> list[SweepColumn]:
+    names = [str(name) for name in summary]
+    before = names[1 : names.index("status")]
+    varied = [name for name in before if summary[name].nunique() > 1] or ["recording"]
+    columns = [
+        _plain(
+            summary, name, knob_name(_KNOBS.get(name, name)), "Setting that differs between runs."
+        )
+        for name in varied
+    ]
+    status = [(str(value), COLORS.get(str(value), "")) for value in summary["status"]]
+    columns.append(SweepColumn("status", "Failed runs are tried again at the next start.", status))
+    for factor in (name.removeprefix("verdict ") for name in names if name.startswith("verdict ")):
+        columns.append(_verdicts(summary, factor))
+        if f"auroc {factor}" in names:
+            help = "How well the scores find the cells known to carry it."
+            columns.append(_plain(summary, f"auroc {factor}", f"auROC of {factor}", help))
+    for name, (title, help) in _LAST.items():
+        if name in names:
+            columns.append(_plain(summary, name, title, help))
+    return columns
+
+
+def _plain(summary: pd.DataFrame, name: str, title: str, help: str) -> SweepColumn:
+    return SweepColumn(title, help, [(_text(value), "") for value in summary[name]])
+
+
+def _verdicts(summary: pd.DataFrame, factor: str) -> SweepColumn:
+    """Goodness and verdict of a factor; empty where a run has none yet."""
+    cells = []
+    for _, row in summary.iterrows():
+        verdict = row[f"verdict {factor}"]
+        known = isinstance(verdict, str)
+        nats = f"{two(row[f'goodness {factor}'])} nats"
+        words = [nats, decoded_in(row, factor), verdict if known else "", found_in(row, factor)]
+        told = ", ".join(filter(None, words)) if known else ""
+        cells.append((told, COLORS.get(str(verdict), "")))
+    help = (
+        f"Goodness of {factor} above chance on held-out blocks, how well it is decoded "
+        "(compared with ridge regression on the cells), the verdict, and cells at q ≤ 0.1."
+    )
+    return SweepColumn(factor, help, cells)
+
+
+def _item(text: str, color: str) -> QTableWidgetItem:
+    item = QTableWidgetItem(text)
+    item.setToolTip(plain(text))
+    if color:
+        # a coloured mark, since the text must be readable on any theme
+        item.setData(Qt.ItemDataRole.DecorationRole, _mark(color))
+    item.setTextAlignment(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
+    return item
+
+
+def _mark(color: str) -> QPixmap:
+    """A dot."""
+    picture = QPixmap(MARK, MARK)
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(QColor(color))
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.drawEllipse(1, 1, MARK - 2, MARK - 2)
+    painter.end()
+    return picture
+
+
+def _text(value: Any) -> str:
+    import pandas as pd
+
+    if isinstance(value, float):
+        return "" if pd.isna(value) else f"{value:.3g}"
+    return "" if value is None else str(value)

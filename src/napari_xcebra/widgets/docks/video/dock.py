@@ -1,28 +1,31 @@
-"""Shows the video of the animal at the time of the slider."""
+"""Shows the video of the animal at the time of the slider, decoded in a thread."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from qtpy.QtCore import QRect, QSize, Qt
+from qtpy.QtCore import QObject, QRect, QSize, Qt, Signal
 from qtpy.QtGui import QImage, QPainter, QPaintEvent
 from qtpy.QtWidgets import QSizePolicy, QWidget
 
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.video.decoding import Decoder
 from napari_xcebra.recording.movies.video import Video
+from napari_xcebra.widgets.controls.boxes import PlainLabel
 from napari_xcebra.widgets.controls.layouts import in_column
-from napari_xcebra.widgets.controls.lifetime import Presence, end_with_dock, follow
-from napari_xcebra.widgets.controls.plain_text import PlainLabel
-from napari_xcebra.widgets.work.services import services_of
-from napari_xcebra.widgets.work.video_reader import VideoReader
+from napari_xcebra.widgets.controls.napari_window import Presence, end_with_dock, follow
+from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:
     import napari
 
+
 EMPTY = "No video: give one as “Behaviour video” in the Recording dock, or drop it on the image."
 
 
-class Picture(QWidget):
+class VideoPicture(QWidget):
     """A picture in its own proportions, as large as there is room."""
 
     def __init__(self) -> None:
@@ -66,7 +69,7 @@ class VideoDock(QWidget):
     def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
         super().__init__()
         self.state = services_of(napari_viewer).state
-        self.picture = Picture()
+        self.picture = VideoPicture()
         self.caption = PlainLabel(wrap=True)
         self.reader = VideoReader(self)
         self._presence = Presence(self)
@@ -116,3 +119,64 @@ class VideoDock(QWidget):
     def _fail(self, sentence: str) -> None:
         self.picture.show_pixels(None)
         self.caption.setText(sentence)
+
+
+class VideoReader(QObject):
+    """Gives the frames of one video after the other, to the thread of the window."""
+
+    came = Signal(object, int, object)
+    """Video, number of the frame, and its pixels, (height, width, 3) uint8."""
+    failed = Signal(str)
+    """Why a frame could not be read, in a sentence."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._turn = threading.Lock()
+        self._wanted: tuple[Video, int] | None = None
+        self._working = self._closed = False
+        self._open: tuple[Video, Decoder] | None = None
+
+    def ask(self, video: Video, number: int) -> None:
+        """Decode a frame; what was asked for before and is not begun yet is given up."""
+        with self._turn:
+            self._wanted = video, number
+            if self._working or self._closed:
+                return
+            self._working = True
+        threading.Thread(target=self._work, daemon=True, name="video").start()
+
+    def close(self, *_: Any) -> None:
+        """Give up what is under way, and let go of the file."""
+        with self._turn:
+            self._closed, self._wanted = True, None
+            if not self._working:
+                self._let_go()
+
+    def _work(self) -> None:
+        while True:
+            with self._turn:
+                wanted, self._wanted = self._wanted, None
+                if wanted is None:
+                    self._working = False
+                    if self._closed:
+                        self._let_go()
+                    return
+            self._decode(*wanted)
+
+    def _decode(self, video: Video, number: int) -> None:
+        try:
+            if self._open is None or self._open[0] is not video:
+                self._let_go()
+                self._open = video, Decoder(video.path, video.stamps)
+            picture = self._open[1].frame(number)
+        except InputError as error:
+            outcome: tuple[Any, ...] = (self.failed, str(error))
+        else:
+            outcome = (self.came, video, number, picture)
+        if not self._closed:
+            outcome[0].emit(*outcome[1:])
+
+    def _let_go(self) -> None:
+        if self._open is not None:
+            self._open[1].close()
+        self._open = None

@@ -1,1 +1,0 @@
-"""Work in the background, followed from the window."""

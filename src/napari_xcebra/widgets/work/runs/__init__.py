@@ -1,1 +1,0 @@
-"""What is trained and computed for runs, in the background."""
