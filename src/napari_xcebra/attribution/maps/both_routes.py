@@ -36,6 +36,8 @@ DECODED = 0.3
 """R² of the encoder from which on a factor that no cell follows is read from how cells vary."""
 NAMED = 8
 """Cells that a note names at most."""
+NEARLY_ALL, FEW_CELLS = 0.8, 10
+"""Share of the cells from which on an artefact is suspected, and cells below which it is not."""
 GRADIENT_FRAMES = 2000
 """Evenly spaced frames over which |J| is averaged."""
 
@@ -66,7 +68,15 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
     for row, part in enumerate(stream.fit.parts):
         if part.name == TIME:
             continue
-        if _varies_only(stream, part, variables, row):
+        goodness = stream.fit.goodness.get(part.name)
+        if goodness is not None and not goodness.learned:
+            scores[row] = variables.scores[row]
+            for name in ("low", "high"):
+                details[name][row] = variables.details[name][row]
+            notes.append(
+                f"The encoder did not learn {part.name}: its map is from the variables alone."
+            )
+        elif _varies_only(stream, part, variables, row):
             scores[row] = _sizes(stream, part)
             for name in ("low", "high"):
                 details[name][row] = np.nan
@@ -76,6 +86,7 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
             )
         else:
             notes += _disagreements(stream, part.name, row, variables, encoder)
+        notes += _everywhere(part.name, row, variables)
     return FactorScores(scores, tuple(dict.fromkeys(notes)), details, encoder.latents)
 
 
@@ -128,6 +139,20 @@ def _disagreements(
         yield (
             f"{_cells(ids[unseen])} {factor} by the encoder, not by the variables: they may share "
             "something else with the cells that carry it."
+        )
+
+
+def _everywhere(factor: str, row: int, variables: FactorScores) -> Iterator[str]:
+    """A warning where nearly all cells follow a factor in one direction."""
+    sign = variables.details["sign"][row]
+    followed = (variables.details["low"][row] > 0) & (variables.scores[row] > WORTH)
+    if len(sign) < FEW_CELLS or followed.mean() < NEARLY_ALL:
+        return
+    same = max((sign[followed] > 0).mean(), (sign[followed] < 0).mean())
+    if same >= NEARLY_ALL:
+        yield (
+            f"{followed.sum()} of {len(sign)} cells follow {factor} in the same direction: check "
+            "motion of the tissue and light of the neuropil, which move all traces together."
         )
 
 
