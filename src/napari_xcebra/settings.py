@@ -12,7 +12,7 @@ from dataclasses import Field, field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.text import parse_number
+from napari_xcebra.text import AmbiguousNumber, parse_number
 
 _IN_BACKTICKS = re.compile(r"`([a-z_]+)`")
 
@@ -130,8 +130,10 @@ def _converted(name: str, value: Any, hint: Any) -> Any:
     except (TypeError, ValueError, OverflowError) as error:
         wanted = "a whole number" if hint is int else "a number"
         wanted = " or ".join([*words, wanted])
-        more = f" {error}" if isinstance(error, InputError) else ""
-        raise InputError(f"`{name}` is {value!r}: {wanted} is needed.{more}") from None
+        ambiguous = isinstance(error, AmbiguousNumber)
+        raise InputError(
+            f"`{name}`: {error}" if ambiguous else f"`{name}` is {value!r}: {wanted} is needed."
+        ) from None
     return converted
 
 

@@ -12,6 +12,10 @@ _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(?:(?P<mark>[.,])\d{3})(?:(?P=mark)\d{3
 _SPACED = re.compile(r"(?<=\d)[ '’\u00a0\u202f](?=\d{3}(?!\d))")
 
 
+class AmbiguousNumber(InputError):
+    """A number that may be two different ones."""
+
+
 def parse_number(text: str, decimal: str = "") -> float:
     """Number that a person wrote: with a decimal point or comma, and thousands set apart or not.
 
@@ -34,7 +38,9 @@ def parse_number(text: str, decimal: str = "") -> float:
     mark = decimal_mark(plain) or decimal
     if not mark and "," in plain and _GROUPED.fullmatch(plain):
         fraction, thousands = plain.replace(",", "."), plain.replace(",", "")
-        raise InputError(f"{text.strip()!r} may be {fraction} or {thousands}: write one of these.")
+        raise AmbiguousNumber(
+            f"{text.strip()!r} may be {fraction} or {thousands}: write one of these."
+        )
     mark = mark or "."
     whole, _, rest = plain.partition(mark)
     other = ".,".replace(mark, "")

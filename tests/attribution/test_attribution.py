@@ -127,8 +127,8 @@ def test_an_interrupted_save_leaves_the_earlier_file_intact(result, tmp_path, mo
 def test_an_unknown_factor_or_method_gets_a_sentence(result, trained, recording):
     with pytest.raises(InputError, match="no factor 'speed' here; there are: z2, time"):
         result.table("speed")
-    with pytest.raises(InputError, match="no attribution method 'magic'; there are: conditional-"):
+    with pytest.raises(InputError, match="no attribution method 'magic'; there are: both-"):
         attribute(trained, recording, "magic")
     with pytest.raises(InputError, match="aggregate is 'sum': one of mean, median, max"):
         attribute(trained, recording, aggregate="sum")
-    assert next(iter(METHODS)) == attribute(trained, recording).method == "conditional-encoding"
+    assert next(iter(METHODS)) == attribute(trained, recording).method == "both-routes"

@@ -105,7 +105,7 @@ def test_the_picture_shows_the_numbers_and_the_ranks_of_the_cells_in_use(compari
     matrix, ranks = figure.axes[0], figure.axes[1]
     names = comparison.of("z2")
     np.testing.assert_array_equal(matrix.images[0].get_array(), comparison.correlations("z2"))
-    assert next(t.get_text() for t in matrix.get_yticklabels()) == "conditional encoding"
+    assert next(t.get_text() for t in matrix.get_yticklabels()) == "both routes"
     assert ranks.images[0].get_array().shape == (len(names), len(comparison.cell_ids) - len(unused))
     titles = [ax.get_title("right") for ax in figure.axes]
     assert sum("at chance" in title for title in titles) == 1

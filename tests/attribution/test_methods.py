@@ -50,12 +50,13 @@ def test_every_method_can_be_computed_and_tells_users_what_it_does(name):
     assert callable(about.compute)
     assert about.note.endswith(".")
     assert about.help.startswith(f"{about.note} Takes ")
-    assert method_named(about.over_time).latents
+    assert method_named(about.over_time).compute_local is not None
 
 
-def test_only_conditional_encoding_scores_whole_factors_as_shares():
-    assert [name for name in METHODS if not method_named(name).latents] == [DEFAULT]
-    assert [name for name in METHODS if method_named(name).share] == [DEFAULT]
+def test_both_routes_score_whole_factors_as_shares():
+    routes = ["both-routes", "conditional-encoding", "generative-gradient"]
+    assert [name for name in METHODS if not method_named(name).latents] == routes
+    assert [name for name in METHODS if method_named(name).share] == routes
     assert method_named(DEFAULT).over_time == OVER_TIME
 
 

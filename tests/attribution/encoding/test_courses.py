@@ -32,7 +32,6 @@ def test_each_kind_of_variable_has_its_basis(recording: Recording):
         assert isinstance(basis, kind)
         assert basis.rows(EVERY).shape == (3000, basis.width)
         assert np.isfinite(basis.rows(EVERY)).all()
-        assert basis.slopes(EVERY[:50]).shape[1:] == (50, basis.width)
 
 
 def test_a_value_has_columns_only_from_a_while_before_it_is_known(recording: Recording):

@@ -67,7 +67,7 @@ def test_encoding_models_rank_cells_nearly_as_they_do_in_the_end(
 ):
     (_, last), trained = maps_of(simulation, method)
     final = attribute(trained, simulation.recording, method)
-    assert rank_correlation(last.score("z2"), final.score("z2")) > 0.8
+    assert rank_correlation(last.score("z2"), final.score("z2")) > 0.65
     np.testing.assert_array_equal(np.flatnonzero(~last.used), unused)
 
 

@@ -1,5 +1,6 @@
 """Chance is what the label, shifted so far that it is another one, reaches with the same cells."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,22 +8,33 @@ import pytest
 from scipy.ndimage import gaussian_filter1d
 
 from napari_xcebra.learn.data.labels import Labels
+from napari_xcebra.learn.data.trials import Course
 from napari_xcebra.learn.objective.ridge import fitted
+from napari_xcebra.learn.quality import chance
 from napari_xcebra.learn.quality.chance import (
     LEAST_SAMPLES,
     UNLIKE,
     Shifts,
     _self_correlation,
-    p_of_decoding,
-    p_of_strongest_cell,
 )
 from napari_xcebra.learn.quality.chance import tested as against_shifts
-from napari_xcebra.recording import Variable
+from napari_xcebra.learn.quality.permutations import trial_orders
+from napari_xcebra.recording import Recording, Variable
 
 FRAMES, CELLS = 3000, 30
 ONE_TRIAL = np.zeros(FRAMES, int)
 EVERY = np.arange(FRAMES)
 HELD = EVERY[EVERY // 100 % 4 == 3]
+
+
+def p_of_decoding(*given):
+    return chance.p_of_decoding(*given).p
+
+
+def p_of_strongest_cell(*given):
+    return chance.p_of_strongest_cell(*given).p
+
+
 TRAINED = np.setdiff1d(EVERY, HELD)
 
 
@@ -44,7 +56,7 @@ def p_of(labels, traces):
     model = fitted(traces[TRAINED[:half]], targets[TRAINED[:half]], tried)
     some = EVERY[::2]
     return against_shifts(
-        labels, Shifts.of(labels, ONE_TRIAL), (HELD, model(traces[HELD])), (some, traces[some])
+        labels, Shifts.of(labels, ONE_TRIAL), [(HELD, model(traces[HELD]))], (some, traces[some])
     ).p
 
 
@@ -154,7 +166,7 @@ class TestWhatCannotBeTested:
     def test_it_gets_no_p_but_the_number_of_its_samples(self):
         labels = labels_of(np.linspace(-1, 1, FRAMES)[:, None])
         none = np.zeros((FRAMES, 1))
-        found = against_shifts(labels, Shifts.of(labels, ONE_TRIAL), (EVERY, none), (EVERY, none))
+        found = against_shifts(labels, Shifts.of(labels, ONE_TRIAL), [(EVERY, none)], (EVERY, none))
         assert np.isnan(found.p)
         assert 0 < found.samples < LEAST_SAMPLES
 
@@ -183,3 +195,36 @@ def test_values_are_tested_however_many(values):
     assert p_of_strongest_cell(labels, shifts, EVERY, traces) < 1e-3
     unrelated = slow(rng, 5, CELLS)
     assert p_of_strongest_cell(labels, shifts, EVERY, unrelated) > 0.01
+
+
+def test_what_no_other_label_reaches_but_too_few_differ_is_not_tested_rather_than_at_chance():
+    rng = np.random.default_rng(7)
+    x = slow(rng, 60)
+    labels = labels_of(x)
+    shifts = Shifts.of(labels, ONE_TRIAL)
+    assert shifts.enough and shifts.different < chance.CERTAIN
+    few = replace(shifts, different=3.0)
+    told = x[HELD] + 0.7 * slow(rng, 60)[HELD]
+    found = against_shifts(labels, few, [(HELD, told)], (EVERY[::5], slow(rng, 60, CELLS)[::5]))
+    assert found.p > 0.005
+    assert "only 3 of these truly differ" in found.untested
+    many = replace(shifts, different=30.0)
+    beyond = against_shifts(labels, many, [(HELD, told)], (EVERY[::5], slow(rng, 60, CELLS)[::5]))
+    assert not beyond.untested
+
+
+def test_many_values_of_few_trials_each_are_not_tested_and_a_kind_is_suggested():
+    trials = np.arange(FRAMES) // 150
+    code = (trials % 10).astype(float)
+    recording = Recording.from_arrays(
+        np.random.default_rng(0).normal(size=(FRAMES, CELLS)), 10.0, {"odour": code},
+        kinds={"odour": "discrete"}, trials=trials,
+    )  # fmt: skip
+    labels = Labels.of(recording, ["odour"], "odour")
+    course = Course.of(recording, labels)
+    orders = trial_orders("odour", {"odour": labels}, {"odour": course})
+    assert orders.trials_a_value == 2
+    shifts = Shifts.of(labels, recording.segment, orders)
+    nothing = np.zeros((FRAMES, labels.n_codes))
+    found = against_shifts(labels, shifts, [(EVERY, nothing)], (EVERY, recording.traces))
+    assert "about 2 trials" in found.untested and "--kind" in found.untested

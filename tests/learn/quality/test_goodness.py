@@ -184,10 +184,10 @@ def test_values_are_read_with_an_accuracy(simulation):
     recording = replace(simulation.recording, behavior={"z2": Variable("z2", side, "discrete")})
     settings = quick(steps=100, mode="behavior", batch_size=256)
     found = fit(recording, {"z2": ["z2"]}, settings).goodness["z2"]
-    assert found.above_chance
     assert found.accuracy > 0.7
     assert found.ridge_accuracy > 0.8
-    assert 0.3 < found.allowed < 1  # two values, if as frequent, are worth log 2
+    assert 0.3 < found.goodness < found.allowed <= math.log(2) + 0.01  # two values
+    assert found.learned
 
 
 def test_a_temperature_that_does_not_fit_costs_no_goodness(simulation):
@@ -226,3 +226,12 @@ def test_labels_missing_for_one_factor_leave_the_other_as_it_was(simulation):
         assert found["z2"].r2 > 0.4
         assert found["gaps"].r2 > 0.4
         assert np.isnan(found["gaps"].allowed) == (mode == "supervised")
+
+
+def test_an_encoder_that_was_never_trained_has_learned_nothing_though_the_variable_is_there(
+    simulation,
+):
+    found = goodness_of(simulation, unchanged, steps=1)
+    assert found.strength in ("clear", "weak")
+    assert not found.learned
+    assert "The encoder did not learn it" in found.verdict

@@ -32,7 +32,8 @@ def a_goodness(**changes):
 
 TIME = {"factor": "time", "r2": math.nan, "ridge_r2": math.nan, "p": math.nan, "samples": math.nan,
         "shifts": math.nan, "allowed": math.nan}  # fmt: skip
-UNTESTED = {"p": math.nan, "samples": 4.0, "shifts": 2.0}
+WHY = "The recording holds about 4 independent samples of it: too few to test this."
+UNTESTED = {"p": math.nan, "samples": 4.0, "shifts": 2.0, "above_chance": False, "untested": WHY}
 FAINT = {"goodness": 0.1, "r2": 0.05, "ridge_r2": 0.06}
 
 
@@ -41,13 +42,15 @@ FAINT = {"goodness": 0.1, "r2": 0.05, "ridge_r2": 0.06}
     [
         (
             a_goodness(),
-            "place is clearly in these cells (1.20 ± 0.10 nats above chance on held-out data, 60% "
-            "of what is possible; R² 0.80 (ridge regression 0.75); p = 0.001).",
+            "place is clearly in these cells (R² 0.80 (ridge regression 0.75); p = 0.001). The "
+            "encoder learned it (1.20 ± 0.10 nats above chance on held-out data, 60% of what is "
+            "possible).",
         ),
         (
             a_goodness(**FAINT, training=0.2),
-            "place is weakly in these cells (0.10 ± 0.10 nats above chance on held-out data, 5% of "
-            "what is possible; R² 0.05 (ridge regression 0.06); p = 0.001).",
+            "place is weakly in these cells (R² 0.05 (ridge regression 0.06); p = 0.001). The "
+            "encoder learned it (0.10 ± 0.10 nats above chance on held-out data, 5% of what is "
+            "possible).",
         ),
         (
             a_goodness(goodness=-0.1, above_chance=False, p=0.4, r2=-0.02, ridge_r2=0.01),
@@ -91,16 +94,28 @@ def test_clear_is_a_share_of_what_is_possible_or_of_the_variance(share, r2, stre
     assert a_goodness(goodness=2.0 * share, r2=r2, ridge_r2=r2).strength == strength
 
 
-@pytest.mark.parametrize("above", [True, False])
-def test_what_could_not_be_tested_is_not_tested_and_its_map_may_mean_something(above):
-    found = a_goodness(**UNTESTED, above_chance=above)
+def test_what_could_not_be_tested_is_not_tested_and_its_map_may_mean_something():
+    found = a_goodness(**UNTESTED)
     assert found.strength == "not tested"
-    assert found.too_slow
+    assert found.not_tested and not found.above_chance
     assert "means nothing" not in found.verdict
     assert "clearly" not in found.verdict and "weakly" not in found.verdict
     assert "at chance" not in found.verdict
     assert "p =" not in found.verdict
-    assert "about 4 independent samples of it: too few to test" in found.verdict
+    assert WHY in found.verdict
+
+
+def test_what_the_encoder_did_not_learn_is_in_the_cells_and_its_map_is_from_the_variables():
+    found = a_goodness(goodness=0.001, learned=False)
+    assert found.strength == "clear"
+    assert "The encoder did not learn it (0.00 ± 0.10 nats)" in found.verdict
+    assert "from the variables alone" in found.verdict
+    assert found.in_short.endswith("not learned")
+
+
+def test_an_encoder_that_adds_nothing_to_the_regression_is_said_to():
+    assert "It adds nothing to the regression." in a_goodness(encoder_share=0.0).verdict
+    assert "adds nothing" not in a_goodness(encoder_share=0.5).verdict
 
 
 def test_a_regression_that_is_much_better_is_said():
@@ -129,16 +144,15 @@ def test_a_p_that_many_would_call_significant_comes_with_the_limit_that_it_misse
 
 def test_a_factor_that_is_there_is_not_said_to_be_below_chance():
     found = a_goodness(goodness=-0.1, r2=0.9, ridge_r2=0.9)
-    told, _, doubts = found.verdict.partition("). ")
+    told, _, _ = found.verdict.partition("). ")
     assert told == "place is clearly in these cells (R² 0.90 (ridge regression 0.90); p = 0.001"
-    assert doubts.startswith("The embedding does not gather its values")
 
 
 @pytest.mark.parametrize(
     ("changes", "short"),
     [
         ({}, "clear · R² 0.80 · p = 0.001"),
-        ({"r2": -0.1, "goodness": 0.1}, "weak · 0.10 ± 0.10 nats · p = 0.001"),
+        ({"r2": -0.1, "ridge_r2": 0.1, "goodness": 0.1}, "weak · 0.10 ± 0.10 nats · p = 0.001"),
         ({"above_chance": False, "p": 0.04}, "at chance · p = 0.04, not ≤ 0.005"),
         (UNTESTED, "not tested · changes too slowly"),
         (TIME, "clear · 1.20 ± 0.10 nats"),
@@ -156,12 +170,12 @@ def test_time_latents_too_close_to_chance_are_not_above_it():
 
 EVERYTHING = [
     dict(factor=factor, goodness=goodness, training=training, r2=r2, ridge_r2=ridge, p=p,
-         samples=samples, shifts=samples, above_chance=above, accuracy=accuracy,
-         ridge_accuracy=accuracy, allowed=allowed)
-    for factor, goodness, training, r2, ridge, (p, samples), above, accuracy, allowed
+         samples=50.0, shifts=50.0, above_chance=p <= 0.005, accuracy=accuracy, untested=untested,
+         ridge_accuracy=accuracy, allowed=allowed, learned=goodness > 0.02)
+    for factor, goodness, training, r2, ridge, (p, untested), accuracy, allowed
     in itertools.product(
         ["place"], [-0.1, 0.05, 1.2], [0.1, 6.0], [-0.1, 0.2, 0.9], [0.0, 0.95],
-        [(0.001, 50.0), (0.04, 50.0), (0.4, 50.0), (math.nan, 3.0)], [True, False], [math.nan, 0.8],
+        [(0.001, ""), (0.04, ""), (0.4, ""), (math.nan, WHY), (0.04, WHY)], [math.nan, 0.8],
         [math.nan, 0.0, 2.0])
 ]  # fmt: skip
 
@@ -172,11 +186,12 @@ def test_no_sentence_contradicts_another():
         verdict, strength = found.verdict, found.strength
         assert "nan" not in verdict
         assert ("means nothing" in verdict) == (strength == "at chance")
-        assert ("too few to test" in verdict) == (strength == "not tested")
+        assert (WHY in verdict) == (strength == "not tested")
         assert ("clearly in" in verdict) == (strength == "clear")
         assert ("weakly in" in verdict) == (strength == "weak")
+        assert ("encoder learned it" in verdict) == (found.learned and strength != "at chance")
         if "means nothing" in verdict:
-            assert "overfits" not in verdict and "compare its map" not in verdict
+            assert "overfits" not in verdict and "trust the map" not in verdict
         if strength in ("clear", "weak"):
             assert "p = 0.4" not in verdict and "p = 0.04" not in verdict
             assert "-0.10 ± 0.10 nats above" not in verdict
@@ -184,20 +199,6 @@ def test_no_sentence_contradicts_another():
             assert "nats above chance" not in verdict and "p = 0.001" not in verdict
         assert "()" not in verdict
         assert verdict.endswith(".")
-
-
-def test_a_file_written_before_there_was_a_test_is_read():
-    values = a_goodness().as_dict()
-    added = ("p", "null_low", "null_high", "samples", "allowed", "accuracy", "ridge_r2",
-             "ridge_accuracy", "shifts", "scale")  # fmt: skip
-    for name in added:
-        del values[name]
-    old = Goodness.from_dict(values)
-    assert all(math.isnan(getattr(old, name)) for name in added)
-    assert not old.too_slow
-    assert old.strength == "clear"
-    assert old.verdict.startswith("place is clearly in these cells (1.20 ± 0.10 nats above chance")
-    assert "nan" not in old.verdict
 
 
 def test_what_was_measured_survives_its_file():

@@ -224,6 +224,7 @@ def test_a_part_that_gains_from_the_penalty_does_not_hold_lambda_down(search):
 
 
 def test_a_factor_at_chance_has_nothing_to_lose_and_takes_what_the_others_bore(search):
+    search.absent = {"nothing"}  # no regression predicts it
     see(search, RISING, real=FALLING, nothing=np.linspace(0.01, -3, 60))
     both = search.chosen
     assert search.found == ["real"]
@@ -233,12 +234,21 @@ def test_a_factor_at_chance_has_nothing_to_lose_and_takes_what_the_others_bore(s
 
 
 def test_where_only_time_is_above_chance_the_factors_take_what_is_taken_unsearched(search):
+    search.absent = {"nothing"}
     see(search, RISING, nothing=np.linspace(0.01, -3, 60), time=FALLING)
     assert search.chosen["nothing"] == UNSEARCHED
     assert search.chosen["time"] == pytest.approx(0.16, rel=0.3)
 
 
+def test_what_the_encoder_may_still_learn_is_not_extinguished_by_what_the_others_bear(search):
+    step = int(search.last) - 1
+    see(search, RISING, over=False, clear=[1.0] * 60, late=np.linspace(0.0, 0.01, 60))
+    assert search.lambdas_at(step)["late"] == LOWEST
+    assert search.chosen["late"] == LOWEST < search.chosen["clear"]
+
+
 def test_where_nothing_is_above_chance_that_is_said(search):
+    search.absent = {"nothing"}
     see(search, RISING, nothing=np.linspace(0.01, -3, 60))
     assert search.over
     assert search.chosen == {"nothing": UNSEARCHED}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -180,20 +180,12 @@ class Goodness:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Goodness:
-        """Goodness from a file; fields that this version does not know are ignored.
-
-        What an earlier version did not measure is NaN.
-        """
-        known: dict[str, Any] = {}
-        for about in fields(cls):
-            if about.default is MISSING:
-                value = values[about.name]
-            else:
-                value = values.get(about.name, about.default)
-            known[about.name] = NAN if value is None else value
-        for name in ("within", "confounded"):
-            known[name] = tuple(known[name])
-        return cls(**known)
+        """Goodness from a file; fields that this version does not know are ignored."""
+        known = {
+            about.name: NAN if (value := values[about.name]) is None else value
+            for about in fields(cls)
+        }
+        return cls(**known | {n: tuple(known[n]) for n in ("within", "confounded")})
 
 
 Tone = Literal["plain", "good", "warning"]
