@@ -118,10 +118,3 @@ def test_the_verdict_says_what_it_was_compared_with(about, said):
 
     assert said in goodness.verdict
     assert Goodness.from_dict(goodness.as_dict()).verdict == goodness.verdict
-
-
-def test_a_verdict_of_an_earlier_version_was_of_shifts():
-    old = Goodness("choice", 5.0, 6.0, 0.4, 0.1, 0.5, 0.6, above_chance=True, p=1e-4).as_dict()
-    for name in ("null", "within", "confounded"):
-        del old[name]
-    assert Goodness.from_dict(old).null == "shifted"

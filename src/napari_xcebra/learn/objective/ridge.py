@@ -31,6 +31,9 @@ MANY_COLUMNS = 1200
 LOGISTIC_PENALTY = 1e-3
 """Of a logistic regression on a few latents, on squared weights of standardised columns."""
 
+STRETCHES = 5
+"""Stretches of time that are decoded from each other."""
+
 LAGS = 2
 """Frames to either side, in steps of a filter, that a regression may look at."""
 
@@ -83,6 +86,8 @@ class Decoded:
         Held-out frames at which the factor is known.
     predicted : (n, coordinates) float64
         Less the mean of the training frames.
+    penalty : float
+        Of the regression.
     """
 
     r2: float
@@ -90,6 +95,7 @@ class Decoded:
     aside_r2: float
     frames: np.ndarray
     predicted: np.ndarray
+    penalty: float
 
 
 def regressed(x: np.ndarray, y: np.ndarray, penalty: float) -> Ridge:
@@ -184,7 +190,42 @@ def decoded(columns: Columns, labels: Labels, split: Split) -> Decoded:
     if labels.is_discrete:
         right = (predicted + regression.mean).argmax(1) == labels.code[held]
         accuracy = float(right.mean())
-    return Decoded(float(r2), accuracy, regression.r2, held, predicted)
+    return Decoded(float(r2), accuracy, regression.r2, held, predicted, regression.penalty)
+
+
+def decoded_everywhere(
+    columns: Columns, labels: Labels, frames: np.ndarray, guard: int, penalty: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Decode a factor at all frames, each stretch of them by a regression on the others.
+
+    Parameters
+    ----------
+    frames : (n,) int64
+        Ascending.
+    guard : int
+        Frames on either side of a stretch that are left out of its regression.
+    penalty : float
+
+    Returns
+    -------
+    (m,) int64
+        Those frames at which the factor is known, thinned.
+    (m, coordinates) float64
+        Predictions, less the mean of the frames that they are made from.
+    """
+    targets, known = labels.targets(), frames[labels.known[frames]]
+    most = MOST_FRAMES if columns(known[:1]).shape[1] <= MANY_COLUMNS else FEW_FRAMES
+    known = thinned(known, most)
+    x, predicted = columns(known), np.zeros((len(known), targets.shape[1]))
+    for own in np.array_split(np.arange(len(known)), STRETCHES):
+        if len(own) == 0:
+            continue
+        first, last = known[own[0]], known[own[-1]]
+        others = (known < first - guard) | (known > last + guard)
+        if others.sum() > 1:
+            made = regressed(x[others], targets[known[others]], penalty)
+            predicted[own] = made(x[own]) - made.mean
+    return known, predicted
 
 
 def _scaled(predicted: np.ndarray, true: np.ndarray, block: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import torch
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.deconvolution import spacing_of
 from napari_xcebra.learn.data.factors import TIME, Part
-from napari_xcebra.learn.data.labels import Labels
+from napari_xcebra.learn.data.labels import Labels, correlation_time
 from napari_xcebra.learn.data.split import Frames
 from napari_xcebra.learn.objective.block_loss import (
     SCALES,
@@ -29,6 +29,7 @@ from napari_xcebra.learn.objective.ridge import (
     Columns,
     Decoded,
     decoded,
+    decoded_everywhere,
     lagged,
     logistic,
     thinned,
@@ -134,8 +135,8 @@ def _goodness(
     beside = _beside(training, labels)
     orders = trial_orders(part.name, training.labels, training.plan.courses)
     shifts = Shifts.of(labels, training.segment, orders)
-    decoders = [(each.frames, each.predicted) for each in (beside, read)]
-    chance = tested(labels, shifts, decoders, cells)
+    everywhere = _decoded_from_cells(training, labels, beside.penalty)
+    chance = tested(labels, shifts, [everywhere, (read.frames, read.predicted)], cells)
     if training.settings.mode == "supervised":
         values |= _nats_of_r2(read.r2)
     elif labels.is_discrete:
@@ -226,22 +227,23 @@ def _log_odds(
     Latents may tell values apart whose pairs are not gathered, which is what InfoNCE counts.
     """
     frames, code = _where_known(seen, labels), labels.code
-    count = np.bincount(code[frames], minlength=labels.n_codes) + 0.5
-    usual = np.log(count / count.sum())
     read = logistic(embedding[frames][:, part.latents], code[frames], labels.n_codes)
 
-    def nats(among: Blocks) -> np.ndarray:
+    def nats(among: Blocks) -> tuple[np.ndarray, float]:
+        """Of each block, beyond knowing how frequent values are; and the most there are."""
         at = _where_known(among, labels)
-        told = read(embedding[at][:, part.latents])[np.arange(len(at)), code[at]]
-        gained, block = told - usual[code[at]], among.number[at]
-        return np.array([gained[block == number].mean() for number in np.unique(block)])
+        usual = np.log(np.bincount(code[at], minlength=labels.n_codes)[code[at]] / len(at))
+        gained = read(embedding[at][:, part.latents])[np.arange(len(at)), code[at]] - usual
+        block = among.number[at]
+        each = [gained[block == number].mean() for number in np.unique(block)]
+        return np.array(each), float(-usual.mean())
 
-    held_out = nats(unseen)
+    held_out, allowed = nats(unseen)
     return {
         "goodness": float(held_out.mean()),
         "error": _standard_error(held_out) if len(held_out) > 1 else NAN,
-        "training": float(nats(seen).mean()),
-        "allowed": float(-usual[code[_where_known(unseen, labels)]].mean()),
+        "training": float(nats(seen)[0].mean()),
+        "allowed": allowed,
     }
 
 
@@ -290,6 +292,17 @@ def _beside(training: Training, labels: Labels) -> Decoded:
     """The same regression on the cells themselves."""
     few = training.settings.window == 1 and len(training.inputs.cell_ids) <= LAGGED_CELLS
     return _decoded(training, training.rows, labels, lags=few)
+
+
+def _decoded_from_cells(
+    training: Training, labels: Labels, penalty: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Frames of all the recording, and what the cells tell of a factor there."""
+    split = training.split
+    frames = np.union1d(split.training.anchors, split.held_out.anchors)
+    longest = len(frames) // 20
+    guard = correlation_time(labels, training.segment, max(longest, 1))
+    return decoded_everywhere(training.rows, labels, frames, guard, penalty)
 
 
 def _decoded(training: Training, rows: Columns, labels: Labels, lags: bool) -> Decoded:
