@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.settings import PRESETS, FitSettings
 
 KNOBS = dataclasses.fields(FitSettings)
 BOUNDED = [k for k in KNOBS if k.metadata["low"] is not None]
@@ -140,3 +140,20 @@ def test_settings_cannot_be_changed_after_they_were_checked():
 def test_a_value_of_another_kind_is_refused_not_converted(knob, value):
     with pytest.raises(InputError, match=f"`{knob}` is .* is needed"):
         FitSettings(**{knob: value})
+
+
+def test_the_published_algorithm_has_none_of_what_was_added():
+    paper = FitSettings.paper()
+    assert (paper.readout, paper.hide, paper.smoothing, paper.decay) == (0, 0, 0, 1)
+    assert not (paper.include_positive or paper.deconvolve or paper.balance)
+    assert (paper.temperature, paper.time_weights, paper.network) == (
+        "fixed", "fixed", "published",
+    )  # fmt: skip
+    assert paper.time_offset == paper.label_offset == paper.temperature_value == 1
+    assert FitSettings.paper(steps=20_000, batch_size=5000).batch_size == 5000
+
+
+def test_every_preset_takes_what_is_to_be_different():
+    for preset in PRESETS.values():
+        assert preset(seed=7).seed == 7
+    assert PRESETS["default"]() == FitSettings()

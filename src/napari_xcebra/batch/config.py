@@ -40,7 +40,7 @@ from napari_xcebra.files import read_text
 from napari_xcebra.io.opening import ROLES, Opening
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn.data.factors import Factor
-from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.settings import PRESETS, FitSettings
 from napari_xcebra.recording import KINDS, Recording
 from napari_xcebra.settings import worded
 from napari_xcebra.spreadsheets import read_csv
@@ -90,13 +90,16 @@ def _settings(asked: Any) -> tuple[FitSettings, dict[str, list[Any]]]:
     """Settings that all runs share, and lists of those that vary."""
     asked = {_knob(name): value for name, value in _table(asked, "settings").items()}
     known = [about.name for about in fields(FitSettings)]
-    _check_keys(asked, known, "settings.")
+    preset = asked.pop("preset", next(iter(PRESETS)))
+    _check_keys(asked, [*known, "preset"], "settings.")
+    if preset not in PRESETS:
+        raise InputError(f"settings.preset is {preset!r}: one of {', '.join(PRESETS)} is needed.")
     grid = {name: value for name, value in asked.items() if isinstance(value, list)}
     for name, values in grid.items():
         if not values:
             raise InputError(f"settings.{_key(name)} is an empty list: give at least one value.")
     single = {name: value for name, value in asked.items() if name not in grid}
-    return FitSettings(**single), grid
+    return PRESETS[preset](**single), grid
 
 
 def _factors(asked: Any) -> tuple[dict[str, Factor], dict[str, list[int]]]:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, get_type_hints
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.settings import PRESET_HELP, PRESETS, FitSettings
 from napari_xcebra.recording import KINDS
 from napari_xcebra.settings import choices_of, flag_of, number_of, worded, words_of
 from napari_xcebra.text import parse_number
@@ -172,7 +172,17 @@ RECORDING = _recording("path")
 OPTIONAL_RECORDING = _recording("path", nargs="?")
 RECORDINGS = _recording("paths", nargs="+")
 TRAINING = (
-    group("training", knobs(FitSettings, "setting_", advanced=False)),
+    group(
+        "training",
+        flag(
+            "--preset",
+            None,
+            f"{PRESET_HELP} (default %(default)s)",
+            choices=PRESETS,
+            default=next(iter(PRESETS)),
+        ),
+        knobs(FitSettings, "setting_", advanced=False),
+    ),
     group("training, advanced", knobs(FitSettings, "setting_", advanced=True)),
 )
 

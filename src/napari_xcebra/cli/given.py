@@ -16,6 +16,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.opening import ROLES, Opening
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn import Factor, Fit, FitSettings
+from napari_xcebra.learn.settings import PRESETS
 from napari_xcebra.recording import KINDS, Kind, Recording
 from napari_xcebra.settings import worded
 
@@ -69,8 +70,8 @@ def output_folder(arguments: argparse.Namespace) -> Path:
 
 
 def settings_from(arguments: argparse.Namespace) -> FitSettings:
-    """Settings with the flags that were given."""
-    return FitSettings(**_given(FitSettings, arguments, "setting_"))
+    """Settings of the preset, with the flags that were given."""
+    return PRESETS[arguments.preset](**_given(FitSettings, arguments, "setting_"))
 
 
 def factors_from(texts: list[str]) -> dict[str, Factor]:

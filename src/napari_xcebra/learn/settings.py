@@ -6,7 +6,7 @@ The form in the dock, the flags of the command line and the saved file are made 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -248,3 +248,14 @@ class FitSettings:
     def choices(name: str) -> tuple[str, ...]:
         """Admissible values of a knob that is a choice, else an empty tuple."""
         return choices_of(FitSettings, name)
+
+
+PRESETS: Mapping[str, Callable[..., FitSettings]] = {
+    "default": FitSettings,
+    "paper": FitSettings.paper,
+}
+"""Settings to begin with, by name; each takes what is to be different."""
+
+PRESET_HELP = (
+    "settings to begin with: default, adapted to noisy recordings; paper, xCEBRA as published"
+)

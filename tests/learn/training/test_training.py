@@ -10,10 +10,11 @@ from damage import damaged_copies
 from quick_settings import quick
 
 from napari_xcebra.errors import InputError, TrainingDiverged
-from napari_xcebra.learn import Factor, Training, fit
+from napari_xcebra.learn import Factor, Fit, FitSettings, Training, fit
 from napari_xcebra.learn.training.checkpoint import Checkpoint, state_of
 from napari_xcebra.learn.training.device import embedded
 from napari_xcebra.recording import Recording, Variable
+from napari_xcebra.simulate import arena, field
 
 
 def trained(simulation, **changes):
@@ -429,3 +430,60 @@ def test_a_short_recording_takes_fewer_steps_unless_all_are_asked_for(simulation
     assert 150 <= short.steps < 1000
     whole = quick(steps=1000, stop_when_settled=False)
     assert Training(simulation.recording, simulation.factors, whole).steps == 1000
+
+
+class TestAsPublished:
+    """`FitSettings.paper()` trains what the paper writes, and nothing beside it."""
+
+    @pytest.fixture
+    def published(self, simulation):
+        settings = FitSettings.paper(steps=12, batch_size=64, settle=0.5, ramp=0.25)
+        training = Training(simulation.recording, simulation.factors, settings)
+        list(training.run())
+        return training
+
+    def test_temperatures_and_weights_in_the_time_objective_stay_at_one(self, published):
+        assert published.psi.log_time_weight.exp().tolist() == [1, 1]
+        assert published.psi.scale().tolist() == [1] * 4
+
+    def test_nothing_is_searched_averaged_or_begun_as_a_regression(self, published):
+        assert published.search is None and published.settled is None
+        assert published.regressions == {} and published.hide == 0
+        assert published.inputs.filter.does_nothing
+
+    def test_the_network_is_that_of_the_reference(self, published):
+        shapes = [tuple(w.shape) for w in published.encoder.weights]
+        cells, latents = shapes[0][1], shapes[-1][0]
+        assert [outputs for outputs, _ in shapes] == [
+            30 * latents, 30 * latents, 10 * latents, latents,
+        ]  # fmt: skip
+        assert shapes[0] == (30 * latents, cells)
+        assert published.encoder.clips and published.encoder.bound == 5
+
+    def test_one_lambda_is_raised_from_zero_on_the_whole_batch(self, published):
+        ramp = published.settings.ramp * published.settings.steps
+        start = int(published.settings.settle * published.settings.steps)
+        assert published.lambdas_at(start) == [0, 0]
+        assert published.lambdas_at(int(start + ramp)) == [0.1, 0.1]
+        assert len(published.objective._penalty_directions(published.psi.scale(), 0)) == 64
+
+    def test_a_fit_of_it_is_loaded_with_its_clip(self, simulation, tmp_path):
+        settings = FitSettings.paper(steps=5, batch_size=64)
+        done = fit(simulation.recording, simulation.factors, settings)
+        again = Fit.load(done.save(tmp_path / "fit"))
+        assert again.encoder().clips
+        np.testing.assert_array_equal(
+            again.embed(simulation.recording), done.embed(simulation.recording)
+        )
+
+
+def test_the_search_of_lambda_extinguishes_no_factor():
+    """What a given λ of 0.1 leaves of a faint variable, one that is found leaves as well."""
+    simulation = field(arena(frames=4000, seed=41), seed=41)
+    bare = {"readout": 0.0, "hide": 0.0, "deconvolve": False, "time_weights": "fixed"}
+    given, searched = (
+        fit(simulation.recording, simulation.factors, FitSettings(lambda_=lambda_, **bare))
+        for lambda_ in (0.1, "auto")
+    )
+    for factor in simulation.factors:
+        assert searched.goodness[factor].r2 > given.goodness[factor].r2 - 0.15, factor

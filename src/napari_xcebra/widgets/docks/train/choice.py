@@ -26,9 +26,15 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import tasks
 from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.data.suggestions import latents_for, suggested_factors, why_not
-from napari_xcebra.learn.settings import FitSettings
+from napari_xcebra.learn.settings import PRESET_HELP, PRESETS, FitSettings
 from napari_xcebra.recording import Recording
-from napari_xcebra.widgets.controls.boxes import PlainLabel, WholeBox, WindowButton, plain
+from napari_xcebra.widgets.controls.boxes import (
+    PlainLabel,
+    WholeBox,
+    WindowButton,
+    choice_box,
+    plain,
+)
 from napari_xcebra.widgets.controls.forms import SettingsForm, in_dock
 from napari_xcebra.widgets.controls.layouts import Fold, in_column, in_row, reach_after
 from napari_xcebra.widgets.docks.train.sweep_window import SweepWindow
@@ -88,6 +94,8 @@ class TogetherBox(QWidget):
 
 
 TITLE = "What to train"
+KEPT_BY_PRESETS = ("seed", "device", "threads", "accepted_only", "time_latents")
+"""Settings that a preset leaves as they are."""
 LIVE = "train/live"
 """Preference: whether maps are painted during training."""
 
@@ -106,6 +114,8 @@ class TrainingChoice(Fold):
         self.name.setPlaceholderText("name of the run")
         self.name.setToolTip("Name of the run; you can change it later.")
         self.form: SettingsForm[FitSettings] = SettingsForm(preferred_settings(), apart=True)
+        self.preset = choice_box(f"{PRESET_HELP.capitalize()}. Seed and device stay as they are.")
+        self.preset.addItems(list(PRESETS))
         self.live = QCheckBox("Paint the map during training")
         self.live.setToolTip(
             "Show a provisional map every few seconds, from some of the frames. Training takes "
@@ -134,6 +144,7 @@ class TrainingChoice(Fold):
         for part in (self.factors, self.together, self.form):
             part.changed.connect(self.changed)
         self.form.changed.connect(self.show_device)
+        self.preset.textActivated.connect(self._use_preset)
         self.live.toggled.connect(lambda live: keep(LIVE, "yes" if live else "no"))
         self.together.changed.connect(lambda: self.live.setEnabled(not self.together.chosen))
         self.button.clicked.connect(self._sum_up)
@@ -145,7 +156,18 @@ class TrainingChoice(Fold):
         in_row((self.dimension, 1), (self.sweep, 1), of=buttons)
         rarely = QLabel("Rarely changed")
         rarely.setStyleSheet("font-weight: bold; margin-top: 8px;")
-        parts = (self.name, self.form, self.live, self.device, buttons, rarely, self.form.rare)
+        preset = QWidget()
+        in_row(QLabel("Preset"), (self.preset, 1), of=preset)
+        parts = (
+            self.name,
+            preset,
+            self.form,
+            self.live,
+            self.device,
+            buttons,
+            rarely,
+            self.form.rare,
+        )
         for part in parts:
             self.details.addWidget(part)
         for part in (self.factors, self.together, self.days, self.details):
@@ -206,6 +228,10 @@ class TrainingChoice(Fold):
 
     def _days_window(self, parent: QWidget) -> QWidget:
         return MatchedWindow(self._services, parent)
+
+    def _use_preset(self, name: str) -> None:
+        kept = {field: getattr(self.form.value, field) for field in KEPT_BY_PRESETS}
+        self.form.value = PRESETS[name](**kept)
 
     def _use_latents(self, latents: Latents) -> None:
         if latents.of_time:
