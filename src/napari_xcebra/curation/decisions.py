@@ -97,7 +97,7 @@ class Curation:
         return self._columns["status"].copy()
 
     @property
-    def _by_hand(self) -> np.ndarray:
+    def by_hand(self) -> np.ndarray:
         """(cells,) bool, decided by a person; a threshold never changes these."""
         return self._columns["by"] == HAND
 
