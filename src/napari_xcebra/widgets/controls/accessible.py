@@ -97,8 +97,8 @@ def spoken_name(widget: QWidget) -> str:
 def _wrapped(text: str, characters: int = CHARACTERS) -> str:
     r"""Text in lines that are not longer; markup is left to Qt, which wraps it.
 
-    >>> wrapped("Cells that are left out.", 12)
-    'Cells that\nare left out.'
+    >>> _wrapped("Cells that are left out.", 12)
+    'Cells that\nare left\nout.'
     """
     if Qt.mightBeRichText(text):
         return text

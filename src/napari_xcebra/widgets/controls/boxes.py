@@ -286,7 +286,7 @@ def slim(box: QAbstractSpinBox, width: int) -> None:
 def _step_for(low: float, high: float) -> float:
     """A round hundredth or so of an interval.
 
-    >>> step_for(0, 1), step_for(0.002, 0.0047)
+    >>> _step_for(0, 1), _step_for(0.002, 0.0047)
     (0.01, 1e-05)
     """
     width = abs(high - low) or abs(high) or 1.0

@@ -244,7 +244,7 @@ PAUSE = 0.25
 def _time_text(recording: Recording, frame: int) -> str:
     """Time of a frame, in seconds, and its number as the slider has it.
 
-    >>> time_text(Recording.from_arrays([[0.0]] * 200, rate=10.0), 123)
+    >>> _time_text(Recording.from_arrays([[0.0]] * 200, rate=10.0), 123)
     '12.3 s · frame 123'
     """
     decimals = 1 if recording.rate <= 10 else 2

@@ -295,7 +295,7 @@ class Lasso(OfState):
 def _corners(points: list[np.ndarray], form: Form | None) -> np.ndarray:
     """Corners of what was drawn: all points of a lasso, four of a rectangle.
 
-    >>> corners([np.array([0.0, 0.0]), np.array([2.0, 1.0])], "rectangle").tolist()
+    >>> _corners([np.array([0.0, 0.0]), np.array([2.0, 1.0])], "rectangle").tolist()
     [[0.0, 0.0], [0.0, 1.0], [2.0, 1.0], [2.0, 0.0]]
     """
     if form != "rectangle":

@@ -246,9 +246,9 @@ class CellMovie:
 def _frames_of(key: Any, shape: tuple[int, ...]) -> tuple[int | list[int], tuple[Any, ...]]:
     """Frames that an index asks for, a few of a long stretch, and what it asks for of each.
 
-    >>> frames_of((7, slice(2)), (100, 8, 8))
+    >>> _frames_of((7, slice(2)), (100, 8, 8))
     (7, (slice(None, 2, None),))
-    >>> frames_of((Ellipsis, 3), (2, 8, 8))
+    >>> _frames_of((Ellipsis, 3), (2, 8, 8))
     ([0, 1], (slice(None, None, None), 3))
     """
     key = key if isinstance(key, tuple) else (key,)

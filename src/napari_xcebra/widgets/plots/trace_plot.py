@@ -385,7 +385,7 @@ def cell_lane(
 def _round_part(whole: float) -> float:
     """A round number, between a fifth and a half of another one.
 
-    >>> round_part(1.9), round_part(430.0), round_part(0.027)
+    >>> _round_part(1.9), _round_part(430.0), _round_part(0.027)
     (0.5, 200.0, 0.01)
     """
     power = 10 ** np.floor(np.log10(whole / 2))
