@@ -30,7 +30,7 @@ class FitSettings:
     >>> FitSettings(batch_size=1)
     Traceback (most recent call last):
     ...
-    napari_xcebra.recording.recording.InputError: `batch_size` is 1: 16 or more is needed.
+    napari_xcebra.errors.InputError: `batch_size` is 1: 16 or more is needed.
     """
 
     mode: Mode = knob(

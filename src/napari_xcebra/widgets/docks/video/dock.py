@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EMPTY = "No video: give one as “Behaviour video” in the Recording dock, or drop it on the image."
 
 
-class VideoPicture(QWidget):
+class _VideoPicture(QWidget):
     """A picture in its own proportions, as large as there is room."""
 
     def __init__(self) -> None:
@@ -69,9 +69,9 @@ class VideoDock(QWidget):
     def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
         super().__init__()
         self.state = services_of(napari_viewer).state
-        self.picture = VideoPicture()
+        self.picture = _VideoPicture()
         self.caption = PlainLabel(wrap=True)
-        self.reader = VideoReader(self)
+        self.reader = _VideoReader(self)
         self._presence = Presence(self)
         in_column((self.picture, 1), self.caption, of=self).setContentsMargins(4, 4, 4, 4)
         self.reader.came.connect(self._show)
@@ -121,7 +121,7 @@ class VideoDock(QWidget):
         self.caption.setText(sentence)
 
 
-class VideoReader(QObject):
+class _VideoReader(QObject):
     """Gives the frames of one video after the other, to the thread of the window."""
 
     came = Signal(object, int, object)
