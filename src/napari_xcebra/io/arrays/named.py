@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from napari_xcebra.io.orientation import (
     is_per_cell,
     layout_of,
     of_arrays,
+    of_axes,
     of_behavior,
     of_regions,
     of_tables_beside,
@@ -58,6 +60,7 @@ def extraction_of(
     *,
     elements: Mapping[str, np.ndarray] | None = None,
     starts: Mapping[str, np.ndarray] | None = None,
+    axes: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Extraction:
     """Find traces, clock, footprints and behaviour among arrays.
 
@@ -76,6 +79,8 @@ def extraction_of(
         Further arrays, used only if `settings` names them.
     starts : mapping of str to (trials,) int64, optional
         Arrays that were put together of trials, and where each begins.
+    axes : mapping of str to sequence of str, optional
+        What the file calls the axes of its arrays.
     """
     starts = starts or {}
     arrays = {name: _plain(array) for name, array in arrays.items() if math.prod(array.shape)}
@@ -98,6 +103,7 @@ def extraction_of(
         [
             *of_arrays(shape, others),
             *_of_program(roles, shape, arrays),
+            *of_axes(axes.get(name, ())),
             *beside.evidence(shape, rate, known),
         ],
         name=f"{name} of {path.name}",

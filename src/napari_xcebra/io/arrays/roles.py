@@ -38,6 +38,19 @@ MOST_LISTED = 12
 """Arrays of a file that a sentence names."""
 
 
+class Arrays(dict[str, Any]):
+    """Arrays of a file by name, with what the file calls their axes, where it does.
+
+    Attributes
+    ----------
+    axes : dict of str to tuple of str
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.axes: dict[str, tuple[str, ...]] = {}
+
+
 @dataclass(frozen=True)
 class Roles:
     """The role of each array, by its name in the file.

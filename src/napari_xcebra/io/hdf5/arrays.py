@@ -8,11 +8,12 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.arrays.roles import Arrays
 from napari_xcebra.io.hdf5.reading import has_signature, open_hdf5, read, walk
 from napari_xcebra.io.hdf5.traces import Hdf5Traces
 from napari_xcebra.recording.traces import IN_MEMORY
 
-SUFFIXES = (".h5", ".hdf5", ".hdf")
+SUFFIXES = (".h5", ".hdf5", ".hdf", ".nc")
 MOST = 8 * 2**30
 """Bytes that are read of one file."""
 MOST_TEXTS = 100_000
@@ -23,12 +24,12 @@ def is_plain(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and has_signature(path)
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray | Hdf5Traces]:
+def read_arrays(path: Path) -> Arrays:
     """Arrays of numbers and lists of texts, by their names without the first slash.
 
     What has two axes and is large stays on disk; what has more is left out then.
     """
-    found: dict[str, np.ndarray | Hdf5Traces] = {}
+    found = Arrays()
     total = 0
     with open_hdf5(path) as file:
         for node in walk(file):
@@ -42,8 +43,17 @@ def read_arrays(path: Path) -> dict[str, np.ndarray | Hdf5Traces]:
                     f"{path} has over {MOST // 2**30} GB of numbers: save fewer in it."
                 )
             if array is not None:
-                found[str(node.name).strip("/")] = array
+                name = str(node.name).strip("/")
+                found[name], found.axes[name] = array, _axes(node)
     return found
+
+
+def _axes(dataset: h5py.Dataset) -> tuple[str, ...]:
+    """What the axes are called (netCDF); empty where they are not."""
+    if "DIMENSION_LIST" not in dataset.attrs:
+        return ()
+    scales = [next(iter(axis.values()), None) for axis in dataset.dims]
+    return tuple("" if s is None else str(s.name).rsplit("/", 1)[-1] for s in scales)
 
 
 def _array(dataset: h5py.Dataset) -> np.ndarray | Hdf5Traces | None:

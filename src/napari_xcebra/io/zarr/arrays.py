@@ -6,9 +6,8 @@ import math
 import os
 from pathlib import Path
 
-import numpy as np
-
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.arrays.roles import Arrays
 from napari_xcebra.io.zarr.store import ZarrTraces
 from napari_xcebra.io.zarr.version3 import is_any_array, stored_in
 from napari_xcebra.recording.traces import IN_MEMORY
@@ -23,12 +22,12 @@ def is_zarr(path: Path) -> bool:
     return path.is_dir() and any((path / marker).is_file() for marker in markers)
 
 
-def read_arrays(path: Path) -> dict[str, np.ndarray | ZarrTraces]:
+def read_arrays(path: Path) -> Arrays:
     """Arrays of numbers by their place in the folder; a single one by the folder's name.
 
     What has two axes and is large stays on disk; what has more is left out then.
     """
-    found: dict[str, np.ndarray | ZarrTraces] = {}
+    found = Arrays()
     for number, place in enumerate(_arrays(path)):
         if number == MOST:
             break
@@ -39,6 +38,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray | ZarrTraces]:
                 raise
             continue
         name = place.relative_to(path).as_posix() if place != path else path.stem
+        found.axes[name] = stored.axes
         if math.prod(stored.shape) * stored.dtype.itemsize <= IN_MEMORY:
             stored.check_reach()
             found[name] = stored.read()
