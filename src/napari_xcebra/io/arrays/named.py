@@ -24,7 +24,7 @@ from napari_xcebra.io.arrays.roles import (
 )
 from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.clocks.timestamps import scale_of
-from napari_xcebra.io.extraction import Behavior, Extraction, Series, finite_image
+from napari_xcebra.io.extraction import Behavior, Extraction, Series, columns_of, finite_image
 from napari_xcebra.io.footprint_files import Regions
 from napari_xcebra.io.hdf5.arrays import read_arrays as read_hdf5
 from napari_xcebra.io.hdf5.reading import has_signature
@@ -298,10 +298,10 @@ class _Rest:
                 "`array` to use one instead."
             )
         if others:
-            fit = "fits" if len(others) == 1 else "fit"
+            are = "is" if len(others) == 1 else "are"
             notes.append(
-                f"{file} also has {', '.join(others)}, which {fit} neither {self.n_frames} frames "
-                f"nor {self.n_cells} cells: left out."
+                f"{file} also has {', '.join(others)}, which {are} neither a value, or a few, for "
+                f"each of {self.n_frames} frames nor of {self.n_cells} cells: left out."
             )
         return notes
 
@@ -326,18 +326,6 @@ class _Rest:
         return {
             n: a for n, a in self.arrays.items() if a.dtype.kind == "U" and a.shape == (length,)
         }
-
-
-def columns_of(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
-    """Properties of cells, by name: a few numbers a cell are as many; more are none.
-
-    >>> list(columns_of("coordinates", np.zeros((5, 2))))
-    ['coordinates_1', 'coordinates_2']
-    """
-    if values.ndim == 1 or values.shape[1] == 1:
-        return {name: values.reshape(-1)}
-    few = values.shape[1] <= FEW_COLUMNS
-    return {f"{name}_{i}": column for i, column in enumerate(values.T, 1)} if few else {}
 
 
 def _counts(values: np.ndarray) -> bool:

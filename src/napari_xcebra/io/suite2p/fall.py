@@ -48,8 +48,9 @@ def read_fall(arrays: Mapping[str, np.ndarray], path: Path) -> Extraction | None
     cells = columns_of(rois)
     accepted, likely = _flags(arrays.get("iscell"), count)
     cells |= {} if likely is None else {"probability": likely}
-    red, _ = _flags(arrays.get("redcell"), count)
+    red, likely = _flags(arrays.get("redcell"), count)
     cells |= {} if red is None else {"red": red}
+    cells |= {} if likely is None else {"red_probability": likely}
     images, more = ({}, ()) if facts.field is None else facts.images(facts.field)
     excluded, bad = facts.bad_frames(n_frames)
     starts, pieces = facts.starts(n_frames)
