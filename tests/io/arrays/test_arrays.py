@@ -656,7 +656,8 @@ def test_damage_gives_one_sentence_or_a_recording(sound, which, keep, flips, ear
     path = folder / f"t{renamed or suffix}"
     path.write_bytes(content if keep > 0.5 else content[: int(2 * keep * len(content))])
     try:
-        open_recording(path, rate=1.0)
+        # scipy may crash over what is damaged
+        open_recording(path, rate=1.0, guarded=path.suffix == ".mat" or suffix == ".mat")
     except InputError as error:
         assert "\n" not in str(error)
     path.unlink()

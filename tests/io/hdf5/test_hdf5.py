@@ -164,9 +164,15 @@ def test_an_attribute_that_claims_a_lot_is_refused(path):
         attribute(file["latest"], "huge")
 
 
+def text_of(path, place):
+    with open_hdf5(path) as file:
+        group = child(file, "group")
+        return attribute(group, "text") if "attribute" in place else read(dataset_at(group, "text"))
+
+
 @pytest.mark.parametrize("version", ["earliest", "latest"])
 @pytest.mark.parametrize("place", ["attribute", "value", "chunk", "many attributes"])
-def test_a_text_longer_than_its_file_is_refused_before_memory_is_taken(tmp_path, version, place):
+def test_a_text_longer_than_its_file_is_a_sentence(tmp_path, version, place, guarded):
     path = tmp_path / "file.h5"
     text = "something or other"
     with h5py.File(path, "w", libver=version) as file:
@@ -181,10 +187,8 @@ def test_a_text_longer_than_its_file_is_refused_before_memory_is_taken(tmp_path,
     entry = struct.pack("<IQ", len(text), content.index(b"GCOL"))
     assert entry in content
     path.write_bytes(content.replace(entry, struct.pack("<IQ", 2**31, content.index(b"GCOL"))))
-    message = "claims a text of 2,147,483,648 characters|checksum"
-    with pytest.raises(InputError, match=message), open_hdf5(path) as file:
-        group = child(file, "group")
-        attribute(group, "text") if "attribute" in place else read(dataset_at(group, "text"))
+    with pytest.raises(InputError, match=r"file\.h5"):
+        guarded(text_of, path, place)
 
 
 def test_groups_in_a_circle_are_walked_once(path):

@@ -22,7 +22,6 @@ from h5py import h5a, h5l, h5o, h5z
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.failures import sentence_on_failure
-from napari_xcebra.io.hdf5.text_lengths import check_attributes, check_values
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SMALL = 64 * 2**20
@@ -149,10 +148,8 @@ def attribute(node: Node, name: str, default: Any = None) -> Any:
             f"{node.file.filename}: attribute {name} of {node.name} claims a shape of "
             f"{about.shape}: the file is damaged."
         )
-    if about.dtype.hasobject:
-        if about.dtype.kind != "O":
-            return default
-        check_attributes(node)
+    if about.dtype.hasobject and about.dtype.kind != "O":
+        return default
     value = node.attrs[name]
     if isinstance(value, h5py.Empty):
         return default
@@ -233,8 +230,6 @@ def _texts(dataset: h5py.Dataset) -> Any:
     """Texts of a dataset, read in blocks: many entries may point at one long text."""
     if dataset.size * dataset.dtype.itemsize > SMALL:
         raise InputError(f"{dataset.file.filename}: {dataset.name} has too many texts.")
-    if dataset.dtype.kind == "O":
-        check_values(dataset)
     texts = dataset.asstr(errors="replace")
     if dataset.shape == ():
         return str(texts[()])

@@ -1,12 +1,22 @@
-"""Reads numbers from .mat files of MATLAB 5 (``save -v6``, ``-v7``) and 7.3 (HDF5)."""
+"""Reads numbers from .mat files of MATLAB 5 (``save -v6``, ``-v7``) and 7.3 (HDF5).
+
+scipy reads the former; a damaged one may end the process, or ask for any amount of memory: see
+`io.guard`.
+"""
 
 from __future__ import annotations
 
+import math
+import struct
+import warnings
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
+import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
@@ -21,9 +31,11 @@ from napari_xcebra.io.hdf5.reading import (
     open_hdf5,
     read,
 )
-from napari_xcebra.io.hdf5.traces import from_columns
-from napari_xcebra.io.matlab.version5 import HEADER, byte_order, read_mat5
+from napari_xcebra.io.hdf5.traces import LARGEST_DENSE, sparse_matrix
 
+HEADER, PEEK = 128, 4096
+"""Bytes of the header of MATLAB 5; and bytes that hold the names of the fields of a struct."""
+COMPRESSED, STRUCT = 15, 2
 DEPTH = 5
 """Structs and cells in each other, up to this many."""
 MOST_ELEMENTS = 200_000
@@ -65,7 +77,7 @@ def read_mat(path: Path, depth: int = DEPTH) -> dict[str, np.ndarray]:
         with path.open("rb") as file:
             header = file.read(HEADER)
         if byte_order(header):
-            return dict(_limited(path, read_mat5(path, depth)))
+            return dict(_limited(path, _from_scipy(path, depth)))
         if is_mat(path):
             with open_hdf5(path) as file:
                 return dict(_limited(path, _from_group(file, "", depth, set())))
@@ -73,6 +85,84 @@ def read_mat(path: Path, depth: int = DEPTH) -> dict[str, np.ndarray]:
         f"{path} is not a .mat file of MATLAB 5 or later, or its first bytes are damaged: in "
         "MATLAB, save it with -v7 or -v7.3."
     )
+
+
+def byte_order(header: bytes) -> str | None:
+    """'<' or '>' if these are the first bytes of a MATLAB 5 file, else None."""
+    if len(header) < HEADER:
+        return None
+    return {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}.get(header[124:128])
+
+
+def struct_fields(path: Path) -> dict[str, list[str]]:
+    """Names of the fields of each struct in a MATLAB 5 file; none where it is damaged."""
+    found: dict[str, list[str]] = {}
+    try:
+        with path.open("rb") as file:
+            order = byte_order(file.read(HEADER))
+            while order and len(tag := file.read(8)) == 8:
+                kind, length = struct.unpack(f"{order}II", tag)
+                end = file.tell() + length
+                peek = file.read(min(length, PEEK))
+                if kind == COMPRESSED:
+                    peek = zlib.decompressobj().decompress(peek, PEEK)[8:]
+                parts = _parts(peek, order)
+                if parts and parts[0][:1] == (b"\x02" if order == "<" else b"\x00"):
+                    flags = struct.unpack(f"{order}I", parts[0][:4])[0]
+                    size = struct.unpack(f"{order}i", parts[3][:4])[0]
+                    names = [parts[4][at : at + size] for at in range(0, len(parts[4]), size)]
+                    if flags & 0xFF == STRUCT:
+                        found[parts[2].decode("ascii", "replace")] = [
+                            name.split(b"\0")[0].decode("ascii", "replace") for name in names
+                        ]
+                file.seek(end)
+    except (OSError, ValueError, IndexError, struct.error, zlib.error):
+        pass
+    return found
+
+
+def _parts(body: bytes, order: str) -> list[bytes]:
+    """The first parts of an array: flags, shape, name, and for structs what fields are called."""
+    parts: list[bytes] = []
+    at = 0
+    while len(parts) < 5 and at + 8 <= len(body):
+        first, size = struct.unpack_from(f"{order}II", body, at)
+        small = first >> 16  # up to four bytes are packed into the tag
+        start = at + 4 if small else at + 8
+        parts.append(body[start : start + (small or size)])
+        at = at + 8 if small else start + size + -size % 8
+    return parts
+
+
+def _from_scipy(path: Path, depth: int) -> Iterator[tuple[str, np.ndarray]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of variables that are there twice
+        warnings.filterwarnings("error", "Unreadable variable")  # it would be left out
+        # with `mat_dtype`, complex numbers would lose their imaginary part
+        content = scipy.io.loadmat(path, spmatrix=False)
+    for name, value in content.items():
+        if not name.startswith("__"):
+            yield from _from_value(value, name, depth)
+
+
+def _from_value(value: Any, name: str, depth: int) -> Iterator[tuple[str, np.ndarray]]:
+    if scipy.sparse.issparse(value):
+        value = _dense(value)
+    if type(value) is not np.ndarray or (value.dtype.kind in "OV" and depth == 0):
+        return  # an object or a function
+    if value.dtype.names:
+        for number, one in enumerate(value.ravel("F"), start=1):
+            of = name if value.size == 1 else f"{name}({number})"
+            for field in value.dtype.names:
+                yield from _from_value(one[field], f"{of}.{field}", depth - 1)
+    elif value.dtype == object:
+        for number, one in enumerate(value.ravel("F"), start=1):
+            yield from _from_value(one, f"{name}{{{number}}}", depth - 1)
+    elif value.dtype.kind == "U" and name.endswith("}"):
+        if value.size <= 1:
+            yield name, np.array(str(value.item()) if value.size else "")
+    elif value.dtype.kind in "biuf":
+        yield name, value
 
 
 def _from_group(
@@ -168,7 +258,12 @@ def _sparse(group: h5py.Group) -> np.ndarray | None:
     rows = int(attribute(group, "MATLAB_sparse"))
     # without any value, MATLAB writes neither data nor rows
     data, row, ends = (np.zeros(0, int) if part is None else read(part) for part in parts)
-    return from_columns(data, row, ends, (rows, len(ends) - 1)).dense()
+    return _dense(sparse_matrix(data, row, ends, (rows, len(ends) - 1)))
+
+
+def _dense(matrix: scipy.sparse.csc_array) -> np.ndarray | None:
+    """A sparse matrix with its zeros, or None if that is too large."""
+    return matrix.toarray() if math.prod(matrix.shape) <= LARGEST_DENSE else None
 
 
 def _limited(
