@@ -46,6 +46,19 @@ def finite_image(image: np.ndarray) -> np.ndarray | None:
     return np.where(known, image, image[known].min()) if known.any() else None
 
 
+class Arrays(dict[str, Any]):
+    """Arrays of a file by name, with what the file calls their axes, where it does.
+
+    Attributes
+    ----------
+    axes : dict of str to tuple of str
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.axes: dict[str, tuple[str, ...]] = {}
+
+
 @dataclass(frozen=True)
 class Series:
     """Samples of one behaviour variable, on a clock of its own.

@@ -341,7 +341,7 @@ def test_a_clock_that_goes_back_is_a_variable_like_others(tmp_path):
 @pytest.mark.parametrize("cells_first", [False, True])
 @pytest.mark.parametrize("columns_first", [False, True])
 def test_large_arrays_stay_on_disk(tmp_path, monkeypatch, write, cells_first, columns_first):
-    for module in ("arrays.reading", "arrays.npy", "assemble"):
+    for module in ("arrays.reading", "containers.npy", "assemble"):
         # by its full name, since io.assemble is also a function
         monkeypatch.setattr(import_module(f"napari_xcebra.io.{module}"), "IN_MEMORY", 1000)
     array = CALCIUM.T if cells_first else CALCIUM
@@ -355,7 +355,7 @@ def test_large_arrays_stay_on_disk(tmp_path, monkeypatch, write, cells_first, co
 
 
 def test_large_arrays_that_are_compressed_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("napari_xcebra.io.arrays.npy.IN_MEMORY", 1000)
+    monkeypatch.setattr("napari_xcebra.io.containers.npy.IN_MEMORY", 1000)
     np.savez_compressed(tmp_path / "a.npz", traces=CALCIUM)
     recording = open_recording(tmp_path / "a.npz", rate=1.0)
     np.testing.assert_array_equal(recording.traces, CALCIUM)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import read_or_map
 from napari_xcebra.io.arrays.roles import (
     FEW_COLUMNS,
     Roles,
@@ -24,13 +23,13 @@ from napari_xcebra.io.arrays.roles import (
 )
 from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.clocks.timestamps import scale_of
+from napari_xcebra.io.containers.hdf5 import has_signature, turned
+from napari_xcebra.io.containers.hdf5 import read_arrays as read_hdf5
+from napari_xcebra.io.containers.matlab import is_mat, joined, read_mat
+from napari_xcebra.io.containers.npy import read_or_map
+from napari_xcebra.io.containers.zarr import read_arrays as read_zarr
 from napari_xcebra.io.extraction import Behavior, Extraction, Series, columns_of, finite_image
 from napari_xcebra.io.footprint_files import Regions
-from napari_xcebra.io.hdf5.arrays import read_arrays as read_hdf5
-from napari_xcebra.io.hdf5.reading import has_signature
-from napari_xcebra.io.hdf5.traces import turned
-from napari_xcebra.io.matlab.cells import joined
-from napari_xcebra.io.matlab.numbers import is_mat, read_mat
 from napari_xcebra.io.orientation import (
     Evidence,
     is_per_cell,
@@ -42,7 +41,6 @@ from napari_xcebra.io.orientation import (
     of_tables_beside,
 )
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.zarr.arrays import read_arrays as read_zarr
 from napari_xcebra.recording.footprints import Footprints
 
 FEW_WORDS = 50

@@ -21,23 +21,20 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.arrays.named import Beside, extraction_of
-from napari_xcebra.io.arrays.npy import NpzTraces, mapped_header, read_npy, read_or_map
-from napari_xcebra.io.arrays.roles import Arrays
 from napari_xcebra.io.arrays.tables import ids_from, read_trace_table, say_more_than_ids
 from napari_xcebra.io.clocks.intervals import rate_of
-from napari_xcebra.io.extraction import Behavior, Extraction
+from napari_xcebra.io.containers.hdf5 import has_signature, is_plain
+from napari_xcebra.io.containers.hdf5 import read_arrays as read_hdf5
+from napari_xcebra.io.containers.matlab import is_mat, joined, read_mat
+from napari_xcebra.io.containers.npy import NpzTraces, mapped_header, read_npy, read_or_map
+from napari_xcebra.io.containers.tables import PARQUET, SUFFIXES
+from napari_xcebra.io.containers.zarr import is_zarr
+from napari_xcebra.io.containers.zarr import read_arrays as read_zarr
+from napari_xcebra.io.extraction import Arrays, Behavior, Extraction
 from napari_xcebra.io.footprint_files import Regions, regions_beside
-from napari_xcebra.io.hdf5.arrays import is_plain
-from napari_xcebra.io.hdf5.arrays import read_arrays as read_hdf5
-from napari_xcebra.io.hdf5.reading import has_signature
-from napari_xcebra.io.matlab.cells import joined
-from napari_xcebra.io.matlab.numbers import is_mat, read_mat
 from napari_xcebra.io.orientation import layout_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.suite2p.fall import read_fall
-from napari_xcebra.io.tables import PARQUET, SUFFIXES
-from napari_xcebra.io.zarr.arrays import is_zarr
-from napari_xcebra.io.zarr.arrays import read_arrays as read_zarr
 from napari_xcebra.recording.traces import IN_MEMORY, NpyTraces
 
 NAME = "an array or table of traces (.npy, .npz, .mat, .h5, .zarr, .csv, .tsv, .parquet)"

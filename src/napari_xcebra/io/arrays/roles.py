@@ -10,8 +10,8 @@ from typing import Any
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.timestamps import ascends, scale_of
+from napari_xcebra.io.containers.matlab import cell_of
 from napari_xcebra.io.extraction import FEW_COLUMNS, Signal
-from napari_xcebra.io.matlab.cells import cell_of
 
 # In the order in which they are looked for; a single letter has to have that case.
 _SIGNALS: dict[Signal, tuple[str, ...]] = {
@@ -34,19 +34,6 @@ _IMAGES = {
 }
 MOST_LISTED = 12
 """Arrays of a file that a sentence names."""
-
-
-class Arrays(dict[str, Any]):
-    """Arrays of a file by name, with what the file calls their axes, where it does.
-
-    Attributes
-    ----------
-    axes : dict of str to tuple of str
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.axes: dict[str, tuple[str, ...]] = {}
 
 
 @dataclass(frozen=True)

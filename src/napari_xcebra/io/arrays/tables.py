@@ -15,6 +15,7 @@ import pandas as pd
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.named import Beside
 from napari_xcebra.io.clocks.timestamps import ascends, counted_in, scale_of, words_of
+from napari_xcebra.io.containers.tables import is_number, read_table
 from napari_xcebra.io.extraction import Series
 from napari_xcebra.io.orientation import (
     CELL_WORDS,
@@ -24,7 +25,6 @@ from napari_xcebra.io.orientation import (
     layout_of,
 )
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import is_number, read_table
 
 _CELL = re.compile(
     r"((cells?|rois?|neurons?|units?|components?|mean|c|n)[ _-]*)?\d+", re.IGNORECASE

@@ -11,9 +11,9 @@ import pandas as pd
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.timestamps import SECONDS, find_clock, unit_scale, words_of
+from napari_xcebra.io.containers.tables import EXACT
 from napari_xcebra.io.extraction import Events, Intervals, Series
 from napari_xcebra.io.kinds import FEW
-from napari_xcebra.io.tables import EXACT
 
 _START = {"start", "starts", "onset", "onsets", "begin", "begins", "beginning"}
 _STOP = {"stop", "stops", "offset", "offsets", "end", "ends", "finish"}

@@ -13,9 +13,9 @@ from pathlib import Path
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.behavior.columns import events_of, intervals_of, numbers_rows, series_of
 from napari_xcebra.io.clocks.timestamps import find_clock
+from napari_xcebra.io.containers.tables import PARQUET, SUFFIXES, is_parquet, read_table, text_form
 from napari_xcebra.io.extraction import Behavior
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import PARQUET, SUFFIXES, is_parquet, read_table, text_form
 
 NAME = "a table (.csv, .tsv, .parquet)"
 GENERIC = True

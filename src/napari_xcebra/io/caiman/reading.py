@@ -27,16 +27,17 @@ import numpy as np
 import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.extraction import Extraction, Signal
-from napari_xcebra.io.hdf5.reading import (
+from napari_xcebra.io.containers.hdf5 import (
+    Hdf5Traces,
     child,
     dataset_at,
     group_at,
     has_signature,
     open_hdf5,
     read,
+    sparse_matrix,
 )
-from napari_xcebra.io.hdf5.traces import Hdf5Traces, sparse_matrix
+from napari_xcebra.io.extraction import Extraction, Signal
 from napari_xcebra.io.pixel_size import judged, pair
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import Footprints

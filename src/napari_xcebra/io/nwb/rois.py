@@ -16,9 +16,14 @@ import numpy as np
 import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.hdf5 import (
+    attribute,
+    dataset_at,
+    footprints_of_masks,
+    read,
+    turned,
+)
 from napari_xcebra.io.extraction import columns_of
-from napari_xcebra.io.hdf5.reading import attribute, dataset_at, read
-from napari_xcebra.io.hdf5.traces import footprints_of_masks, turned
 from napari_xcebra.io.nwb.traces import Plane
 from napari_xcebra.io.nwb.walk import column_names, plain_column
 from napari_xcebra.recording.footprints import Footprints

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.hdf5.reading import (
+from napari_xcebra.io.containers.hdf5 import (
     Node,
     attribute,
     child,

@@ -24,7 +24,7 @@ def read_fall(arrays: Mapping[str, np.ndarray], path: Path) -> Extraction | None
     Parameters
     ----------
     arrays : mapping of str to array
-        As `matlab.numbers.read_mat` gives them: ``stat{3}.ypix``, ``ops.fs``, ``F`` …
+        As `containers.matlab.read_mat` gives them: ``stat{3}.ypix``, ``ops.fs``, ``F`` …
     path : Path
         For sentences.
     """

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import mapped_header
+from napari_xcebra.io.containers.npy import mapped_header
 from napari_xcebra.io.extraction import Extraction, Signal
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.suite2p.facts import read_facts

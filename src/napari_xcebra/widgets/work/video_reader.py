@@ -8,7 +8,7 @@ from typing import Any
 from qtpy.QtCore import QObject, Signal
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.video.decoding import Decoder
+from napari_xcebra.io.containers.video import Decoder
 from napari_xcebra.recording.movies.video import Video
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from napari_xcebra.io.hdf5.traces import sparse_matrix
+from napari_xcebra.io.containers.hdf5 import sparse_matrix
 
 MATRIX = np.random.default_rng(0).random((5, 4)) * [[0, 1, 1, 0]]
 CSC = scipy.sparse.csc_array(MATRIX)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.matlab.numbers import is_mat, read_mat
+from napari_xcebra.io.containers.matlab import is_mat, read_mat
 
 RNG = np.random.default_rng(0)
 TRACES = RNG.random((3, 50))

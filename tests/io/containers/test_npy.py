@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import mapped_header, read_npy, read_npz
+from napari_xcebra.io.containers.npy import mapped_header, read_npy, read_npz
 from napari_xcebra.jobs import limits
 
 CLAIMS = {

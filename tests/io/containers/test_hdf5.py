@@ -10,16 +10,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.hdf5.reading import (
+from napari_xcebra.io.containers.hdf5 import (
+    Hdf5Traces,
     attribute,
     child,
     dataset_at,
+    footprints_of_masks,
     has_signature,
     open_hdf5,
     read,
     walk,
 )
-from napari_xcebra.io.hdf5.traces import Hdf5Traces, footprints_of_masks
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.random((20, 6))
@@ -263,7 +264,7 @@ def test_masks_become_footprints_some_at_a_time(path, monkeypatch):
     masks[2] = 0
     with h5py.File(path, "r+") as file:
         file["masks"] = masks
-    monkeypatch.setattr("napari_xcebra.io.hdf5.traces.BLOCK_BYTES", 2 * 7 * 9 * 8)
+    monkeypatch.setattr("napari_xcebra.io.containers.hdf5.BLOCK_BYTES", 2 * 7 * 9 * 8)
     with open_hdf5(path) as file:
         plain = footprints_of_masks(file["masks"], turned=False)
         some = footprints_of_masks(file["masks"], [4, 0, 1], turned=True)
