@@ -62,7 +62,8 @@ def main() -> None:
     # The first call also pays for imports and caches; it is not what is measured.
     arena(frames=100)
     print(
-        f"box,   {5 * frames:7,} frames × 50 cells    {seconds(lambda: box(frames=5 * frames)):8.2f} s"
+        f"box,   {5 * frames:7,} frames × 50 cells    "
+        f"{seconds(lambda: box(frames=5 * frames)):8.2f} s"
     )
     ours = seconds(lambda: arena(frames=frames, dt=DT))
     print(f"arena,  {frames:6,} frames × 400 cells   {ours:8.2f} s")

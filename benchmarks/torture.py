@@ -41,6 +41,7 @@ FAMILIES = {
     "pulled_away": ("pulled away", 0.0),
     "orientation": ("orientation", 0.0),
     "clocks": ("clock tables", 0.0),
+    "labs": ("files of labs", 0.0),
     "changed": ("changed recordings", 0.0),
     "killed.renames": ("killed at each rename", 0.0),
     "faults.disks": ("full disk", 0.0),

@@ -11,7 +11,7 @@ from qtpy.QtGui import QImage, QPainter, QPaintEvent
 from qtpy.QtWidgets import QSizePolicy, QWidget
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.video.decoding import Decoder
+from napari_xcebra.io.containers.video import Decoder
 from napari_xcebra.recording.movies.video import Video
 from napari_xcebra.widgets.controls.boxes import PlainLabel
 from napari_xcebra.widgets.controls.layouts import in_column
