@@ -14,7 +14,7 @@ import argparse
 import time
 
 import numpy as np
-from report import header, row
+from report import header, row, typed
 from scipy.signal import lfilter
 
 from napari_xcebra.attribution import attribute
@@ -92,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--frames", type=int, default=6000)
-    given = parser.parse_args()
+    given = typed(parser, seeds=[1], frames=600)
     print(header("Cells of another simulator"))
     titles = ["carrying", "seed", "variable", "cells", "verdict", "R²", "ridge", *METHODS, "fit, s"]
     print(row(*titles))

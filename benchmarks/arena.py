@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 import torch
-from report import header, row
+from report import header, row, typed
 
 from napari_xcebra.attribution import attribute, auroc
 from napari_xcebra.attribution.single_cell import STATISTICS, cell_statistics
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--noise", type=float, nargs="+", default=[0.0, 1.0])
     parser.add_argument("--steps", type=int, default=FitSettings().steps)
-    given = parser.parse_args()
+    given = typed(parser, frames=1500, seeds=1, noise=[1.0])
     torch.set_num_threads(1)
     maps = [
         row("noise", "factors of the model", "factor", *METHODS, "goodness (nats)", "held-out R²"),

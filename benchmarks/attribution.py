@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from report import header, row
+from report import header, row, typed
 from scale import write_recording
 
 from napari_xcebra.attribution import attribute
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--window", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1)
-    given = parser.parse_args()
+    given = typed(parser, cells=50, frames=4000)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         with ProcessPoolExecutor(1, get_context("spawn")) as child:  # its memory is not ours

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from report import header, row
+from report import header, row, typed
 from torch import Tensor, nn
 
 from napari_xcebra.batch import Sweep
@@ -205,7 +205,7 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--sizes", nargs="*", default=SIZES, help="cells x batch size")
     parser.add_argument("--pool", nargs="*", type=int, default=[], help="numbers of processes")
-    arguments = parser.parse_args()
+    arguments = typed(parser, steps=1, sizes=["40x128"])
     torch.set_num_threads(1)
     print(header("Many runs"))
     print(row("cells", "batch", "seeds", "shipped", "plain, vmap", "plain, products", "gain"))

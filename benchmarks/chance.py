@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from report import header, kept, row
+from report import header, kept, row, typed
 
 from napari_xcebra.attribution import attribute, auroc
 from napari_xcebra.learn import FitSettings, fit
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=["box", "arena", "field"])
     parser.add_argument("--keep", type=Path, help="file in which results are kept as they come")
     parser.add_argument("--table", action="store_true", help="print what is kept, measure nothing")
-    given = parser.parse_args()
+    given = typed(parser, recordings=1, kinds=["box"])
     torch.set_num_threads(1)
     results: dict[tuple[str, str, str], list[tuple[bool, float, float]]] = {}
     for number in range(given.recordings):

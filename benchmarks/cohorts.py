@@ -8,10 +8,11 @@ knock-out the other way round; 5 carry speed in both.
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import time
 
-from report import header
+from report import header, typed
 
 import napari_xcebra as xc
 from napari_xcebra.batch import Sweep, run_sweep
@@ -23,13 +24,13 @@ from napari_xcebra.simulate import arena, field
 FACTORS = {"place": ["position"], "direction": ["direction"], "speed": ["speed"]}
 
 
-def recordings() -> dict[str, Recording]:
+def recordings(animals: int, frames: int) -> dict[str, Recording]:
     """By a name that says animal, genotype and day."""
     made = {}
-    for number in range(8):
+    for number in range(animals):
         place, genotype = (5, "KO") if number % 2 else (15, "WT")
         for day in (1, 2):
-            simulated = arena(place=place, grid=0, direction=20 - place, speed=5, frames=4000,
+            simulated = arena(place=place, grid=0, direction=20 - place, speed=5, frames=frames,
                               seed=10 * number + day)  # fmt: skip
             name = f"m{number}_{genotype}_day{day}"
             made[name] = field(simulated, shape=(96, 96)).recording
@@ -38,7 +39,11 @@ def recordings() -> dict[str, Recording]:
 
 def main() -> None:
     """Run them, and print what came of it."""
-    sweep = Sweep(recordings(), FACTORS, FitSettings(steps=100))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--frames", type=int, default=4000)
+    parser.add_argument("--animals", type=int, default=8)
+    given = typed(parser, frames=800, animals=2)
+    sweep = Sweep(recordings(given.animals, given.frames), FACTORS, FitSettings(steps=100))
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, ProcessPool(2) as pool:
         run_sweep(sweep, folder, pool)

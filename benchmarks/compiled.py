@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from report import header, row
+from report import header, row, typed
 from torch import Tensor
 
 from napari_xcebra.learn.model.encoder import Encoder
@@ -97,7 +97,7 @@ def main() -> None:
     numbers = lambda text: [int(value) for value in text.split(",")]  # noqa: E731
     parser.add_argument("--cells", type=numbers, default=[50, 500, 5000])
     parser.add_argument("--batch", type=int, default=512)
-    given = parser.parse_args()
+    given = typed(parser, cells=[], batch=64)
     torch.set_num_threads(1)
     print(header("torch.compile"))
     names = ("part", "written out, ms", "autograd, ms", "compiled, ms", "compiling, s (clock)")

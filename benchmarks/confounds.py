@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from report import header, kept, row
+from report import header, kept, row, typed
 
 from napari_xcebra.attribution import METHODS, attribute, auroc
 from napari_xcebra.attribution.methods import method_named
@@ -57,10 +57,11 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="file in which results are kept as they come")
     parser.add_argument("--fits", type=Path, help="folder in which fits are kept")
     parser.add_argument("--table", action="store_true", help="print what is kept, measure nothing")
-    given = parser.parse_args()
+    parser.add_argument("--strengths", type=float, nargs="+", default=STRENGTHS)
+    given = typed(parser, frames=1500, seeds=1, strengths=[0.5])
     torch.set_num_threads(1)
-    found: dict[float, list[dict[str, dict[str, float]]]] = {s: [] for s in STRENGTHS}
-    for strength in reversed(STRENGTHS):
+    found: dict[float, list[dict[str, dict[str, float]]]] = {s: [] for s in given.strengths}
+    for strength in reversed(given.strengths):
         for seed in range(given.seeds):
             measured = kept(
                 given.keep,
@@ -139,15 +140,13 @@ def report(found: dict[float, list[dict[str, dict[str, float]]]], frames: int) -
         "auROC, mean (and least) over recordings.\n"
     )
     factors = ("place", "direction", "speed")
-    titles = [f"{f}, {s:g}" for f in factors for s in STRENGTHS]
+    titles = [f"{f}, {s:g}" for f in factors for s in found]
     print(row("ranked by", *titles))
     print(row(*["---"] * (1 + len(titles))))
     names = list(next(own[0] for own in found.values() if own))
     for name in names:
         cells = [
-            _cell([r[name][f] for r in found[s] if f in r[name]])
-            for f in factors
-            for s in STRENGTHS
+            _cell([r[name][f] for r in found[s] if f in r[name]]) for f in factors for s in found
         ]
         print(row(name.replace("_", " "), *cells))
     for strength, own in found.items():

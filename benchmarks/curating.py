@@ -21,7 +21,7 @@ import napari
 import numpy as np
 from painting import field_of_discs
 from qtpy.QtWidgets import QApplication
-from report import row
+from report import row, typed
 
 from napari_xcebra.widgets.controls.napari_window import full_name, open_dock
 from napari_xcebra.widgets.window import services_of
@@ -34,7 +34,7 @@ def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--cells", type=int, choices=FIELDS, help="only this size")
-    only = parser.parse_args().cells
+    only = typed(parser, cells=1000).cells
     print(row("cells", "what", "median ms", "most ms"))
     print(row("---:", "---", "---:", "---:"))
     for cells in [only] if only else FIELDS:

@@ -9,6 +9,7 @@ among the requirements): install it without its dependencies to have its own loa
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import shutil
@@ -23,17 +24,15 @@ from unittest.mock import MagicMock
 
 import h5py
 import numpy as np
-from report import header, row
+from report import header, row, typed
 
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions import plan_output, restore
-from napari_xcebra.io.decisions.restoring import folders_near
+from napari_xcebra.io.decisions.restoring import interrupted, repair
 from napari_xcebra.io.suite2p.writing import write_suite2p
-from napari_xcebra.io.transaction.together import LIST, undo_interrupted
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.footprints import Footprints
 
-KILLS = 150
 NOT_NEEDED = (
     *("cellpose", "cellpose.metrics", "cellpose.models", "cellpose.core", "cellpose.transforms"),
     *("cellpose.utils", "pkg_resources", "rastermap", "rastermap.rastermap", "rastermap.mapping"),
@@ -43,18 +42,24 @@ NOT_NEEDED = (
 
 
 def main() -> None:
+    """Measure, and print what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="*", type=Path, help="of suite2p; simulated without")
+    parser.add_argument("--kills", type=int, default=150)
+    parser.add_argument("--frames", type=int, default=120_000, help="of a file of CaImAn")
+    given = typed(parser, kills=3, frames=2000)
     print(header("Decisions, read by other programs"))
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
-        folders = [Path(given) for given in sys.argv[1:]] or [simulated(home / "simulated")]
+        folders = given.folders or [simulated(home / "simulated")]
         print(row("folder", "opened", "read by", "flags that agree"))
         print(row("---", "---", "---", "---"))
         for i, folder in enumerate(folders):
             for opened in (".", "combined", "plane0", "plane1"):
                 if (folder / opened).is_dir():
                     other_readers(folder, opened, home / f"copy{i}")
-        killed(folders[0], home / "killed")
-        large(home / "large.hdf5")
+        killed(folders[0], home / "killed", given.kills)
+        large(home / "large.hdf5", given.frames)
 
 
 def simulated(folder: Path) -> Path:
@@ -126,14 +131,14 @@ def roiextractors(folder: Path) -> np.ndarray:
     return np.asarray(extractor.get_property("iscell", extractor.get_roi_ids())) > 0
 
 
-def killed(source: Path, copy: Path) -> None:
+def killed(source: Path, copy: Path, kills: int) -> None:
     """Kill a process that writes without pause, again and again."""
     shutil.copytree(source, copy, copy_function=shutil.copyfile)
     recording = open_recording(copy)
     originals = {file: file.read_bytes() for file in copy.glob("*/iscell.npy")}
     random.seed(0)
     caught = mixed = 0
-    for i in range(KILLS):
+    for i in range(kills):
         pid = os.fork()
         if pid == 0:
             rng = np.random.default_rng(i)
@@ -143,8 +148,8 @@ def killed(source: Path, copy: Path) -> None:
         time.sleep(random.uniform(0.02, 0.25))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        caught += (copy / LIST).exists()
-        undo_interrupted(folders_near(copy))
+        caught += bool(interrupted(copy))
+        repair(copy)
         *planes, combined = (
             np.load(copy / name / "iscell.npy") for name in ("plane0", "plane1", "combined")
         )
@@ -152,15 +157,15 @@ def killed(source: Path, copy: Path) -> None:
     restore(copy)
     back = sum(file.read_bytes() == content for file, content in originals.items())
     print(
-        f"\nKilled {KILLS} times while writing, {caught} times with some of the files in place: "
+        f"\nKilled {kills} times while writing, {caught} times with some of the files in place: "
         f"planes and combined disagreed {mixed} times. Originals restored afterwards: {back} of "
         f"{len(originals)}."
     )
 
 
-def large(path: Path) -> None:
+def large(path: Path, frames: int) -> None:
     """What a file of CaImAn of 1 GB costs."""
-    cells, frames = 1000, 120_000
+    cells = 1000
     with h5py.File(path, "w") as file:
         for name in ("C", "R"):
             file[f"estimates/{name}"] = np.zeros((cells, frames), np.float32)

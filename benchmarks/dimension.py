@@ -10,7 +10,7 @@ import sys
 import time
 
 import torch
-from report import header, row
+from report import header, row, typed
 
 from napari_xcebra.learn import FitSettings
 from napari_xcebra.learn.quality.consistency import suggest_dimension
@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--latents", type=int, nargs="+", default=[2, 3, 4])
-    given = parser.parse_args()
+    given = typed(parser, frames=1500, seeds=2, latents=[2, 3])
     torch.set_num_threads(1)
     simulation = box(d1=3, d2=3, observed="z2", frames=given.frames, seed=0)
     settings = FitSettings(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from report import header, kept, row
+from report import header, kept, row, typed
 
 from napari_xcebra.attribution import attribute, auroc
 from napari_xcebra.learn import FitSettings, fit
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--others", type=int, default=1, help="recordings of the changed rows")
     parser.add_argument("--only", nargs="+", default=list(CHANGES), help="these rows")
     parser.add_argument("--keep", type=Path, help="file in which results are kept as they come")
-    given = parser.parse_args()
+    given = typed(parser, frames=1500, seeds=1, only=["default"])
     torch.set_num_threads(1)
     factors = ("place", "direction", "speed")
     titles = [f"{f}: J⁺ mean (least), |J|, conditional encoding (least)" for f in factors]

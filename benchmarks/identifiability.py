@@ -35,7 +35,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from report import header, row
+from report import header, row, typed
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import gennorm, vonmises_fisher
 
@@ -292,7 +292,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--table", nargs="+", choices=["1", "2"], default=["1", "2"])
     parser.add_argument("--only", type=int, nargs="+", help="numbers of the cases, from 0")
-    given = parser.parse_args()
+    given = typed(parser, pairs=2000, steps=20, only=[0])
     torch.set_num_threads(1)
     began = time.perf_counter()
     names = [{"1": "r2", "2": "mcc"}[table] for table in given.table]

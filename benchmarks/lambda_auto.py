@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from report import bootstrapped, header, row
+from report import bootstrapped, header, row, typed
 
 from napari_xcebra.attribution import attribute, auroc
 from napari_xcebra.learn import FitSettings, fit
@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=["field", "box"])
     parser.add_argument("--keep", type=Path, default=Path("lambda_auto.jsonl"))
     parser.add_argument("--only-print", action="store_true")
-    given = parser.parse_args()
+    given = typed(parser, seeds=1, only=["0.1"], kinds=["field"])
     torch.set_num_threads(1)
     done = kept(given.keep)
     for task in tasks(given.kinds, range(given.first, given.first + given.seeds)):

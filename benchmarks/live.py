@@ -19,7 +19,7 @@ import napari
 import numpy as np
 import torch
 from qtpy.QtWidgets import QApplication
-from report import header, row
+from report import header, row, typed
 
 from napari_xcebra.attribution.maps.live import LiveMap
 from napari_xcebra.attribution.methods import FIRST
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--cells", type=int, default=200)
     parser.add_argument("--frames", type=int, default=20_000)
-    given = parser.parse_args()
+    given = typed(parser, steps=20, cells=40, frames=2000)
     simulation = field(cells=given.cells, frames=given.frames, seed=0)
     maps, opened = watched(simulation, given.steps)
     factors = list(simulation.factors)

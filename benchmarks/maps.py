@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from ordinary import FRAMES, KINDS, SHARES, TASKS, one_variable, with_labels
 from real_recordings import Real, at_hand, ca1_information
-from report import header, kept, row
+from report import header, kept, row, typed
 from scipy.stats import spearmanr
 
 from napari_xcebra.attribution import attribute, auroc, significance
@@ -318,7 +318,7 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, help="file of results, to go on from")
     parser.add_argument("--only", default="", help="recordings with this in their name")
     parser.add_argument("--picture", type=Path)
-    given = parser.parse_args()
+    given = typed(parser, nulls=0, only="slow, 10 %")
     torch.set_num_threads(1)
     seed = given.seed
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from ordinary import TASKS
 from reference import ReferenceSettings, ReferenceTraining
-from report import header, kept, row
+from report import header, kept, row, typed
 
 from napari_xcebra.attribution import attribute, auroc
 from napari_xcebra.learn import FitSettings, fit
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=21)
     parser.add_argument("--frames", type=int, default=12_000)
     parser.add_argument("--kept", type=Path, help="file of results, to go on from")
-    given = parser.parse_args()
+    given = typed(parser, frames=2000)
     torch.set_num_threads(1)
     results = {
         name: kept(

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from real_recordings import at_hand
-from report import header, kept, row
+from report import header, kept, row, typed
 
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.learn.quality.verdict import LARGEST_P
@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, help="file of results, to go on from")
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--only", default="", help="recordings with this in their name")
-    given = parser.parse_args()
+    given = typed(parser, only="slow, 10 %")
     torch.set_num_threads(1)
     rows: list[dict] = []
     for name, made, factors, _ in recordings(given.seed):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from napari.components import ViewerModel
-from report import header, row
+from report import header, row, typed
 
 from napari_xcebra.attribution.ranking import Ranking, RowFilter
 from napari_xcebra.attribution.result import Attribution
@@ -48,12 +48,13 @@ def main() -> None:
     parser.add_argument(
         "--window", action="store_true", help="measure with a window and the dock, too"
     )
-    with_window = parser.parse_args().window
+    parser.add_argument("--sizes", type=int, default=len(SIZES), help="only the first ones")
+    given = typed(parser, sizes=1)
     print(header("Painting"))
     print("Processor time of the window's thread; software GL where there is a window.\n")
     print(row("cells", "field", "what", "median, ms", "most, ms", "target", ""))
     print(row("---:", "---", "---", "---:", "---:", "---", "---"))
-    for cells, side in SIZES:
+    for cells, side in SIZES[: given.sizes]:
         recording, run = field_of_discs(cells, side)
         viewer: Any = ViewerModel()
         times = painted(recording, run, viewer)
@@ -61,7 +62,7 @@ def main() -> None:
         times |= followed(recording, services_of(viewer).state.current.labels)
         for what, taken in times.items():
             _print(cells, side, what, taken)
-        if with_window:
+        if given.window:
             import napari
 
             from napari_xcebra.widgets.docks.attribution.dock import AttributionDock

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from report import bootstrapped, header, row
+from report import bootstrapped, header, row, typed
 
 from napari_xcebra.attribution import METHODS, attribute, auroc
 from napari_xcebra.learn import Fit, FitSettings, fit
@@ -460,7 +460,7 @@ def main() -> None:
     parser.add_argument("--figure", nargs="*", choices=["3", "8", "10"], default=["3", "8", "10"])
     parser.add_argument("--choose", action="store_true", help="find λ for each way of training")
     parser.add_argument("--jobs", type=int, default=1)
-    given = parser.parse_args()
+    given = typed(parser, frames=2000, seeds=1, latents=[4], table=["1"], figure=[])
     assert set(NAMES) <= set(METHODS)
     with ProcessPoolExecutor(given.jobs) as pool:
         (choose if given.choose else measure)(given, pool.map)

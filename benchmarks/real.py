@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from real_recordings import PLACE, ca1_information
-from report import header
+from report import header, typed
 from scipy.io import loadmat
 from scipy.stats import spearmanr
 from trials import split_half_tuning
@@ -189,7 +189,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(CASES)}; all if none is given")
     parser.add_argument("--out", type=Path, help="folder to keep the results in")
-    given = parser.parse_args()
+    given = typed(parser)
     if not PLACE.is_dir():
         sys.exit(f"The recordings are not at hand: {PLACE} is not there.")
     print(header("From raw files"))

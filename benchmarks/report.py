@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -13,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import torch
+
+from napari_xcebra.learn.settings import FitSettings
 
 
 def header(title: str) -> str:
@@ -72,3 +75,25 @@ def kept(file: Path | None, name: str, measure: Callable[[], Any]) -> Any:
         with file.open("a") as opened:
             opened.write(json.dumps([name, result]) + "\n")
     return result
+
+
+FEW_STEPS = 12
+
+
+def typed(parser: argparse.ArgumentParser, **quick: Any) -> argparse.Namespace:
+    """What was typed; with ``--quick`` these defaults, and trainings of a few steps.
+
+    A quick run shows that a script works, and measures nothing.
+    """
+    words = "small sizes: shows that it runs, measures nothing"
+    parser.add_argument("--quick", action="store_true", help=words)
+    if parser.parse_known_args()[0].quick:
+        parser.set_defaults(**quick)
+        checked = FitSettings.__post_init__
+
+        def shortened(settings: FitSettings) -> None:
+            object.__setattr__(settings, "steps", min(settings.steps, FEW_STEPS))
+            checked(settings)
+
+        FitSettings.__post_init__ = shortened  # type: ignore[method-assign]
+    return parser.parse_args()

@@ -26,7 +26,7 @@ import numpy as np
 import psutil
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QApplication
-from report import header, row
+from report import header, row, typed
 
 from napari_xcebra.recording import Movie, Recording
 from napari_xcebra.recording.movies.frames import PlainFrames
@@ -89,7 +89,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--cells", type=int, default=200)
     parser.add_argument("--frames", type=int, default=20_000)
-    given = parser.parse_args()
+    parser.add_argument("--patience", type=float, default=1.0, help="of the waits: 1 as measured")
+    given = typed(parser, steps=20, cells=40, frames=2000, patience=0.1)
     recording = field(cells=given.cells, frames=given.frames, seed=0).recording
     viewer = napari.Viewer()
     state, lag = services_of(viewer).state, Lag()
@@ -115,8 +116,8 @@ def main() -> None:
     state.show(recording)
     open_workspace(viewer)
     train = viewer.window.dock_widgets[full_name("Train")]
-    lag.measure(lambda: False, 3.0)
-    note("nothing happens", lag.measure(lambda: False, 3.0))
+    lag.measure(lambda: False, 3.0 * given.patience)
+    note("nothing happens", lag.measure(lambda: False, 3.0 * given.patience))
     train.form.value = replace(train.form.value, steps=given.steps)
     pressed: list[object] = []
     QTimer.singleShot(0, lambda: pressed.append(train.train()))
@@ -132,19 +133,22 @@ def main() -> None:
         state.frame = int(FILM * (time.perf_counter() - started)) % given.frames
         return not train.busy
 
-    note("training, the movie playing", lag.measure(play, 15))
+    note("training, the movie playing", lag.measure(play, 15 * given.patience))
     with tempfile.TemporaryDirectory() as folder:
         state.change_recording(with_long_movie(recording, Path(folder)))
-        lag.measure(play, 3)
+        lag.measure(play, 3 * given.patience)
         before = me.memory_info().rss
-        note("training, a movie of 512 × 512 × 100,000 playing", lag.measure(play, 15))
+        note(
+            "training, a movie of 512 × 512 × 100,000 playing",
+            lag.measure(play, 15 * given.patience),
+        )
         grown = (me.memory_info().rss - before) / 2**20
         state.change_recording(recording)
     began = time.perf_counter()
     train.cancel()
     lag.measure(lambda: not train.busy, 30)
     cancelling = time.perf_counter() - began
-    lag.measure(lambda: False, 2.0)
+    lag.measure(lambda: False, 2.0 * given.patience)
     train.train()
     lag.measure(lambda: train.progress.value() > 20, 60)
     began = time.perf_counter()

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from report import header, kept, row
+from report import header, kept, row, typed
 
 LATENTS = (4, 2)
 """Latents for time and for the variable."""
@@ -435,7 +435,7 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, help="file of results to go on from and add to")
     parser.add_argument("--print-only", action="store_true", help="measure nothing")
     parser.add_argument("--child", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = typed(parser, cells=[50], frames=[10_000], windows=[1], only="ours")
     if given.child:
         folder, place, timeout = json.loads(given.child)
         print(json.dumps(measured(Path(folder), Place(**place), timeout)))

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from report import header, kept, row
+from report import header, kept, row, typed
 
 from napari_xcebra.attribution import attribute, auroc
 from napari_xcebra.learn import Fit, FitSettings, fit
@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--only", choices=["days", "animals", "joint"])
     parser.add_argument("--kept", type=Path, help="file of results, to go on from")
-    arguments = parser.parse_args()
+    arguments = typed(parser, seeds=1, only="days")
     torch.set_num_threads(1)
     print(header("Several sessions"))
     columns = ["r2", "nats", "auroc", "same_axes", "seconds"]

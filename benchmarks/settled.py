@@ -12,7 +12,7 @@ import sys
 import time
 
 import torch
-from report import header, row
+from report import header, row, typed
 
 from napari_xcebra.attribution import attribute
 from napari_xcebra.attribution.ranks import auroc
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--frames", type=int, default=20_000)
-    given = parser.parse_args()
+    given = typed(parser, kinds=["box"], seeds=1, frames=2000)
     torch.set_num_threads(1)
     titles = ("recording", "seed", "stopping", "steps", "seconds", "factor: auROC, goodness")
     lines = [row(*titles), row(*["---"] * len(titles))]

@@ -13,6 +13,8 @@ import importlib.util
 import time
 from collections.abc import Callable
 
+from report import typed
+
 from napari_xcebra.simulate import arena, box, field
 
 FRAMES, EACH, DT = 20_000, 100, 0.1
@@ -53,19 +55,26 @@ def main() -> None:
     """Print one line per simulation."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--whole", action="store_true", help="run RatInABox in full length")
-    whole = parser.parse_args().whole
+    parser.add_argument("--frames", type=int, default=FRAMES, help="of the arena")
+    given = typed(parser, frames=1000)
+    whole, frames = given.whole, given.frames
 
     # The first call also pays for imports and caches; it is not what is measured.
     arena(frames=100)
-    print(f"box,   100,000 frames × 50 cells    {seconds(lambda: box(frames=100_000)):8.2f} s")
-    ours = seconds(lambda: arena(frames=FRAMES, dt=DT))
-    print(f"arena,  20,000 frames × 400 cells   {ours:8.2f} s")
-    print(f"field,  20,000 frames × 200 cells   {seconds(field):8.2f} s")
+    print(
+        f"box,   {5 * frames:7,} frames × 50 cells    "
+        f"{seconds(lambda: box(frames=5 * frames)):8.2f} s"
+    )
+    ours = seconds(lambda: arena(frames=frames, dt=DT))
+    print(f"arena,  {frames:6,} frames × 400 cells   {ours:8.2f} s")
+    print(
+        f"field,  {frames:6,} frames × 200 cells   {seconds(lambda: field(frames=frames)):8.2f} s"
+    )
     if importlib.util.find_spec("ratinabox") is None:
         print("RatInABox is not installed: no comparison.")
         return
     share = 1 if whole else 20
-    theirs = share * seconds(lambda: ratinabox_arena(FRAMES // share))
+    theirs = share * seconds(lambda: ratinabox_arena(frames // share))
     how = "measured" if whole else f"1/{share} of the frames measured, time × {share}"
     print(
         f"RatInABox, same as arena            {theirs:8.2f} s ({how}), {theirs / ours:.0f} × ours"

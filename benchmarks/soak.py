@@ -39,7 +39,7 @@ import numpy as np
 import psutil
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QApplication
-from report import header, row
+from report import header, row, typed
 from responsiveness import Lag
 
 from napari_xcebra.io.opening import Opening
@@ -267,7 +267,7 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=60)
     parser.add_argument("--frames", type=int, default=2000)
     parser.add_argument("--steps", type=int, default=40)
-    given = parser.parse_args()
+    given = typed(parser, minutes=0.01, rounds=1, cells=20, frames=600, steps=5)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["NAPARI_XCEBRA_DATA"] = folder
         drive(given, Path(folder))

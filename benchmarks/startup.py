@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 import numpy as np
-from report import header, row
+from report import header, row, typed
 
 DOCKS = ("Recording", "Train", "Attribution", "Curate", "Cells")
 TARGET = 1.0
@@ -51,7 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--docks", nargs="+", default=DOCKS, choices=DOCKS)
-    given = parser.parse_args()
+    given = typed(parser, runs=1, docks=["Train"])
     print(header("Opening the first dock"))
     print(row("dock", "clock, s: median", "least", "most", "processor, s: median", "< 1 s"))
     print(row(*["---"] * 6))

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 from products import shapes_of
-from report import header, row
+from report import header, row, typed
 
 from napari_xcebra.learn import FitSettings, Training
 from napari_xcebra.recording import Recording
@@ -58,7 +58,7 @@ def main() -> None:
     """Time every size on every number of threads and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=4.0, help="for each number")
-    given = parser.parse_args()
+    given = typed(parser, seconds=0.1)
     cores = os.cpu_count() or 1
     threads = [n for n in (1, 2, 4, 8, 16, 32) if n <= cores]
     names = ("cells", "batch", "window", "GFLOP a step", *(f"steps / s, {n}" for n in threads))

@@ -27,7 +27,7 @@ from importlib import import_module
 from pathlib import Path
 
 from breaking.tally import COLUMNS, EXAMPLES, Tally
-from report import header, row
+from report import header, row, typed
 
 FAMILIES = {
     "pickled": ("crafted pickles", 0.0),
@@ -41,6 +41,7 @@ FAMILIES = {
     "pulled_away": ("pulled away", 0.0),
     "orientation": ("orientation", 0.0),
     "clocks": ("clock tables", 0.0),
+    "labs": ("files of labs", 0.0),
     "changed": ("changed recordings", 0.0),
     "killed.renames": ("killed at each rename", 0.0),
     "faults.disks": ("full disk", 0.0),
@@ -57,7 +58,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--examples", type=int, default=EXAMPLES, help="cases named of each kind")
     parser.add_argument("--keep", type=Path, help="folder for the files of the trials")
-    given = parser.parse_args()
+    given = typed(parser, minutes=0.05, only=["raced"])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was counted is printed
     print(header("Torture"), flush=True)
     print(row("family", "trials", *COLUMNS.values(), "seconds"))

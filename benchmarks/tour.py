@@ -22,7 +22,7 @@ import napari
 import numpy as np
 from qtpy.QtCore import QPoint, QRect
 from qtpy.QtWidgets import QApplication, QMenu, QPushButton, QTabBar, QWidget
-from report import header, row
+from report import header, row, typed
 
 from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window
 from napari_xcebra.widgets.layers.camera import camera_of, labels_layer
@@ -164,7 +164,7 @@ def main() -> None:
     """Take the tour and print what it took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pictures", type=Path, default=None)
-    given = parser.parse_args()
+    given = typed(parser)
     os.environ["NAPARI_XCEBRA_DATA"] = tempfile.mkdtemp()
     pictures = given.pictures or Path(tempfile.mkdtemp())
     pictures.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from ordinary import RATE, tuned, variable
 from real_recordings import at_hand
-from report import header, kept, row
+from report import header, kept, row, typed
 from scipy.signal import lfilter
 from scipy.stats import spearmanr
 
@@ -200,7 +200,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, nargs="+", default=list(FRAMES))
     parser.add_argument("--kept", type=Path, help="file of results, to go on from")
     parser.add_argument("--only", default="", help="task, shuffled, kinds, when or gratings")
-    given = parser.parse_args()
+    given = typed(parser, seeds=[41], shuffles=1, frames=[3000], only="shuffled")
     torch.set_num_threads(1)
     print(header("Trials and events"))
     parts = {

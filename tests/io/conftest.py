@@ -1,8 +1,23 @@
-"""Files that other programs wrote, where they are at hand."""
+"""Files that other programs wrote, where they are at hand, and the limited child for damaged ones.
+
+Libraries may crash over those.
+"""
 
 from pathlib import Path
 
 import pytest
+
+from napari_xcebra.io import guard
+
+
+@pytest.fixture(scope="session")
+def guarded():
+    """Calls a function of a path, and of what follows it, in the limited child."""
+
+    def call(function, path, *more):
+        return guard.read(function, path, *more, paths=(path,), guarded=True)
+
+    return call
 
 
 @pytest.fixture(scope="session")

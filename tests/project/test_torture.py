@@ -82,3 +82,13 @@ def test_a_flipped_bit_in_a_journal_is_noticed(family):
 def test_a_hostile_folder_has_nothing_touched_outside(family):
     caiman = import_module("breaking.targets").Caiman()
     assert family("hostile", part="decisions", target=caiman) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "more"),
+    [("orientation", 8, {"everything": False}), ("clocks", 8, {"everything": False}),
+     ("labs", 60, {})],
+)  # fmt: skip
+def test_files_of_known_truth_are_read_right_or_asked_about(family, name, seconds, more):
+    (counts,) = family(name, seconds=seconds, **more)
+    assert " right" in counts

@@ -264,6 +264,8 @@ class Attribution:
     ) -> Path:
         """Write one row per ROI and factor: cell, factor, score, z, selected and more.
 
+        What else is known of the cells, such as depth or region, follows as further columns.
+
         Parameters
         ----------
         path : path
@@ -277,7 +279,8 @@ class Attribution:
             rows = self.table(factor, threshold)
             for other in beside:
                 rows[other.method.replace("-", "_")] = other.score(factor)
-            return rows
+            about = {} if self.recording is None else self.recording.cells
+            return rows.assign(**{n if n not in rows else f"cell_{n}": v for n, v in about.items()})
 
         return write_tables(path, self.factors, table)
 

@@ -48,7 +48,7 @@ def write_cohort(found: Cohort, folder: Path) -> list[Path]:
             with whole(path) as file:
                 write_csv(table, file)
         written.append(path)
-    figures = {"share": share_by_condition, "scores": scores_by_condition}
+    figures = {"share": _share_by_condition, "scores": _scores_by_condition}
     for name, draw in figures.items():
         draw(found, folder / f"cohort-{name}.png")
         written.append(folder / f"cohort-{name}.png")
@@ -63,7 +63,7 @@ ACROSS = 3
 """Panels beside each other."""
 
 
-def share_by_condition(cohort: Cohort, path: Where = None) -> Figure:
+def _share_by_condition(cohort: Cohort, path: Where = None) -> Figure:
     """Share of cells found, a panel a factor: a large dot an animal, its days small and joined.
 
     Bars are means over animals. With one condition, days take its place.
@@ -71,7 +71,7 @@ def share_by_condition(cohort: Cohort, path: Where = None) -> Figure:
     return _panels(cohort, lambda ax, factor: _draw_shares(ax, cohort, factor), path)
 
 
-def scores_by_condition(cohort: Cohort, path: Where = None) -> Figure:
+def _scores_by_condition(cohort: Cohort, path: Where = None) -> Figure:
     """Distribution of the cells' scores, a panel a factor: thin an animal, thick their mean."""
     return _panels(cohort, lambda ax, factor: _draw_scores(ax, cohort, factor), path)
 

@@ -204,7 +204,7 @@ class SweepFolder:
 
     def summary(self, members: Sequence[Member] | None = None) -> pd.DataFrame:
         """One row per member, all of them if none are given: what was varied, and the result."""
-        return summary_of(self, self.members if members is None else members)
+        return _summary_of(self, self.members if members is None else members)
 
     def write_summary(self) -> Path:
         """Write the summary to ``summary.csv``."""
@@ -258,7 +258,7 @@ def _known(value: float) -> float | None:
 DECODING = ("r2", "ridge_r2", "accuracy", "ridge_accuracy")
 
 
-def summary_of(folder: SweepFolder, members: Sequence[Member]) -> pd.DataFrame:
+def _summary_of(folder: SweepFolder, members: Sequence[Member]) -> pd.DataFrame:
     """One row per member, in their order.
 
     Columns: id, recording, shift_s, what was varied, status, and for each factor its goodness in

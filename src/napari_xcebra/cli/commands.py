@@ -374,7 +374,7 @@ def _terminated_in_order() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class Parser(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
     """Answers a mistake with one sentence instead of the whole usage."""
 
     def error(self, message: str) -> NoReturn:
@@ -384,7 +384,7 @@ class Parser(argparse.ArgumentParser):
 
 def make_parser() -> argparse.ArgumentParser:
     """Parser of all commands."""
-    parser = Parser(
+    parser = _Parser(
         PROGRAM, description="Which imaged cells carry a variable? Train xCEBRA and find out."
     )
     add = parser.add_subparsers(title="commands", required=True, metavar="COMMAND").add_parser

@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 def curation(arguments: argparse.Namespace) -> None:
     """Show the decisions on the cells of a recording."""
-    print("\n\n".join(curation_tables(journal) for journal in _journals(Path(arguments.path))))
+    print("\n\n".join(_curation_tables(journal) for journal in _journals(Path(arguments.path))))
 
 
 def agreement(arguments: argparse.Namespace) -> None:
     """Compare the decisions of two curators."""
-    print(agreement_tables(Path(arguments.first), Path(arguments.second)))
+    print(_agreement_tables(Path(arguments.first), Path(arguments.second)))
 
 
 def export_decisions(arguments: argparse.Namespace) -> None:
@@ -87,7 +87,7 @@ def restore(arguments: argparse.Namespace) -> None:
     _write(arguments, plan_restore(arguments.path, version, needed=not undone), undone)
 
 
-def curation_tables(journal: Path) -> str:
+def _curation_tables(journal: Path) -> str:
     """Decisions in a journal: who and when, counts, tags and notes."""
     curation, summary = read_curation(journal), summary_of(journal)
     tags = [f"{tag} {int(curation.tagged(tag).sum())}" for tag in curation.all_tags]
@@ -104,7 +104,7 @@ def curation_tables(journal: Path) -> str:
     return "\n".join([*lines, *([""] if curation.notes else []), *curation.notes])
 
 
-def agreement_tables(first: Path, second: Path) -> str:
+def _agreement_tables(first: Path, second: Path) -> str:
     """Cohen's κ between the decisions by hand in two journals, and the table it comes from."""
     one, other = read_curation(first), read_curation(second)
     names = one.curator or first.stem, other.curator or second.stem

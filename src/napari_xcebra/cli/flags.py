@@ -62,7 +62,7 @@ def one_of(*parts: Part) -> Part:
     return lambda parser: _add(parser.add_mutually_exclusive_group(), parts)
 
 
-def knobs(settings: type, prefix: str, *, advanced: bool) -> Part:
+def _knobs(settings: type, prefix: str, *, advanced: bool) -> Part:
     """A flag for every knob of a settings dataclass, with its help, default and bounds."""
     chosen = [knob for knob in fields(settings) if knob.metadata["advanced"] == advanced]
     return lambda parser: _add(parser, [_knob_flag(settings, knob, prefix) for knob in chosen])
@@ -152,7 +152,7 @@ _OPENING = (
     flag("--movie", "FILE",
         "what was imaged: data.bin, TIFF, HDF5, zarr or .mmap (default: one beside the recording)"),
     repeated("--kind", "VARIABLE=KIND", f"{', '.join(KINDS)}; where the guess is wrong"),
-    knobs(OpenSettings, "open_", advanced=False),
+    _knobs(OpenSettings, "open_", advanced=False),
 )
 # fmt: on
 
@@ -164,7 +164,7 @@ def _recording(name: str, **how: str) -> tuple[Part, Part]:
     )
     return (
         group("recording", flag(name, "PATH", help, **how), *_OPENING),
-        group("recording, advanced", knobs(OpenSettings, "open_", advanced=True)),
+        group("recording, advanced", _knobs(OpenSettings, "open_", advanced=True)),
     )
 
 
@@ -181,9 +181,9 @@ TRAINING = (
             choices=PRESETS,
             default=next(iter(PRESETS)),
         ),
-        knobs(FitSettings, "setting_", advanced=False),
+        _knobs(FitSettings, "setting_", advanced=False),
     ),
-    group("training, advanced", knobs(FitSettings, "setting_", advanced=True)),
+    group("training, advanced", _knobs(FitSettings, "setting_", advanced=True)),
 )
 
 

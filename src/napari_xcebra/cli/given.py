@@ -41,7 +41,7 @@ def opening_of(arguments: argparse.Namespace) -> Opening:
         Path(arguments.path),
         footprints=Path(arguments.footprints) if arguments.footprints else None,
         movie=Path(arguments.movie) if arguments.movie else None,
-        kinds=kinds_from(arguments.kind),
+        kinds=_kinds_from(arguments.kind),
         settings=OpenSettings(**_given(OpenSettings, arguments, "open_")),
         **{role: tuple(Path(path) for path in getattr(arguments, role)) for role in ROLES},
     )
@@ -90,7 +90,7 @@ def factors_from(texts: list[str]) -> dict[str, Factor]:
     return factors
 
 
-def kinds_from(texts: list[str]) -> dict[str, Kind]:
+def _kinds_from(texts: list[str]) -> dict[str, Kind]:
     """Kinds as typed: ``variable=kind``."""
     kinds: dict[str, Kind] = {}
     for text in texts:

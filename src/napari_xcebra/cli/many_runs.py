@@ -220,14 +220,14 @@ def quality(arguments: argparse.Namespace) -> None:
         arguments.fit = folder
         others.append(loaded_fit(arguments))
     found = embedding_quality(trained, recording, others)
-    say(arguments, quality_table(found), "", *trained.notes)
+    say(arguments, _quality_table(found), "", *trained.notes)
     if found.agreement:
         say(arguments, found.agreement)
     if out is not None:
         say_written(arguments, [found.to_csv(out / "quality.csv")])
 
 
-def quality_table(found: EmbeddingQuality) -> str:
+def _quality_table(found: EmbeddingQuality) -> str:
     """One row per variable and decoder: error beside chance, and R²."""
     header = ["variable", "factor", "decoder", "error", "chance", "p", "R²"]
     return table(header, [_row(each) for each in found.decoded])
@@ -329,11 +329,11 @@ def cohort(arguments: argparse.Namespace) -> None:
     found = gathered(
         arguments.runs, labels, arguments.pattern, level=arguments.q, method=arguments.method
     )
-    say(arguments, condition_table(found), "", found.summary())
+    say(arguments, _condition_table(found), "", found.summary())
     say_written(arguments, write_cohort(found, out))
 
 
-def condition_table(found: Cohort) -> str:
+def _condition_table(found: Cohort) -> str:
     """One row per factor and condition: animals, sessions, and means over animals."""
     rows = []
     for factor in found.factors:

@@ -53,8 +53,8 @@ Learned = TypeVar("Learned")
 
 def fit(arguments: argparse.Namespace) -> None:
     """Train on a recording and measure the fit."""
-    trained = trained_on(arguments, recording_from(arguments), checkpoint_in(arguments))
-    written = write_fit(arguments, trained)
+    trained = _trained_on(arguments, recording_from(arguments), _checkpoint_in(arguments))
+    written = _write_fit(arguments, trained)
     opening_of(arguments).save(output_folder(arguments))
     say(arguments, factor_table(trained), "", trained.summary(), *trained.notes)
     say_written(arguments, written)
@@ -64,8 +64,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Fit, then attribute."""
     recording, out = recording_from(arguments), output_folder(arguments)
     frames_from(arguments.frames)  # a mistake there should not be found after training
-    trained = trained_on(arguments, recording, checkpoint_in(arguments))
-    written = write_fit(arguments, trained)
+    trained = _trained_on(arguments, recording, _checkpoint_in(arguments))
+    written = _write_fit(arguments, trained)
     opening_of(arguments).save(out)  # by which `report` finds it again
     result = write_attribution(arguments, trained, recording, out, written)
     if arguments.seeds > 1:
@@ -88,7 +88,7 @@ def adapt(arguments: argparse.Namespace) -> None:
     steps = arguments.steps or STEPS
     matched = _matched_ids(arguments)
     carry = partial(adapt, before, recording, arguments.how, matched=matched, steps=steps)
-    trained = with_bar(arguments, steps, carry)
+    trained = _with_bar(arguments, steps, carry)
     saved = trained.save(out / FIT)
     opening_of(arguments).save(out)
     write_attribution(arguments, trained, recording, out, [saved])
@@ -103,9 +103,9 @@ def demo(arguments: argparse.Namespace) -> None:
     simulation = field(cells=arguments.cells, frames=arguments.simulated_frames, seed=seed)
     recording = simulation.recording
     say(arguments, *recording.notes, "")
-    trained = trained_on(arguments, recording, None, simulation.factors)
+    trained = _trained_on(arguments, recording, None, simulation.factors)
     written = [save_recording(recording, out / "recording.npz")]
-    written += write_fit(arguments, trained)
+    written += _write_fit(arguments, trained)
     write_attribution(arguments, trained, recording, out, written, simulation.truth)
     factors = " ".join(f"--factor {name}={','.join(v)}" for name, v in simulation.factors.items())
     say(
@@ -118,7 +118,7 @@ def demo(arguments: argparse.Namespace) -> None:
     )
 
 
-def trained_on(
+def _trained_on(
     arguments: argparse.Namespace,
     recording: Recording,
     checkpoint: Path | None,
@@ -128,21 +128,21 @@ def trained_on(
     settings = settings_from(arguments)
     factors = factors_from(arguments.factor) if factors is None else factors
     train = partial(learn.fit, recording, factors, settings, checkpoint=checkpoint)
-    trained = with_bar(arguments, settings.steps, train)
+    trained = _with_bar(arguments, settings.steps, train)
     if checkpoint is not None and not trained.complete:
         saved = trained.save(output_folder(arguments) / FIT)
         kept = f"; {saved} holds what was learned so far"
-        raise interrupted(arguments, trained.steps, settings.steps, kept)
+        raise _interrupted(arguments, trained.steps, settings.steps, kept)
     return trained
 
 
-def with_bar(arguments: argparse.Namespace, steps: int, train: Callable[..., Learned]) -> Learned:
+def _with_bar(arguments: argparse.Namespace, steps: int, train: Callable[..., Learned]) -> Learned:
     """Train with a progress bar and Ctrl-C as a request to stop."""
     with interrupt_as_request() as request, training_bar(arguments, steps) as bar:
         return train(on_progress=bar, stop=request)
 
 
-def checkpoint_in(arguments: argparse.Namespace) -> Path:
+def _checkpoint_in(arguments: argparse.Namespace) -> Path:
     """Where training keeps its state; one that is there already is used only if asked for."""
     checkpoint = output_folder(arguments) / CHECKPOINT
     if checkpoint.exists() and not arguments.resume:
@@ -153,7 +153,7 @@ def checkpoint_in(arguments: argparse.Namespace) -> Path:
     return checkpoint
 
 
-def interrupted(
+def _interrupted(
     arguments: argparse.Namespace, done: int, steps: int, kept: str = ""
 ) -> Interrupted:
     """Training was stopped: says what was kept, and what to type to continue."""
@@ -164,7 +164,7 @@ def interrupted(
     )
 
 
-def write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
+def _write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
     """Save a fit and its learning curves."""
     from napari_xcebra.report.figures.comparisons import learning_curves
 
@@ -206,11 +206,11 @@ def sessions(arguments: argparse.Namespace) -> None:
     frames_from(arguments.frames)  # a mistake there should not be found after training
     recordings, factors, settings = sessions_from(arguments)
     matching = None if arguments.matched is None else _matching(arguments, recordings)
-    checkpoint = checkpoint_in(arguments)
+    checkpoint = _checkpoint_in(arguments)
     train = partial(fit_sessions, recordings, factors, settings, checkpoint=checkpoint)
-    joint = with_bar(arguments, settings.steps, train)
+    joint = _with_bar(arguments, settings.steps, train)
     if not all(each.complete for each in joint.fits.values()):
-        raise interrupted(arguments, joint.steps, joint.settings.steps)
+        raise _interrupted(arguments, joint.steps, joint.settings.steps)
     joint.save(out / "joint")
     scores = {
         name: _write_session(arguments, name, joint, recording)

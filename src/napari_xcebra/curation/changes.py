@@ -150,7 +150,7 @@ class Cells:
         )
 
 
-def is_step(entry: Entry) -> bool:
+def _is_step(entry: Entry) -> bool:
     """Whether an entry changes cells, unlike undo and redo."""
     return entry["do"] in _EFFECTS
 
@@ -277,7 +277,7 @@ class History:
             self._leave(entry["of"])
         elif entry["do"] == "redo":
             self._reach(entry["of"])
-        elif is_step(entry):
+        elif _is_step(entry):
             after = entry["after"]
             while self._done and self._done[-1].step > after:
                 self.back()

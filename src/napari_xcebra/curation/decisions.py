@@ -423,7 +423,7 @@ def with_model(curation: Curation, above: np.ndarray, factor: str = "") -> Agree
         Whose scores.
     """
     model = f"the model ({factor})" if factor else "the model"
-    return agreement(by_hand(curation), above, (curation.curator or "the curator", model))
+    return agreement(_by_hand(curation), above, (curation.curator or "the curator", model))
 
 
 def between(first: Curation, second: Curation, names: tuple[str, str] | None = None) -> Agreement:
@@ -434,10 +434,10 @@ def between(first: Curation, second: Curation, names: tuple[str, str] | None = N
     if names is None:
         a, b = first.curator or "the first", second.curator or "the second"
         names = (a, b) if a != b else (f"{a} (first)", f"{b} (second)")
-    return agreement(by_hand(first)[in_first], by_hand(second)[in_second], names)
+    return agreement(_by_hand(first)[in_first], _by_hand(second)[in_second], names)
 
 
-def by_hand(curation: Curation) -> np.ndarray:
+def _by_hand(curation: Curation) -> np.ndarray:
     """(cells,) float: 1 accepted, 0 rejected, NaN where nobody decided by hand."""
     status = curation.status
     decided = curation.by_hand & (status != UNDECIDED)

@@ -335,7 +335,7 @@ def journal_path(
 
 def journals_of(recording: Recording, path: str | os.PathLike[str] | None = None) -> list[Path]:
     """All journals of a recording with decisions, under whatever name; the usual ones first."""
-    source = source_of(recording, path)
+    source = _source_of(recording, path)
     return (journals_beside(source) if source else []) + _with_decisions(own_path(recording, path))
 
 
@@ -360,7 +360,7 @@ def near_path(
     recording: Recording, path: str | os.PathLike[str] | None = None, *, name: str = ""
 ) -> Path | None:
     """Journal beside what a recording was opened from; None if that is not there."""
-    source = source_of(recording, path)
+    source = _source_of(recording, path)
     return None if source is None else beside(source, name)
 
 
@@ -386,7 +386,7 @@ def own_path(
     telling = [about[each] for each in ("cells", "frames", "ids", "pixels")]
     if about["pixels"] is None:  # without footprints, only the traces tell cells apart
         telling.append(f"{about['sample']:.6e}")
-    source = source_of(recording, path)
+    source = _source_of(recording, path)
     title = re.sub(r"[^\w-]+", "-", source.name if source else "recording").strip("-")
     key = f"{zlib.crc32(repr(telling).encode()):08x}"
     return data_directory() / "curation" / f"{title}-{key}{_named(name)}{ENDING}"
@@ -400,7 +400,7 @@ def data_directory() -> Path:
     return Path(told or platformdirs.user_data_dir("napari-xcebra", appauthor=False))
 
 
-def source_of(recording: Recording, path: str | os.PathLike[str] | None = None) -> Path | None:
+def _source_of(recording: Recording, path: str | os.PathLike[str] | None = None) -> Path | None:
     """What a recording was opened from, if that is a file or folder that is there."""
     told = os.fspath(path) if path else recording.source
     return Path(told).absolute() if told and Path(told).exists() else None

@@ -202,7 +202,7 @@ def _with_movie(recording: Recording, path: Path, movie: str | PathLike[str] | N
 
 
 def _with_video(recording: Recording, settings: OpenSettings) -> Recording:
-    from napari_xcebra.io.video.opening import open_video
+    from napari_xcebra.io.containers.video import open_video
 
     return replace(recording, video=open_video(settings, recording))
 

@@ -73,7 +73,8 @@ def assemble(
         accepted, odd = _of_usual_size(traces, accepted, found.cell_ids, path)
         notes, warnings = (*notes, *more), (*warnings, *odd)
     else:
-        _check_traces(_middle(traces), path)
+        for signal in found.signals.values():  # as stored: others are computed from whole traces
+            _check_traces(_middle(signal), path)
     recording = Recording(
         traces=traces,
         rate=rate,

@@ -50,8 +50,8 @@ def is_pose(path: Path) -> bool:
 
 def needs_library(path: Path) -> bool:
     """Whether more than the name and the first bytes are looked at to recognise a file."""
-    from napari_xcebra.io.hdf5.reading import has_signature
-    from napari_xcebra.io.matlab.numbers import is_mat
+    from napari_xcebra.io.containers.hdf5 import has_signature
+    from napari_xcebra.io.containers.matlab import is_mat
 
     return path.is_file() and (
         first_bytes(path).startswith(b"PK") or has_signature(path) or is_mat(path)

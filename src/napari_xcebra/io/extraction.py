@@ -22,12 +22,41 @@ TimesIn = Literal["seconds", "unnamed", "frames", "samples"]
 """What times count: "unnamed" is taken for seconds, as the source does not say."""
 
 
+FEW_COLUMNS = 3
+"""An array with no more columns is a position or a pose rather than traces."""
+
+
+def columns_of(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
+    """Properties of cells, by name: a few numbers a cell are as many; more are none.
+
+    >>> list(columns_of("coordinates", np.zeros((5, 2))))
+    ['coordinates_1', 'coordinates_2']
+    """
+    if values.ndim == 1 or values.shape[1] == 1:
+        return {name: values.reshape(-1)}
+    few = values.shape[1] <= FEW_COLUMNS
+    return {f"{name}_{i}": column for i, column in enumerate(values.T, 1)} if few else {}
+
+
 def finite_image(image: np.ndarray) -> np.ndarray | None:
     """Image as float32, its least value where it has none; None if it has no value at all."""
     with np.errstate(over="ignore"):  # what float32 cannot hold counts as not finite
         image = image.astype(np.float32)
     known = np.isfinite(image)
     return np.where(known, image, image[known].min()) if known.any() else None
+
+
+class Arrays(dict[str, Any]):
+    """Arrays of a file by name, with what the file calls their axes, where it does.
+
+    Attributes
+    ----------
+    axes : dict of str to tuple of str
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.axes: dict[str, tuple[str, ...]] = {}
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import read_npy
+from napari_xcebra.io.containers.npy import read_npy
+from napari_xcebra.io.containers.tiff import is_tiff, read_tiff, tiff_pixel_size
 from napari_xcebra.io.imagej.rois import MAGIC as ROI_MAGIC
 from napari_xcebra.io.imagej.rois import Rois, read_rois
-from napari_xcebra.io.tiff import is_tiff, read_tiff, tiff_pixel_size
 from napari_xcebra.recording.footprints import MOST_PIXELS, Footprints
 
 LARGEST_LABEL = 2**53
@@ -72,7 +72,7 @@ def regions_of(given: Any) -> Regions:
 def read_regions(path: Path) -> Regions:
     """Regions of a file or a zarr folder, by what is in it rather than by its name."""
     if path.is_dir():
-        from napari_xcebra.io.zarr.ome_labels import read_ome_labels
+        from napari_xcebra.io.containers.zarr import read_ome_labels
 
         return Regions(path.name, *read_ome_labels(path))
     if not path.is_file():

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.matlab.numbers import is_mat, read_mat
-from napari_xcebra.io.tables import read_table
+from napari_xcebra.io.containers.matlab import is_mat, read_mat
+from napari_xcebra.io.containers.tables import read_table
 from napari_xcebra.recording.matching import MISSING, Matching
 
 MOST = 512 * 2**20

@@ -40,7 +40,8 @@ _MOST_BESIDE, _LARGEST_BESIDE, _WIDEST_BESIDE = 8, 64 * 2**20, 60
 """Tables beside the traces whose rows are counted unasked, and the bytes and columns each may
 have."""
 
-_CELL_WORDS = set(words_of("cell cells neuron neurons roi rois unit units component components"))
+CELL_WORDS = set(words_of("cell cells neuron neurons roi rois unit units component components"))
+FRAME_WORDS = set(words_of("frame frames time times t sample samples"))
 _PER_CELL = set(words_of(
     "depth depths coord coords coordinate coordinates centroid centroids center centers centre "
     "centres com snr skew skewness npix npixels region regions layer layers red redcell iscell "
@@ -285,7 +286,7 @@ def is_per_cell(name: str) -> bool:
     [True, True, True, False, True]
     """
     words = set(words_of(name))
-    return bool(words & _CELL_WORDS or (words & _PER_CELL and not words & _PER_FRAME))
+    return bool(words & CELL_WORDS or (words & _PER_CELL and not words & _PER_FRAME))
 
 
 def is_per_frame(name: str) -> bool:
@@ -325,6 +326,16 @@ def of_arrays(shape: tuple[int, ...], arrays: Mapping[str, Any]) -> list[Evidenc
             why = _entries(courses, length, "that change slowly, as behaviour does")
             evidence.append(Evidence(axis == 1, 2.0, why))
     return evidence
+
+
+def of_axes(axes: Sequence[str]) -> list[Evidence]:
+    """What the file calls the two axes of an array."""
+    words = [set(words_of(axis)) for axis in axes]
+    found = []
+    for first, (cells, frames) in ((True, (0, 1)), (False, (1, 0))):
+        if len(words) == 2 and (words[cells] & CELL_WORDS or words[frames] & FRAME_WORDS):
+            found.append(Evidence(first, 3.5, f"its axes are {axes[0]} and {axes[1]}"))
+    return found
 
 
 def of_regions(shape: tuple[int, ...], fits: Callable[[int], str | None]) -> list[Evidence]:
@@ -378,7 +389,7 @@ def is_table_of_cells(source: Behavior) -> bool:
     if source.intervals or source.events or any(s.times is not None for s in source.series):
         return False
     names = [series.name for series in source.series]
-    ids = any(set(words_of(n)) <= _CELL_WORDS | {"id", "ids", "number", "index"} for n in names)
+    ids = any(set(words_of(n)) <= CELL_WORDS | {"id", "ids", "number", "index"} for n in names)
     return (
         bool(names) and not any(map(is_per_frame, names)) and (ids or all(map(is_per_cell, names)))
     )

@@ -59,7 +59,7 @@ def main(folder: str, parent: int, warm_up: str = "computing") -> None:
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", folder)
     code = 1
     try:
-        Child(_channel(), Path(folder)).serve(parent, _WARM_UPS[warm_up])
+        _Child(_channel(), Path(folder)).serve(parent, _WARM_UPS[warm_up])
         code = 0
     except BrokenPipeError:
         pass  # the window is gone
@@ -91,7 +91,7 @@ def _step_back() -> None:
             os.nice(5)
 
 
-class Child:
+class _Child:
     """One call at a time in the main thread, while another thread listens."""
 
     def __init__(self, channel: Channel, folder: Path) -> None:
@@ -182,7 +182,7 @@ class Child:
 class Reporter:
     """Passes on the first and last report, changes of phase, and otherwise a few a second."""
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: _Child) -> None:
         self._child = child
         self._last, self._phase = -INTERVAL, ""
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 
-from napari_xcebra.recording.traces import read_block
+from napari_xcebra.recording.traces import LazyTraces, read_block
 
 COUNT = 5
 APART = 3.0
@@ -22,8 +22,8 @@ FALL_COUNT, FALL_SECONDS = 30, 3.0
 """Transients of a cell, and seconds after each, from which their fall is measured."""
 SILENT, ISOLATED = 0.8, 0.5
 """Share of the values of events that are 0, and of the others that follow on a 0, at least."""
-SOME_FRAMES, SOME_CELLS = 20_000, 100
-"""Frames and cells from which the nature of traces is told."""
+SOME_FRAMES, SOME_CELLS, NEIGHBOURS = 20_000, 100, 10
+"""Frames and cells from which the nature of traces is told, and how many of these lie together."""
 
 
 def are_events(traces: Any) -> bool:
@@ -70,11 +70,15 @@ def half_fall(traces: Any, rate: float) -> float | None:
 
 
 def _some(traces: Any) -> np.ndarray:
-    """Cells spread over the recording, at its first frames: (frames, cells) float64."""
+    """Cells spread over the recording, at its first frames: (frames, cells) float64.
+
+    On disk, where neighbours cost as much as one, they are groups of neighbours.
+    """
     frames, cells = traces.shape
-    few = np.unique(np.linspace(0, cells - 1, min(cells, SOME_CELLS)).astype(np.int64))
+    wide = NEIGHBOURS if isinstance(traces, LazyTraces) and cells > SOME_CELLS else 1
+    few = np.unique(np.linspace(0, cells - wide, min(cells, SOME_CELLS) // wide).astype(np.int64))
     stretch = slice(0, min(frames, SOME_FRAMES))
-    columns = [read_block(traces, stretch, slice(int(c), int(c) + 1)) for c in few]
+    columns = [read_block(traces, stretch, slice(int(c), int(c) + wide)) for c in few]
     return np.concatenate(columns, axis=1).astype(np.float64)
 
 

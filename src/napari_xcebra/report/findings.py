@@ -84,7 +84,7 @@ def summary(run: Material) -> tuple[Block, ...]:
         words = words.replace("p = ", "p\u00a0=\u00a0")
         words = re.sub(r"(?<=[ (])-(?=\d)", "−", words)
         blocks.append(Paragraph(words, TONES[goodness.strength]))
-    return (*blocks, *(Paragraph(note, "warning") for note in warnings_of(run)))
+    return (*blocks, *(Paragraph(note, "warning") for note in _warnings_of(run)))
 
 
 def cells_in_words(run: Material, factor: str) -> str:
@@ -107,7 +107,7 @@ def cells_in_words(run: Material, factor: str) -> str:
     return f"{above:,} of {counted(int(used.sum()), 'cell')} score above the mean; {which}."
 
 
-def warnings_of(run: Material) -> list[str]:
+def _warnings_of(run: Material) -> list[str]:
     """What a reader should beware of, in a sentence each."""
     fit, steps = run.fit, run.fit.settings.steps + run.fit.repeated
     stopped = () if fit.complete else (f"Stopped after {fit.steps} of {steps} steps.",)

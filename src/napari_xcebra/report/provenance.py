@@ -125,7 +125,7 @@ def _paths(run: Material) -> list[Path | str]:
 
 def settings_section(run: Material) -> Section:
     """All settings of the training, changed ones first."""
-    changed = changed_knobs(run.fit.settings)
+    changed = _changed_knobs(run.fit.settings)
     rows = []
     for knob in sorted(fields(FitSettings), key=lambda knob: knob.name not in changed):
         value = getattr(run.fit.settings, knob.name)
@@ -148,7 +148,7 @@ def settings_section(run: Material) -> Section:
     )
 
 
-def changed_knobs(settings: FitSettings) -> list[str]:
+def _changed_knobs(settings: FitSettings) -> list[str]:
     """Names of the settings that differ from their defaults."""
     return [
         knob.name
@@ -172,14 +172,14 @@ def reproduction_section(run: Material) -> Section:
         (
             Paragraph("Run this in the folder that holds the recording. The same seed and versions "
                       "give the same result on the same device."),
-            TypedCommand(command_of(run)),
+            TypedCommand(_command_of(run)),
             *(Paragraph(note, "warning") for note in _not_said_by_command(run)),
             facts_table("Made with", facts),
         ),
     )  # fmt: skip
 
 
-def command_of(run: Material) -> str:
+def _command_of(run: Material) -> str:
     """The `napari-xcebra run` that trains the same."""
     fit, opening = run.fit, run.opening
     words = ["napari-xcebra", "run", _place(opening.path if opening else fit.source)]

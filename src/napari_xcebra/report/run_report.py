@@ -164,19 +164,19 @@ MOST_ROWS = 20
 """Cells in a table; the file below it has all."""
 
 
-def best_cells(attribution: Attribution, factor: str, count: int) -> np.ndarray:
+def _best_cells(attribution: Attribution, factor: str, count: int) -> np.ndarray:
     """Positions of the cells with the highest scores, the best first: (count or fewer,) int."""
     score = attribution.score(factor)
     order = np.argsort(-np.where(np.isfinite(score), score, -np.inf), kind="stable")
     return order[: min(count, int(np.isfinite(score).sum()))]
 
 
-def table_of_best(run: Material, factor: str, *, explain: bool) -> Table:
+def _table_of_best(run: Material, factor: str, *, explain: bool) -> Table:
     """Table of the best cells, whose columns are explained if asked."""
     first = run.first
     assert first is not None
-    table = whole_table(run, factor)
-    best = best_cells(first, factor, MOST_ROWS)
+    table = _whole_table(run, factor)
+    best = _best_cells(first, factor, MOST_ROWS)
     names = [str(name) for name in table if name not in _IN_FILE_ALONE]
     columns = tuple(replace(_column(name), listed=explain) for name in names)
     rows = tuple(tuple(_entry(name, table[name].iloc[cell]) for name in names) for cell in best)
@@ -187,7 +187,7 @@ def table_of_best(run: Material, factor: str, *, explain: bool) -> Table:
     )
 
 
-def whole_table(run: Material, factor: str) -> pd.DataFrame:
+def _whole_table(run: Material, factor: str) -> pd.DataFrame:
     """One row a cell with all its scores and statistics for a factor."""
     first = run.first
     assert first is not None
@@ -262,9 +262,9 @@ def _entry(name: str, value: object) -> Entry:
     return shown
 
 
-def file_of_all(run: Material, factor: str) -> Download:
+def _file_of_all(run: Material, factor: str) -> Download:
     """The same table of all cells, to save from the page."""
-    table = whole_table(run, factor).round(6)
+    table = _whole_table(run, factor).round(6)
     name = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"cells-{factor}")
     return download(
         f"{name}.csv",
@@ -300,7 +300,7 @@ def _factor(
         f"{factor} ({', '.join(about.variables)})")  # fmt: skip
     if first.at_chance(factor):
         told = f"{run.fit.goodness[factor].verdict} So no cells are listed; scores are in the file."
-        shown = (Paragraph(told, "warning"), *_maps(run, factor), file_of_all(run, factor))
+        shown = (Paragraph(told, "warning"), *_maps(run, factor), _file_of_all(run, factor))
         return Section(title, shown)
     blocks: list[Block] = [Paragraph(cells_in_words(run, factor))]
     if first.not_tested(factor):
@@ -309,7 +309,7 @@ def _factor(
         blocks.append(Paragraph(first.significance.how(factor)))
     blocks += _maps(run, factor)
     blocks += _tuning(run, factor)
-    blocks += [table_of_best(run, factor, explain=explain), file_of_all(run, factor)]
+    blocks += [_table_of_best(run, factor, explain=explain), _file_of_all(run, factor)]
     blocks += _cloud(run, factor, embedding)
     return Section(title, tuple(blocks))
 
@@ -364,7 +364,7 @@ def _tuning(run: Material, factor: str) -> list[Block]:
     if absent := [name for name in variables if name not in recording.behavior]:
         return [Paragraph(f"No tuning: the recording was opened without {listed(absent)}. Name "
                           "its behaviour file with --behavior.", "warning")]  # fmt: skip
-    best = best_cells(first, factor, CELLS_ACROSS)
+    best = _best_cells(first, factor, CELLS_ACROSS)
     try:
         around = responses_in_words(recording, factor, variables, best)
         return [around or tuning_in_words(recording, factor, variables, best)]

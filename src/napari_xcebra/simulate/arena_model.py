@@ -122,14 +122,14 @@ def arena(
         for_path, for_untuned, for_noise = of_day
 
     trajectory = forage(for_path, frames, dt, **strengths)
-    population = tuned_cells(for_tuning, trajectory, counts)
+    population = _tuned_cells(for_tuning, trajectory, counts)
     if remapped:
         population = _remapped(population, trajectory, counts, remapped, [seed, day, 1])
     if mixed:
-        cells = mixed_cells(for_mixed, trajectory, mixed, mixed_strength)
+        cells = _mixed_cells(for_mixed, trajectory, mixed, mixed_strength)
         population = joined(population, cells)
     if untuned:
-        cells = untuned_cells(for_untuned, trajectory, untuned, untuned_strength)
+        cells = _untuned_cells(for_untuned, trajectory, untuned, untuned_strength)
         population = joined(population, cells)
     if arousal:
         population = aroused(for_arousal, trajectory, population, arousal)
@@ -137,7 +137,7 @@ def arena(
     return _simulation(trajectory, population, for_noise, dt, noise, source, strengths)
 
 
-def tuned_cells(
+def _tuned_cells(
     rng: np.random.Generator, trajectory: Trajectory, counts: Mapping[str, int]
 ) -> Population:
     """Cells of one variable each, `counts` of them by kind."""
@@ -165,7 +165,7 @@ def _remapped(
 ) -> Population:
     """Cells of which a share has another tuning to the same variable."""
     rng = np.random.default_rng(seed)
-    other = tuned_cells(rng, trajectory, counts).rates
+    other = _tuned_cells(rng, trajectory, counts).rates
     # cells of a kind are in the order of what they prefer: the order has to change, too
     ends = np.cumsum(list(counts.values()))
     order = np.concatenate([rng.permutation(k) for k in np.split(np.arange(ends[-1]), ends[:-1])])
@@ -174,7 +174,7 @@ def _remapped(
     return replace(population, rates=np.where(changed, other, population.rates))
 
 
-def mixed_cells(
+def _mixed_cells(
     rng: np.random.Generator, trajectory: Trajectory, cells: int, strength: float
 ) -> Population:
     """Cells of two variables: every other one multiplies them, the rest add them."""
@@ -197,12 +197,12 @@ def mixed_cells(
     return Population(rates, np.full(cells, "mixed"), truth)
 
 
-def untuned_cells(
+def _untuned_cells(
     rng: np.random.Generator, trajectory: Trajectory, cells: int, strength: float
 ) -> Population:
     """Cells that look like tuned ones, one by one, but follow a random process of their own."""
     counts = template_counts(("place", "grid", "direction", "speed"), cells)
-    found = tuned_cells(rng, trajectory, counts).lookalikes(rng, cells)
+    found = _tuned_cells(rng, trajectory, counts).lookalikes(rng, cells)
     mean = found.rates.mean(axis=0)
     return replace(found, rates=mean + np.float32(strength) * (found.rates - mean))
 

@@ -55,7 +55,7 @@ STRAY_EVERY, STRAY_TIME = 25.0, 1.0
 
 
 @dataclass(frozen=True)
-class Laps:
+class _Laps:
     """Behaviour of the mouse, frame by frame.
 
     Parameters
@@ -76,7 +76,7 @@ class Laps:
     engagement: np.ndarray
 
 
-def run_laps(rng: np.random.Generator, frames: int, dt: float, length: float) -> Laps:
+def _run_laps(rng: np.random.Generator, frames: int, dt: float, length: float) -> _Laps:
     """Laps on a belt of some cm with a reward at `REWARD`; frames are `dt` seconds apart."""
     for_state, for_speed, for_pauses, for_laps, for_licks = rng.spawn(5)
     state = ornstein_uhlenbeck(for_state, frames, ENGAGEMENT_TIME / dt)
@@ -85,7 +85,7 @@ def run_laps(rng: np.random.Generator, frames: int, dt: float, length: float) ->
     runs = 1 - smoothed(waits, PAUSE_SLOWING / dt)
     wished = USUAL_SPEED * runs * np.maximum(1 + swing + ENGAGEMENT_SWING * state, 0)
     position, speed = _run(for_laps, wished, dt, length)
-    return Laps(position, speed, _licks(for_licks, position, dt, length), state)
+    return _Laps(position, speed, _licks(for_licks, position, dt, length), state)
 
 
 def _run(
@@ -193,16 +193,16 @@ def belt(
     streams = np.random.default_rng(check_count("seed", seed)).spawn(3)
     for_laps, for_tuning, for_untuned = streams
 
-    laps = run_laps(for_laps, frames, 1 / rate, length)
-    population = tuned_cells(for_tuning, laps, counts, length, rate)
+    laps = _run_laps(for_laps, frames, 1 / rate, length)
+    population = _tuned_cells(for_tuning, laps, counts, length, rate)
     if untuned:
-        templates = tuned_cells(for_untuned, laps, template_counts(counts, untuned), length, rate)
+        templates = _tuned_cells(for_untuned, laps, template_counts(counts, untuned), length, rate)
         population = joined(population, templates.lookalikes(for_untuned, untuned))
     return _simulation(laps, population, length, rate, seed)
 
 
-def tuned_cells(
-    rng: np.random.Generator, laps: Laps, counts: Mapping[str, int], length: float, rate: float
+def _tuned_cells(
+    rng: np.random.Generator, laps: _Laps, counts: Mapping[str, int], length: float, rate: float
 ) -> Population:
     """Cells that carry a variable or the hidden state, `counts` of them by kind."""
     for_place, for_speed, for_lick, for_hidden, for_mixed, for_baseline = rng.spawn(6)
@@ -230,7 +230,7 @@ def _state_rates(rng: np.random.Generator, state: np.ndarray, cells: int) -> np.
     return rates
 
 
-def _mixed_rates(rng: np.random.Generator, laps: Laps, cells: int, length: float) -> np.ndarray:
+def _mixed_rates(rng: np.random.Generator, laps: _Laps, cells: int, length: float) -> np.ndarray:
     """Place fields in which speed is a gain, (frames, cells)."""
     where = track_rates(rng, laps.position, cells, length)
     gain = running_rates(rng, laps.speed, cells, USUAL_SPEED)
@@ -238,7 +238,7 @@ def _mixed_rates(rng: np.random.Generator, laps: Laps, cells: int, length: float
 
 
 def _simulation(
-    laps: Laps, population: Population, length: float, rate: float, seed: int
+    laps: _Laps, population: Population, length: float, rate: float, seed: int
 ) -> Simulation:
     frames = len(population.rates)
     description = (

@@ -54,7 +54,7 @@ class Mixing:
         """Activity of the cells, (frames, cells), for (frames, d) latents."""
         activity = latents
         for weight, bias in zip(self.weights, self.biases, strict=True):
-            activity = smooth_leaky_relu(activity @ weight + bias)
+            activity = _smooth_leaky_relu(activity @ weight + bias)
         return activity
 
     def jacobian(self, latents: np.ndarray) -> np.ndarray:
@@ -63,8 +63,8 @@ class Mixing:
         jacobian = np.tile(np.eye(latents.shape[1]), (len(latents), 1, 1))
         for weight, bias in zip(self.weights, self.biases, strict=True):
             drive = activity @ weight + bias
-            jacobian = smooth_leaky_relu_slope(drive)[:, :, None] * (weight.T @ jacobian)
-            activity = smooth_leaky_relu(drive)
+            jacobian = _smooth_leaky_relu_slope(drive)[:, :, None] * (weight.T @ jacobian)
+            activity = _smooth_leaky_relu(drive)
         return jacobian
 
 
@@ -86,13 +86,13 @@ def _weights(rng: np.random.Generator, inputs: int, outputs: int, draws: int) ->
     return candidates[np.argmin(np.linalg.cond(candidates))]
 
 
-def smooth_leaky_relu(x: np.ndarray) -> np.ndarray:
+def _smooth_leaky_relu(x: np.ndarray) -> np.ndarray:
     """Strictly increasing and smooth: slope `LEAK` far below zero, 1 far above."""
     return LEAK * x + (1 - LEAK) * np.logaddexp(0, SHARPNESS * x) / SHARPNESS
 
 
-def smooth_leaky_relu_slope(x: np.ndarray) -> np.ndarray:
-    """Slope of `smooth_leaky_relu`."""
+def _smooth_leaky_relu_slope(x: np.ndarray) -> np.ndarray:
+    """Slope of `_smooth_leaky_relu`."""
     return LEAK + (1 - LEAK) * expit(SHARPNESS * x)
 
 
@@ -104,7 +104,7 @@ ATTEMPTS = 200
 
 
 @dataclass(frozen=True)
-class BoxMixing:
+class _BoxMixing:
     """Mixing x = [g1(z1); g2(z1, z2)] and how well it is conditioned.
 
     Parameters
@@ -212,7 +212,7 @@ def box(
 
 def box_mixing(
     seed: int, *, d1: int = 2, d2: int = 2, cells: tuple[int, int] = (25, 25)
-) -> BoxMixing:
+) -> _BoxMixing:
     """The mixing of `box` with that seed, to send other latents through, or for its Jacobian."""
     _check_sizes(d1, d2, cells)
     return draw_box_mixing(_streams(seed)[1], d1, d2, cells)
@@ -256,7 +256,7 @@ def _endless_normals(rng: np.random.Generator, sigma: float) -> Iterator[float]:
 
 def draw_box_mixing(
     rng: np.random.Generator, d1: int, d2: int, cells: tuple[int, int]
-) -> BoxMixing:
+) -> _BoxMixing:
     """Random mixing whose Jacobian is well conditioned all over the box.
 
     Drawn again until the condition number of J_g is at most `MAX_CONDITION` at every point
@@ -264,7 +264,7 @@ def draw_box_mixing(
     """
     z = rng.uniform(-1, 1, (CHECKED_FRAMES, d1 + d2))
     for _ in range(ATTEMPTS):
-        mixing = BoxMixing(draw_mixing(rng, d1, cells[0]), draw_mixing(rng, d1 + d2, cells[1]))
+        mixing = _BoxMixing(draw_mixing(rng, d1, cells[0]), draw_mixing(rng, d1 + d2, cells[1]))
         condition = np.linalg.cond(mixing.jacobian(z[:, :d1], z[:, d1:]))
         if condition.max() <= MAX_CONDITION:
             return replace(

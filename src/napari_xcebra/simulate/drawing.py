@@ -185,7 +185,7 @@ def mean_and_max(
     tissue = 1.2 * neuropil_level * _texture(rng, shape) * (1 - 0.75 * vessels)
     at_mean = _painted(footprints, brightness * (1 + response.mean(axis=0)))
     at_max = _painted(footprints, brightness * (1 + 0.7 * response.max(axis=0)))
-    light = illumination(shape)
+    light = _illumination(shape)
     mean, most = ((tissue + somata) * light for somata in (at_mean, at_max))
     mean, most = gaussian_filter(mean, 0.7), gaussian_filter(most, 0.7)
     mean += 0.02 * np.sqrt(mean) * rng.standard_normal(shape)
@@ -197,7 +197,7 @@ def mean_and_max(
     }
 
 
-def illumination(shape: tuple[int, ...]) -> np.ndarray:
+def _illumination(shape: tuple[int, ...]) -> np.ndarray:
     """Share of the light that reaches each pixel: 1 in the middle, less in the corners."""
     return 1 - 0.35 * _distance_from_middle(shape) ** 2
 
@@ -252,7 +252,7 @@ def movie_of(
         Frames per second.
     """
     pixel = np.ravel_multi_index(footprints.pixels, mean.shape)
-    light = illumination(mean.shape).reshape(-1)[pixel]
+    light = _illumination(mean.shape).reshape(-1)[pixel]
     gain = COUNTS * footprints.weight * brightness[footprints.cell] * light
     rest = mean.astype(np.float32)
     np.add.at(rest.reshape(-1), pixel, -gain * traces.mean(axis=0)[footprints.cell])

@@ -103,13 +103,13 @@ def field(
     simulation = _population(simulation, cells, frames, rate, check_count("seed", seed))
     # A stream apart from the one that made the population with the same seed.
     for_tissue, for_light = np.random.default_rng([seed, 1]).spawn(2)
-    tissue = draw_tissue(for_tissue, simulation.recording.n_cells, junk, shape, overlap)
+    tissue = _draw_tissue(for_tissue, simulation.recording.n_cells, junk, shape, overlap)
     traces, images = image(for_light, simulation, tissue, optics)
     return _imaged_simulation(simulation, traces, images, tissue, seed, f"{optics}, {tissue}")
 
 
 @dataclass(frozen=True)
-class Tissue:
+class _Tissue:
     """Cells, other ROIs and vessels in the field of view.
 
     Parameters
@@ -137,9 +137,9 @@ class Tissue:
         return f"{height} × {width} pixels, {self.junk} ROIs that are no cells"
 
 
-def draw_tissue(
+def _draw_tissue(
     rng: np.random.Generator, cells: int, junk: int, shape: tuple[int, int], overlap: float
-) -> Tissue:
+) -> _Tissue:
     """Random tissue with somata, ROIs of neuropil that are no cells, and blood vessels."""
     for_vessels, for_cells, for_junk = rng.spawn(3)
     vessels = draw_vessels(for_vessels, shape)
@@ -149,11 +149,11 @@ def draw_tissue(
     brightness = for_cells.lognormal(0, 0.4, cells)
     brightness = np.r_[brightness, 0.2 * for_junk.lognormal(0, 0.3, junk)]
     footprints = draw_somata(for_cells, centres, shape)
-    return Tissue(centres, footprints, brightness.astype(np.float32), vessels, junk)
+    return _Tissue(centres, footprints, brightness.astype(np.float32), vessels, junk)
 
 
 def image(
-    rng: np.random.Generator, simulation: Simulation, tissue: Tissue, optics: Optics
+    rng: np.random.Generator, simulation: Simulation, tissue: _Tissue, optics: Optics
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """ΔF/F of all ROIs, (frames, rois) float32, and background images by name."""
     for_spikes, for_neuropil, for_light, for_images = rng.spawn(4)
@@ -181,7 +181,7 @@ def _imaged_simulation(
     simulation: Simulation,
     traces: np.ndarray,
     images: dict[str, np.ndarray],
-    tissue: Tissue,
+    tissue: _Tissue,
     seed: int,
     how: str,
 ) -> Simulation:

@@ -125,10 +125,10 @@ def task(
     streams = np.random.default_rng(check_count("seed", seed)).spawn(3)
     for_trials, for_tuning, for_untuned = streams
 
-    course = run_trials(for_trials, frames, 1 / rate)
-    population = tuned_cells(for_tuning, course, counts)
+    course = _run_trials(for_trials, frames, 1 / rate)
+    population = _tuned_cells(for_tuning, course, counts)
     if untuned:
-        templates = tuned_cells(for_untuned, course, template_counts(counts, untuned))
+        templates = _tuned_cells(for_untuned, course, template_counts(counts, untuned))
         population = joined(population, templates.lookalikes(for_untuned, untuned))
     if reward or lick:
         found = _event_rates(for_tuning.spawn(1)[0], course, responding, rate)
@@ -136,8 +136,8 @@ def task(
     return _simulation(course, population, rate, seed, trials=trials)
 
 
-def tuned_cells(
-    rng: np.random.Generator, trials: TaskCourse, counts: Mapping[str, int]
+def _tuned_cells(
+    rng: np.random.Generator, trials: _TaskCourse, counts: Mapping[str, int]
 ) -> Population:
     """Cells that carry a variable or the phase, `counts` of them by kind."""
     for_stimulus, for_choice, for_outcome, for_running, for_phase, for_baseline = rng.spawn(6)
@@ -151,14 +151,14 @@ def tuned_cells(
     return population_of({k: with_baseline(for_baseline, r) for k, r in rates.items()}, CARRIED)
 
 
-def _stimulus_rates(rng: np.random.Generator, trials: TaskCourse, cells: int) -> np.ndarray:
+def _stimulus_rates(rng: np.random.Generator, trials: _TaskCourse, cells: int) -> np.ndarray:
     """As long as the stimulus, then decaying, (frames, cells)."""
     time = trials.phase[:, None]
     lasts = np.exp(-np.maximum(time - STIMULUS, 0) / rng.uniform(*STIMULUS_DECAYS, cells))
     return _preference(rng, trials.stimulus, cells) * _onset(time) * lasts
 
 
-def _choice_rates(rng: np.random.Generator, trials: TaskCourse, cells: int) -> np.ndarray:
+def _choice_rates(rng: np.random.Generator, trials: _TaskCourse, cells: int) -> np.ndarray:
     """Rising to the choice, then decaying, (frames, cells)."""
     time = trials.from_choice[:, None]
     rises, decays = rng.uniform(*CHOICE_RISES, cells), rng.uniform(*CHOICE_DECAYS, cells)
@@ -166,7 +166,7 @@ def _choice_rates(rng: np.random.Generator, trials: TaskCourse, cells: int) -> n
     return _preference(rng, trials.choice, cells) * around
 
 
-def _outcome_rates(rng: np.random.Generator, trials: TaskCourse, cells: int) -> np.ndarray:
+def _outcome_rates(rng: np.random.Generator, trials: _TaskCourse, cells: int) -> np.ndarray:
     """From the outcome on, decaying, (frames, cells)."""
     time = trials.from_outcome[:, None]
     after = np.exp(-np.maximum(time, 0) / rng.uniform(*OUTCOME_DECAYS, cells))
@@ -180,7 +180,7 @@ def _phase_rates(rng: np.random.Generator, phase: np.ndarray, cells: int) -> np.
 
 
 def _event_rates(
-    rng: np.random.Generator, trials: TaskCourse, counts: Mapping[str, int], rate: float
+    rng: np.random.Generator, trials: _TaskCourse, counts: Mapping[str, int], rate: float
 ) -> dict[str, np.ndarray]:
     """From each event on, decaying, those of licks added up to a limit: (frames, cells) each."""
     found = {}
@@ -205,7 +205,7 @@ def _onset(time: np.ndarray) -> np.ndarray:
 
 
 def _simulation(
-    course: TaskCourse, population: Population, rate: float, seed: int, *, trials: bool
+    course: _TaskCourse, population: Population, rate: float, seed: int, *, trials: bool
 ) -> Simulation:
     frames = len(population.rates)
     description = (
@@ -242,7 +242,7 @@ def _simulation(
 
 
 def _trials(
-    course: TaskCourse, values: Mapping[str, np.ndarray], words: Mapping[str, tuple[str, ...]]
+    course: _TaskCourse, values: Mapping[str, np.ndarray], words: Mapping[str, tuple[str, ...]]
 ) -> Trials:
     """Trials with what is known of each; of the last, which may be cut, not all is."""
     first = np.flatnonzero(np.diff(course.trial, prepend=-1))
@@ -272,7 +272,7 @@ SLOWED_SHARE, SLOWED_BY = 0.6, 0.9
 
 
 @dataclass(frozen=True)
-class TaskCourse:
+class _TaskCourse:
     """Behaviour of the mouse and state of the task, frame by frame.
 
     Parameters
@@ -304,7 +304,7 @@ class TaskCourse:
     lick: np.ndarray
 
 
-def run_trials(rng: np.random.Generator, frames: int, dt: float) -> TaskCourse:
+def _run_trials(rng: np.random.Generator, frames: int, dt: float) -> _TaskCourse:
     """Trials one after the other until the frames, `dt` seconds apart, are full."""
     for_times, for_sides, for_running, for_licks = rng.spawn(4)
     shortest = STIMULUS + DELAY[0] + REACTION[0] + FEEDBACK + OUTCOME + REST[0]
@@ -320,7 +320,7 @@ def run_trials(rng: np.random.Generator, frames: int, dt: float) -> TaskCourse:
     choice = np.where(outcome == 1, stimulus, 1 - stimulus)
     chosen = np.r_[0, ends[:-1]] + choice_at
     rewarded = _rewards(for_licks, (chosen + FEEDBACK)[outcome == 1], frames * dt)
-    return TaskCourse(
+    return _TaskCourse(
         trial=trial,
         phase=phase,
         from_choice=phase - choice_at[trial],

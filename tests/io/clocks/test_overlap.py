@@ -63,6 +63,15 @@ def test_another_unit_is_suspected_although_the_clocks_overlap(factor, unit):
         placed(np.arange(0, 100, 0.1) * factor)
 
 
+def test_times_of_no_unit_that_would_fit_are_asked_about():
+    ticks = np.round(np.arange(0, 100, 0.01) * 30_000)
+    series = Series("speed", np.sin(ticks), ticks, times_in="unnamed")
+    behavior = Behavior((series,), name="run.csv")
+    with pytest.raises(InputError, match=r"to samples and `behavior_rate` to 30000, which would"):
+        on_frames(behavior, FRAMES, OpenSettings())
+    assert on_frames(behavior, FRAMES, OpenSettings(behavior_clock="s")).warnings
+
+
 def test_gaps_are_counted_and_stay_unknown():
     times = np.r_[np.arange(0, 40, 0.1), np.arange(45, 70, 0.1), np.arange(72, 100, 0.1)]
     result = placed(times)

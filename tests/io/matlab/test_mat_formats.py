@@ -141,7 +141,7 @@ def test_without_a_rate_the_user_is_asked_for_it(path):
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_damaged_file_opens_or_gets_a_sentence(path, version, data):
+def test_a_damaged_file_opens_or_gets_a_sentence(path, version, guarded, data):
     if not path.exists():
         save(path, version, "output", {**EXTRACT, **CNMFE})
     content = bytearray(path.read_bytes())
@@ -152,7 +152,7 @@ def test_a_damaged_file_opens_or_gets_a_sentence(path, version, data):
     for form in (extract, cnmfe):
         assert form.sniff(broken) in (True, False)
         try:
-            form.load(broken, DEFAULTS)
+            guarded(form.load, broken, DEFAULTS)
         except InputError as error:
             assert "broken.mat" in str(error)
 

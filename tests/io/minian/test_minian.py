@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
+from napari_xcebra.io.containers.zarr import stored_array
 from napari_xcebra.io.minian import reading as minian
-from napari_xcebra.io.zarr.store import stored_array
 from napari_xcebra.recording.traces import LazyTraces
 
 zarr = pytest.importorskip("zarr")

@@ -10,7 +10,7 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording, save_recording
-from napari_xcebra.io.arrays.npy import NpzTraces
+from napari_xcebra.io.containers.npy import NpzTraces
 from napari_xcebra.recording import Footprints, Recording, Variable
 from napari_xcebra.recording.traces import NpyTraces
 
@@ -122,7 +122,7 @@ def test_traces_on_disk_are_written_by_the_block_and_come_back(tmp_path, monkeyp
 def test_large_traces_are_mapped_where_they_lie(tmp_path, monkeypatch):
     recording = full_recording()
     path = recording.save(tmp_path / "r.npz")
-    monkeypatch.setattr("napari_xcebra.io.arrays.npy.IN_MEMORY", 700)
+    monkeypatch.setattr("napari_xcebra.io.containers.npy.IN_MEMORY", 700)
     opened = open_recording(path)
     assert isinstance(opened.traces, NpzTraces)
     assert len(pickle.dumps(opened.traces)) < 500
@@ -137,7 +137,7 @@ def test_large_traces_are_mapped_where_they_lie(tmp_path, monkeypatch):
 
 def test_traces_that_went_away_are_missed_in_one_sentence(tmp_path, monkeypatch):
     path = full_recording().save(tmp_path / "r.npz")
-    monkeypatch.setattr("napari_xcebra.io.arrays.npy.IN_MEMORY", 700)
+    monkeypatch.setattr("napari_xcebra.io.containers.npy.IN_MEMORY", 700)
     traces = pickle.loads(pickle.dumps(open_recording(path).traces))
     np.savez(path, other=np.zeros(3))
     with pytest.raises(InputError, match="cannot be read any more"):
@@ -158,7 +158,7 @@ def test_gaps_in_traces_on_disk_are_found_when_saving_and_leave_no_file(tmp_path
 
 def test_large_traces_that_are_damaged_are_refused(tmp_path, monkeypatch):
     path = full_recording().save(tmp_path / "r.npz")
-    monkeypatch.setattr("napari_xcebra.io.arrays.npy.IN_MEMORY", 700)
+    monkeypatch.setattr("napari_xcebra.io.containers.npy.IN_MEMORY", 700)
     content = path.read_bytes()
     begin = content.index(b"traces.npy")
     for position in range(begin - 30, begin + 110):

@@ -10,7 +10,7 @@ from placement import brighter, drawn
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.behavior import nwb as nwb_behavior
-from napari_xcebra.io.hdf5.traces import turned
+from napari_xcebra.io.containers.hdf5 import turned
 from napari_xcebra.io.nwb import reading as nwb
 from napari_xcebra.io.settings import OpenSettings
 

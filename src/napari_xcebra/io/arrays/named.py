@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import read_or_map
 from napari_xcebra.io.arrays.roles import (
     FEW_COLUMNS,
     Roles,
@@ -23,24 +23,24 @@ from napari_xcebra.io.arrays.roles import (
 )
 from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.clocks.timestamps import scale_of
-from napari_xcebra.io.extraction import Behavior, Extraction, Series, finite_image
+from napari_xcebra.io.containers.hdf5 import has_signature, turned
+from napari_xcebra.io.containers.hdf5 import read_arrays as read_hdf5
+from napari_xcebra.io.containers.matlab import is_mat, joined, read_mat
+from napari_xcebra.io.containers.npy import read_or_map
+from napari_xcebra.io.containers.zarr import read_arrays as read_zarr
+from napari_xcebra.io.extraction import Behavior, Extraction, Series, columns_of, finite_image
 from napari_xcebra.io.footprint_files import Regions
-from napari_xcebra.io.hdf5.arrays import read_arrays as read_hdf5
-from napari_xcebra.io.hdf5.reading import has_signature
-from napari_xcebra.io.hdf5.traces import turned
-from napari_xcebra.io.matlab.cells import joined
-from napari_xcebra.io.matlab.numbers import is_mat, read_mat
 from napari_xcebra.io.orientation import (
     Evidence,
     is_per_cell,
     layout_of,
     of_arrays,
+    of_axes,
     of_behavior,
     of_regions,
     of_tables_beside,
 )
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.zarr.arrays import read_arrays as read_zarr
 from napari_xcebra.recording.footprints import Footprints
 
 FEW_WORDS = 50
@@ -58,6 +58,7 @@ def extraction_of(
     *,
     elements: Mapping[str, np.ndarray] | None = None,
     starts: Mapping[str, np.ndarray] | None = None,
+    axes: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Extraction:
     """Find traces, clock, footprints and behaviour among arrays.
 
@@ -76,6 +77,8 @@ def extraction_of(
         Further arrays, used only if `settings` names them.
     starts : mapping of str to (trials,) int64, optional
         Arrays that were put together of trials, and where each begins.
+    axes : mapping of str to sequence of str, optional
+        What the file calls the axes of its arrays.
     """
     starts = starts or {}
     arrays = {name: _plain(array) for name, array in arrays.items() if math.prod(array.shape)}
@@ -98,6 +101,7 @@ def extraction_of(
         [
             *of_arrays(shape, others),
             *_of_program(roles, shape, arrays),
+            *of_axes(axes.get(name, ())),
             *beside.evidence(shape, rate, known),
         ],
         name=f"{name} of {path.name}",
@@ -292,10 +296,10 @@ class _Rest:
                 "`array` to use one instead."
             )
         if others:
-            fit = "fits" if len(others) == 1 else "fit"
+            are = "is" if len(others) == 1 else "are"
             notes.append(
-                f"{file} also has {', '.join(others)}, which {fit} neither {self.n_frames} frames "
-                f"nor {self.n_cells} cells: left out."
+                f"{file} also has {', '.join(others)}, which {are} neither a value, or a few, for "
+                f"each of {self.n_frames} frames nor of {self.n_cells} cells: left out."
             )
         return notes
 
@@ -320,18 +324,6 @@ class _Rest:
         return {
             n: a for n, a in self.arrays.items() if a.dtype.kind == "U" and a.shape == (length,)
         }
-
-
-def columns_of(name: str, values: np.ndarray) -> dict[str, np.ndarray]:
-    """Properties of cells, by name: a few numbers a cell are as many; more are none.
-
-    >>> list(columns_of("coordinates", np.zeros((5, 2))))
-    ['coordinates_1', 'coordinates_2']
-    """
-    if values.ndim == 1 or values.shape[1] == 1:
-        return {name: values.reshape(-1)}
-    few = values.shape[1] <= FEW_COLUMNS
-    return {f"{name}_{i}": column for i, column in enumerate(values.T, 1)} if few else {}
 
 
 def _counts(values: np.ndarray) -> bool:

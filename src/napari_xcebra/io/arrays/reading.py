@@ -11,7 +11,7 @@ RoiSet.zip beside the file is used if it has as many cells.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,22 +21,20 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.arrays.named import Beside, extraction_of
-from napari_xcebra.io.arrays.npy import NpzTraces, mapped_header, read_npy, read_or_map
 from napari_xcebra.io.arrays.tables import ids_from, read_trace_table, say_more_than_ids
 from napari_xcebra.io.clocks.intervals import rate_of
-from napari_xcebra.io.extraction import Behavior, Extraction
+from napari_xcebra.io.containers.hdf5 import has_signature, is_plain
+from napari_xcebra.io.containers.hdf5 import read_arrays as read_hdf5
+from napari_xcebra.io.containers.matlab import is_mat, joined, read_mat
+from napari_xcebra.io.containers.npy import NpzTraces, mapped_header, read_npy, read_or_map
+from napari_xcebra.io.containers.tables import PARQUET, SUFFIXES
+from napari_xcebra.io.containers.zarr import is_zarr
+from napari_xcebra.io.containers.zarr import read_arrays as read_zarr
+from napari_xcebra.io.extraction import Arrays, Behavior, Extraction
 from napari_xcebra.io.footprint_files import Regions, regions_beside
-from napari_xcebra.io.hdf5.arrays import is_plain
-from napari_xcebra.io.hdf5.arrays import read_arrays as read_hdf5
-from napari_xcebra.io.hdf5.reading import has_signature
-from napari_xcebra.io.matlab.cells import joined
-from napari_xcebra.io.matlab.numbers import is_mat, read_mat
 from napari_xcebra.io.orientation import layout_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.suite2p.fall import read_fall
-from napari_xcebra.io.tables import PARQUET, SUFFIXES
-from napari_xcebra.io.zarr.arrays import is_zarr
-from napari_xcebra.io.zarr.arrays import read_arrays as read_zarr
 from napari_xcebra.recording.traces import IN_MEMORY, NpyTraces
 
 NAME = "an array or table of traces (.npy, .npz, .mat, .h5, .zarr, .csv, .tsv, .parquet)"
@@ -101,7 +99,7 @@ def _from_table(path: Path, settings: OpenSettings, beside: Beside) -> Extractio
         shape = table.traces.shape[::-1] if table.layout.cells_first else table.traces.shape
         notes.append(table.layout.note(path.name, shape))
     ids = ids_from(table.names) if table.names is not None else None
-    cells = {}
+    cells = dict(table.cells)
     if table.names is not None and (ids is None or say_more_than_ids(table.names)):
         cells["name"] = np.array([name.strip() for name in table.names])
     return Extraction(
@@ -175,9 +173,7 @@ def _from_mat(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
     )
 
 
-def _from_stored(
-    arrays: Mapping[str, Any], path: Path, settings: OpenSettings, beside: Beside
-) -> Extraction:
+def _from_stored(arrays: Arrays, path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
     """From arrays of which large ones stay on disk (HDF5, zarr)."""
 
     def oriented(name: str, cells_first: bool) -> Any:
@@ -186,4 +182,4 @@ def _from_stored(
             return array.T if cells_first else array
         return array.turned() if cells_first else array
 
-    return extraction_of(arrays, path, settings, beside, oriented)
+    return extraction_of(arrays, path, settings, beside, oriented, axes=arrays.axes)

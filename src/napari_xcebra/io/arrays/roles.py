@@ -10,8 +10,8 @@ from typing import Any
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.timestamps import ascends, scale_of
-from napari_xcebra.io.extraction import Signal
-from napari_xcebra.io.matlab.cells import cell_of
+from napari_xcebra.io.containers.matlab import cell_of
+from napari_xcebra.io.extraction import FEW_COLUMNS, Signal
 
 # In the order in which they are looked for; a single letter has to have that case.
 _SIGNALS: dict[Signal, tuple[str, ...]] = {
@@ -32,8 +32,6 @@ _IMAGES = {
     "max": ("max", "max_proj", "maxproj", "max_image", "max_projection"),
     "correlation": ("cn", "corr", "correlation", "vcorr", "correlation_image"),
 }
-FEW_COLUMNS = 3
-"""An array with no more columns is a position or a pose rather than traces."""
 MOST_LISTED = 12
 """Arrays of a file that a sentence names."""
 

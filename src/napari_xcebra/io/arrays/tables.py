@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -14,15 +15,22 @@ import pandas as pd
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.named import Beside
 from napari_xcebra.io.clocks.timestamps import ascends, counted_in, scale_of, words_of
+from napari_xcebra.io.containers.tables import is_number, read_table
 from napari_xcebra.io.extraction import Series
-from napari_xcebra.io.orientation import Evidence, Layout, is_per_frame, layout_of
+from napari_xcebra.io.orientation import (
+    CELL_WORDS,
+    Evidence,
+    Layout,
+    is_per_frame,
+    layout_of,
+)
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import is_number, read_table
 
 _CELL = re.compile(
     r"((cells?|rois?|neurons?|units?|components?|mean|c|n)[ _-]*)?\d+", re.IGNORECASE
 )
 _PLACE = {"x", "y", "z"}
+_ID = {"id", "ids", "number", "index", "no", "nr", "name"}
 _COUNTED = 10
 """Rows from which on a column of even steps counts as a clock or a frame count."""
 
@@ -39,6 +47,8 @@ class TraceTable:
     times : (frames,) float64 or None
     behavior : sequence of Series
         Columns that are no cells.
+    cells : mapping of str to (cells,) array
+        What else is known of each cell.
     layout : Layout or None
         None where names leave no doubt.
     notes : sequence of str
@@ -48,6 +58,7 @@ class TraceTable:
     names: Sequence[str] | None = None
     times: np.ndarray | None = None
     behavior: Sequence[Series] = ()
+    cells: Mapping[str, np.ndarray] = field(default_factory=dict)
     layout: Layout | None = None
     notes: Sequence[str] = field(default=())
 
@@ -64,10 +75,13 @@ def read_trace_table(path: Path, settings: OpenSettings, beside: Beside) -> Trac
     """
     table = read_table(path, keep=("frame",))
     table.columns = pd.Index([str(name) for name in table.columns])
+    if (ids := _cell_column(table)) is not None:
+        if table[ids].duplicated().any():
+            return _by_entry(path, table, ids)
+        return _cells_in_rows(path, table, ids)
     table = _in_order(path, table)
-    row_names = _row_names(table)
-    if row_names is not None:
-        return _cells_in_rows(path, table, row_names)
+    if _has_row_names(table):
+        return _cells_in_rows(path, table, table.columns[0])
     words = list(table.select_dtypes(exclude=["number", "bool"]).columns)
     if words:
         raise InputError(f"Column {words[0]} of {path} has entries that are not numbers.")
@@ -93,7 +107,7 @@ def read_trace_table(path: Path, settings: OpenSettings, beside: Beside) -> Trac
     evidence = [*heads.evidence, *beside.evidence(traces.shape, settings.rate or None)]
     layout = layout_of(traces, settings, evidence, name=path.name)
     if not layout.cells_first:
-        return TraceTable(traces, names, times, behavior, layout, notes)
+        return TraceTable(traces, names, times, behavior, layout=layout, notes=notes)
     return TraceTable(traces.T, times=heads.times, layout=layout, notes=notes)
 
 
@@ -160,24 +174,67 @@ def _heads(names: Sequence[str]) -> _Heads:
     return _Heads([Evidence(False, 3.0, "its header has ids of cells")] if whole else ())
 
 
-def _row_names(table: pd.DataFrame) -> list[str] | None:
-    """Words of the first column if all others are numbers: rows are then cells."""
+def _cell_column(table: pd.DataFrame) -> str | None:
+    """The column that says which cell a row is of, by its name."""
+    for name in table.columns[:3]:
+        words = set(words_of(name))
+        column = table[name]
+        whole = not _is_numeric(column) or bool((column == column.round()).all())
+        if words & CELL_WORDS and words <= CELL_WORDS | _ID and whole and not column.isna().any():
+            return str(name)
+    return None
+
+
+def _by_entry(path: Path, table: pd.DataFrame, ids: str) -> TraceTable:
+    """Traces of a table with a row for each cell at each frame."""
+    times = [n for n in table.columns if counted_in(n) == "frames" or scale_of(n) is not None]
+    values = [n for n in table.columns if n not in (ids, *times) and _is_numeric(table[n])]
+    if not times or len(values) != 1:
+        raise InputError(
+            f"{path} has several rows for each {ids}: columns of the frame or the time, and one of "
+            f"values, are needed beside it; it has {', '.join(table.columns)}."
+        )
+    if table.duplicated([ids, times[0]]).any():
+        raise InputError(f"{path} has two rows for the same {ids} and {times[0]}.")
+    wide = table.pivot(index=times[0], columns=ids, values=values[0])
+    clock = scale_of(times[0])
+    at = None if clock is None else wide.index.to_numpy(np.float64) * clock
+    note = f"{path.name} was read with a row for each {ids} and {times[0]}: {values[0]}."
+    return TraceTable(_as_float32(wide), [str(n) for n in wide.columns], at, notes=(note,))
+
+
+def _is_numeric(column: pd.Series) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(column))
+
+
+def _has_row_names(table: pd.DataFrame) -> bool:
+    """Whether the first column has words and all others numbers: rows are then cells."""
     first, *others = table.columns
     numeric = table[others].select_dtypes(include=["number", "bool"]).shape[1] == len(others)
-    if len(others) < 2 or not numeric or pd.api.types.is_numeric_dtype(table[first]):
-        return None
+    if len(others) < 2 or not numeric or _is_numeric(table[first]):
+        return False
     words = table[first].astype(str)
-    wordy = pd.to_numeric(words, errors="coerce").isna().all()
-    return words.tolist() if wordy and words.is_unique else None
+    return bool(pd.to_numeric(words, errors="coerce").isna().all() and words.is_unique)
 
 
-def _cells_in_rows(path: Path, table: pd.DataFrame, names: list[str]) -> TraceTable:
-    header = pd.to_numeric(pd.Series(table.columns[1:]), errors="coerce").to_numpy(np.float64)
+def _cells_in_rows(path: Path, table: pd.DataFrame, ids: str) -> TraceTable:
+    """Traces of a table with a row for each cell; other columns are properties of the cells."""
+    names = table.pop(ids).astype(str).tolist()
+    # columns of frames are counted, or timed, with the same word before the number
+    stems = [re.sub(r"\d+(?:\.\d+)?$", "", name) for name in table.columns]
+    usual = Counter(stems).most_common(1)[0][0] if stems else ""
+    about = {name: table.pop(name).to_numpy()
+             for name, stem in zip(table.columns, stems, strict=True) if stem != usual}  # fmt: skip
+    if table.shape[1] < 2 or not all(_is_numeric(column) for _, column in table.items()):
+        raise InputError(
+            f"{path} has a row for each {ids}, but no columns of numbers for its frames."
+        )
+    header = pd.to_numeric(pd.Series(table.columns), errors="coerce").to_numpy(np.float64)
     counted = np.array_equal(header, np.arange(len(header)) + header[0])
     times = header if not counted and ascends(header) else None
-    traces = _as_float32(table.iloc[:, 1:]).T
-    why = f"{path.name} was read with one row per cell: its first column has names."
-    return TraceTable(traces, names, times, notes=(why,))
+    traces = _as_float32(table).T
+    why = f"{path.name} was read with one row per cell: column {ids} names the cells."
+    return TraceTable(traces, names, times, cells=about, notes=(why,))
 
 
 def _clock(path: Path, table: pd.DataFrame) -> tuple[tuple[str, float] | None, list[str]]:

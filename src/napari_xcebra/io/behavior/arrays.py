@@ -16,15 +16,13 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
-from napari_xcebra.io.arrays.npy import read_npy, read_npz
 from napari_xcebra.io.arrays.roles import listed, short
 from napari_xcebra.io.behavior.columns import intervals_of, series_of
 from napari_xcebra.io.clocks.timestamps import Found, find_clock, order_of, scale_of, seconds_of
+from napari_xcebra.io.containers.hdf5 import has_signature, is_plain, read_arrays
+from napari_xcebra.io.containers.matlab import is_mat, joined, read_mat
+from napari_xcebra.io.containers.npy import read_npy, read_npz
 from napari_xcebra.io.extraction import Behavior
-from napari_xcebra.io.hdf5.arrays import is_plain, read_arrays
-from napari_xcebra.io.hdf5.reading import has_signature
-from napari_xcebra.io.matlab.cells import joined
-from napari_xcebra.io.matlab.numbers import is_mat, read_mat
 from napari_xcebra.io.settings import OpenSettings
 
 NAME = "arrays (.npy, .npz, .mat, .h5)"

@@ -11,9 +11,9 @@ import pandas as pd
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.timestamps import SECONDS, find_clock, unit_scale, words_of
+from napari_xcebra.io.containers.tables import EXACT
 from napari_xcebra.io.extraction import Events, Intervals, Series
 from napari_xcebra.io.kinds import FEW
-from napari_xcebra.io.tables import EXACT
 
 _START = {"start", "starts", "onset", "onsets", "begin", "begins", "beginning"}
 _STOP = {"stop", "stops", "offset", "offsets", "end", "ends", "finish"}
@@ -21,6 +21,7 @@ _LENGTH = {"duration", "durations", "dur"}
 _BESIDE = {"time", "times", "t", "timestamp", "trial", "trials", "epoch", "epochs", "interval"}
 _FRAME = {"frame", "frames", "idx", "index", "imaging"}
 _EVENT = {"event", "events"}
+_ROWS = {"index", "idx", "row", "rows", "number", "no", "nr", "id", "sample", "samples"}
 MOST_EVENTS = 50
 """Different events that a column may name."""
 
@@ -203,6 +204,14 @@ def events_of(
         Events(str(word), at[codes == i], rows[codes == i], in_frames)
         for i, word in enumerate(words)
     )
+
+
+def numbers_rows(name: str, column: Any) -> bool:
+    """Whether a column does nothing but number the rows."""
+    if not set(words_of(name)) <= _ROWS or not _is_plain_number(column) or len(column) < 2:
+        return False
+    numbers = np.asarray(_numbers(column), np.float64)
+    return bool(numbers[0] in (0, 1) and (np.diff(numbers) == 1).all())
 
 
 def _names_events(name: str, column: Any, told: bool) -> bool:

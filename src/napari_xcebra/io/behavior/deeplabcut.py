@@ -17,9 +17,7 @@ import pandas as pd
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.behavior.poses import AXES, behavior_of, track_of
-from napari_xcebra.io.extraction import Behavior
-from napari_xcebra.io.failures import sentence_on_failure
-from napari_xcebra.io.hdf5.reading import (
+from napari_xcebra.io.containers.hdf5 import (
     attribute,
     dataset_at,
     has_signature,
@@ -27,9 +25,11 @@ from napari_xcebra.io.hdf5.reading import (
     read,
     walk,
 )
-from napari_xcebra.io.pickles import loads
+from napari_xcebra.io.containers.pickles import loads
+from napari_xcebra.io.containers.tables import SUFFIXES, TABLE, text_form
+from napari_xcebra.io.extraction import Behavior
+from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import SUFFIXES, TABLE, text_form
 
 NAME = "poses from DeepLabCut (.csv, .h5)"
 _COORDS = {*AXES, "likelihood"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import read_npz
+from napari_xcebra.io.containers.npy import read_npz
 from napari_xcebra.io.extraction import Behavior, Events, Intervals, Series
 from napari_xcebra.io.pynapple.reading import NAME, kind_of, properties, sniff
 from napari_xcebra.io.settings import OpenSettings

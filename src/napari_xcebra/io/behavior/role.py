@@ -32,7 +32,7 @@ def load_events(path: Path) -> Behavior:
 
 def _columns(path: Path) -> dict[str, object] | None:
     """Columns of a table; None for any other format."""
-    from napari_xcebra.io.tables import read_table
+    from napari_xcebra.io.containers.tables import read_table
 
     form = format_of(path, "behaviour file")
     if not form.__name__.endswith(".tables"):

@@ -12,10 +12,10 @@ import pandas as pd
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.behavior.poses import Track, behavior_of, track_of
+from napari_xcebra.io.containers.hdf5 import attribute, dataset_at, has_signature, open_hdf5, read
+from napari_xcebra.io.containers.tables import SUFFIXES, read_table, text_form
 from napari_xcebra.io.extraction import Behavior
-from napari_xcebra.io.hdf5.reading import attribute, dataset_at, has_signature, open_hdf5, read
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import SUFFIXES, read_table, text_form
 
 NAME = "poses from SLEAP (analysis .h5, .csv)"
 FRAME = "frame_idx"

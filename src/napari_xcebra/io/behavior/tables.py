@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.behavior.columns import events_of, intervals_of, series_of
+from napari_xcebra.io.behavior.columns import events_of, intervals_of, numbers_rows, series_of
 from napari_xcebra.io.clocks.timestamps import find_clock
+from napari_xcebra.io.containers.tables import PARQUET, SUFFIXES, is_parquet, read_table, text_form
 from napari_xcebra.io.extraction import Behavior
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import PARQUET, SUFFIXES, is_parquet, read_table, text_form
 
 NAME = "a table (.csv, .tsv, .parquet)"
 GENERIC = True
@@ -53,7 +53,7 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
     used = () if clock is None else (clock.name, *clock.spare)
     series, notes = [], [*(clock.notes if clock else ()), *about_clocks]
     for name, column in columns.items():
-        if name in used:
+        if name in used or numbers_rows(name, column):
             continue
         found, note = series_of(name, column, times, path.name)
         if found is not None:

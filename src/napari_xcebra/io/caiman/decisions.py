@@ -12,9 +12,8 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.hdf5 import changed_copy, dataset_at, group_at, open_hdf5
 from napari_xcebra.io.decisions.decided import Decided
-from napari_xcebra.io.hdf5.copies import changed_copy
-from napari_xcebra.io.hdf5.reading import dataset_at, group_at, open_hdf5
 from napari_xcebra.io.transaction.plan import Plan, change_to, seen, target_of
 
 TITLE = "CaImAn (idx_components)"

@@ -24,18 +24,20 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.extraction import Extraction, Signal
-from napari_xcebra.io.hdf5.reading import (
+from napari_xcebra.io.containers.hdf5 import (
+    Hdf5Traces,
     child,
     dataset_at,
     group_at,
     has_signature,
     open_hdf5,
     read,
+    sparse_matrix,
 )
-from napari_xcebra.io.hdf5.traces import Hdf5Traces, Sparse, from_columns
+from napari_xcebra.io.extraction import Extraction, Signal
 from napari_xcebra.io.pixel_size import judged, pair
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import Footprints
@@ -140,31 +142,31 @@ def _numbers(group: h5py.Group, name: str) -> np.ndarray | None:
     return np.asarray(read(dataset))
 
 
-def _matrix(group: h5py.Group, name: str) -> Sparse | None:
+def _matrix(group: h5py.Group, name: str) -> scipy.sparse.csc_array | None:
     """A matrix stored as sparse or dense, or None."""
     parts = group_at(group, name)
     if parts is None:
         plain = _numbers(group, name)
         if plain is None or plain.ndim != 2:
             return None
-        row, column = np.nonzero(plain)
-        return Sparse((len(plain), plain.shape[1]), row, column, plain[row, column])
+        return scipy.sparse.csc_array(plain)
     values = [_numbers(parts, part) for part in ("data", "indices", "indptr", "shape")]
     if any(part is None for part in values):
         raise InputError(f"{group.file.filename}: estimates/{name} is incomplete.")
     data, rows, ends, shape = values
-    return from_columns(data, rows, ends, shape)
+    return sparse_matrix(data, rows, ends, shape)
 
 
-def _footprints(weights: Sparse, dims: tuple[int, ...]) -> Footprints:
-    inside = weights.value > 0
-    row, column, *plane = np.unravel_index(weights.row[inside], dims, order="F")
+def _footprints(weights: scipy.sparse.csc_array, dims: tuple[int, ...]) -> Footprints:
+    pixels = weights.tocoo()
+    inside = pixels.data > 0
+    row, column, *plane = np.unravel_index(pixels.row[inside], dims, order="F")
     return Footprints(
         (*dims[2:], *dims[:2]),
-        weights.column[inside].astype(np.int32),
+        pixels.col[inside].astype(np.int32),
         row.astype(np.int32),
         column.astype(np.int32),
-        weights.value[inside].astype(np.float32),
+        pixels.data[inside].astype(np.float32),
         plane[0].astype(np.int32) if plane else None,
     )
 
@@ -213,7 +215,7 @@ def _pixel_size(file: h5py.File, notes: list[str]) -> float | None:
 
 
 def _images(
-    estimates: h5py.Group, weights: Sparse, dims: tuple[int, ...], notes: list[str]
+    estimates: h5py.Group, weights: scipy.sparse.csc_array, dims: tuple[int, ...], notes: list[str]
 ) -> dict[str, np.ndarray]:
     images = {}
     mean = _mean_image(estimates, weights)
@@ -231,14 +233,14 @@ def _images(
     return images
 
 
-def _mean_image(estimates: h5py.Group, weights: Sparse) -> np.ndarray | None:
+def _mean_image(estimates: h5py.Group, weights: scipy.sparse.csc_array) -> np.ndarray | None:
     """(pixels,), or None if the background of the model is unknown."""
     flat = _numbers(estimates, "b0")
     space, time = _matrix(estimates, "b"), _numbers(estimates, "f")
     if space is not None and time is not None and time.ndim == 2:
         if space.shape != (weights.shape[0], time.shape[0]) or not time.size:
             return None
-        background = space.times(time.mean(axis=1))
+        background = space @ time.mean(axis=1)
     elif flat is not None and flat.size == weights.shape[0]:
         background = flat.reshape(-1)
     else:
@@ -246,7 +248,7 @@ def _mean_image(estimates: h5py.Group, weights: Sparse) -> np.ndarray | None:
     denoised = dataset_at(estimates, "C")
     if denoised is None or denoised.size * denoised.dtype.itemsize > LARGEST:
         return background
-    return background + weights.times(read(denoised).mean(axis=1))
+    return background + weights @ read(denoised).mean(axis=1)
 
 
 def _planes_first(image: np.ndarray) -> np.ndarray:

@@ -20,6 +20,8 @@ FITS = 1.25
 """Times as long up to which another unit would explain the length of behaviour."""
 FAR = 10.0
 """Times as long from which on seconds are no longer believed if another unit is nearer."""
+BEYOND = 100.0
+"""Times as long from which on seconds are not believed without a word of the user."""
 NEAR = 4.0
 """Times as long up to which such a unit is offered: a table may hold a part, or more sessions."""
 
@@ -87,6 +89,12 @@ def _in_another_unit(who: str, clock: Clock, unnamed: bool) -> str | None:
     fits = _within(lengths, FITS)
     if unnamed and not fits and not 1 / FAR < ratio < FAR:
         fits = _within(lengths, NEAR)
+    if unnamed and not fits and not 1 / BEYOND < ratio < BEYOND:
+        return (
+            f"{who} lasts {np.ptp(clock.times):.6g} s but the frames {np.ptp(clock.frames):.6g} s: "
+            f"its times are in no unit that would fit. {_as_samples(clock, ratio)}Else set "
+            "`behavior_clock` to their unit, or to s if they are seconds."
+        )
     if not fits:
         return None
     names = ["frame" if unit == "frames" else f"time_{unit}" for unit in fits]
@@ -127,12 +135,17 @@ def compare_lengths(who: str, clock: Clock) -> str | None:
         f"{imaging:.6g} s ({span(clock.frames)}). If that is wrong, set `behavior_clock` to the "
         "unit of its times, or correct `rate`."
     )
-    if (clock.times == np.round(clock.times)).all() and ratio > 1:
-        sentence += (
-            " If its times count samples, set `behavior_clock` to samples and `behavior_rate` to "
-            f"{np.ptp(clock.times) / imaging:.4g}, which would fit."
-        )
-    return sentence
+    return f"{sentence} {_as_samples(clock, ratio)}".rstrip()
+
+
+def _as_samples(clock: Clock, ratio: float) -> str:
+    """What to set if times count samples, of which `ratio` would be taken a second."""
+    if (clock.times != np.round(clock.times)).any() or ratio < 1:
+        return ""
+    return (
+        "If its times count samples, set `behavior_clock` to samples and `behavior_rate` to "
+        f"{ratio:.5g}, which would fit. "
+    )
 
 
 def lost_values(name: str, samples: np.ndarray, placed: np.ndarray, clock: Clock) -> str | None:

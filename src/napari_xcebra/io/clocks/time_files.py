@@ -38,8 +38,8 @@ def read_times(path: Path) -> np.ndarray:
 
     Times may run backwards here and there: see `mended`.
     """
-    from napari_xcebra.io.arrays.npy import read_npy
-    from napari_xcebra.io.tables import read_table
+    from napari_xcebra.io.containers.npy import read_npy
+    from napari_xcebra.io.containers.tables import read_table
 
     if not path.is_file():
         raise InputError(f"There is no file of times {path}.")

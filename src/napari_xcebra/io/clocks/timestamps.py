@@ -95,6 +95,7 @@ def scale_of(name: str) -> float | None:
     """
     words = words_of(name)
     named = any(word in _TIME for word in words) or (len(words) == 1 and words[0] in _ALONE)
+    named = named or ("elapsed" in words and bool(set(words) & set(SECONDS)))
     if not named or any(word not in _TIME | _WHICH | set(SECONDS) for word in words):
         return None
     return unit_scale(words)

@@ -9,9 +9,9 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import read_npy
 from napari_xcebra.io.caiman.decisions import ACCEPTED
-from napari_xcebra.io.hdf5.reading import dataset_at, open_hdf5, read
+from napari_xcebra.io.containers.hdf5 import dataset_at, open_hdf5, read
+from napari_xcebra.io.containers.npy import read_npy
 from napari_xcebra.io.nwb.decisions import accepted_in
 from napari_xcebra.io.nwb.walk import is_nwb
 from napari_xcebra.io.suite2p.decisions import ISCELL

@@ -16,8 +16,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.hdf5 import turned
 from napari_xcebra.io.extraction import Extraction, Signal
-from napari_xcebra.io.hdf5.traces import turned
 from napari_xcebra.io.matlab.structs import Struct, has_struct, images_of, open_struct
 from napari_xcebra.io.settings import OpenSettings
 

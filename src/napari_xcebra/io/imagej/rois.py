@@ -11,8 +11,8 @@ from typing import IO, Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.tiff import quiet
 from napari_xcebra.io.failures import sentence_on_failure
-from napari_xcebra.io.tiff import quiet
 from napari_xcebra.recording.footprints import Footprints
 
 MAGIC = b"Iout"

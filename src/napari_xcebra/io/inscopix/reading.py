@@ -18,11 +18,11 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.tables import ids_from
 from napari_xcebra.io.clocks.intervals import rate_of
 from napari_xcebra.io.clocks.timestamps import ascends
+from napari_xcebra.io.containers.tables import TABLE, read_table, text_form
+from napari_xcebra.io.containers.tiff import read_tiff
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import TABLE, read_table, text_form
-from napari_xcebra.io.tiff import read_tiff
 from napari_xcebra.recording.footprints import Footprints
 
 NAME = "traces exported from Inscopix (.csv)"

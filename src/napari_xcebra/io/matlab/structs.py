@@ -12,11 +12,17 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.hdf5 import (
+    Hdf5Traces,
+    child,
+    dataset_at,
+    footprints_of_masks,
+    group_at,
+    has_signature,
+    open_hdf5,
+)
+from napari_xcebra.io.containers.matlab import is_mat, matlab_array, read_mat, struct_fields
 from napari_xcebra.io.extraction import finite_image
-from napari_xcebra.io.hdf5.reading import child, dataset_at, group_at, has_signature, open_hdf5
-from napari_xcebra.io.hdf5.traces import Hdf5Traces, footprints_of_masks
-from napari_xcebra.io.matlab.numbers import is_mat, matlab_array, read_mat
-from napari_xcebra.io.matlab.version5 import struct_fields
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import LazyTraces
 

@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.zarr import StoredArray, ZarrTraces, is_any_array, stored_in
 from napari_xcebra.io.extraction import Extraction, finite_image
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.zarr.store import StoredArray, ZarrTraces
-from napari_xcebra.io.zarr.version3 import is_any_array, stored_in
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, read_block
 

@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.hdf5.reading import check, dataset_at, has_signature, open_hdf5, walk
+from napari_xcebra.io.containers.hdf5 import check, dataset_at, has_signature, open_hdf5, walk
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.io.movie.raw import raw_frames
 from napari_xcebra.recording.movies.frames import Frames

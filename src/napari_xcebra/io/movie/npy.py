@@ -6,7 +6,7 @@ from pathlib import Path
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
-from napari_xcebra.io.arrays.npy import mapped_header
+from napari_xcebra.io.containers.npy import mapped_header
 from napari_xcebra.io.movie.like import Like
 from napari_xcebra.io.movie.raw import raw_frames
 from napari_xcebra.recording.movies.movie import Movie

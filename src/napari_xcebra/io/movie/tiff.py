@@ -20,9 +20,9 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
+from napari_xcebra.io.containers.tiff import can_unpack, is_tiff, open_tiff, page_pixel_size
 from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.movie.like import Like
-from napari_xcebra.io.tiff import can_unpack, is_tiff, open_tiff, page_pixel_size
 from napari_xcebra.recording.movies.frames import (
     Frames,
     JoinedFrames,

@@ -13,10 +13,18 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.zarr import (
+    LETTERS,
+    StoredArray,
+    axes_named,
+    finest_level,
+    is_any_array,
+    json_in,
+    multiscale,
+    pixel_size_of,
+    stored_in,
+)
 from napari_xcebra.io.movie.like import Like
-from napari_xcebra.io.zarr.ome import LETTERS, axes_named, finest_level, multiscale, pixel_size_of
-from napari_xcebra.io.zarr.store import StoredArray, json_in
-from napari_xcebra.io.zarr.version3 import is_any_array, stored_in
 from napari_xcebra.recording.movies.frames import AHEAD, KeptFrames
 from napari_xcebra.recording.movies.movie import Movie
 

@@ -44,7 +44,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import check_description
-from napari_xcebra.io.arrays.npy import NpzTraces, names_in, read_or_map, write_npz
+from napari_xcebra.io.containers.npy import NpzTraces, names_in, read_or_map, write_npz
 from napari_xcebra.io.native.rendered_movie import (
     rendered_about,
     rendered_arrays,

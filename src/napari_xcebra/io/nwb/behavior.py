@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.hdf5 import attribute, dataset_at, read
 from napari_xcebra.io.extraction import Behavior, Events, Intervals, Series
-from napari_xcebra.io.hdf5.reading import attribute, dataset_at, read
 from napari_xcebra.io.nwb.walk import (
     RESULTS,
     Typed,

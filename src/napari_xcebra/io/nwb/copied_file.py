@@ -11,8 +11,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.hdf5.copies import changed_copy, make_room
-from napari_xcebra.io.hdf5.reading import attribute, open_hdf5
+from napari_xcebra.io.containers.hdf5 import attribute, changed_copy, make_room, open_hdf5
 from napari_xcebra.io.nwb.decisions import opened_planes, write_columns
 from napari_xcebra.io.nwb.new_behavior import add_behavior
 from napari_xcebra.io.nwb.new_file import subject_of

@@ -17,8 +17,14 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError, ValuesError
-from napari_xcebra.io.hdf5.copies import changed_copy
-from napari_xcebra.io.hdf5.reading import attribute, child, dataset_at, open_hdf5, read
+from napari_xcebra.io.containers.hdf5 import (
+    attribute,
+    changed_copy,
+    child,
+    dataset_at,
+    open_hdf5,
+    read,
+)
 from napari_xcebra.io.nwb.reading import imaged_together
 from napari_xcebra.io.nwb.rois import REJECTED, acceptance_columns
 from napari_xcebra.io.nwb.traces import Plane, planes_in

@@ -16,8 +16,8 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError, ValuesError
+from napari_xcebra.io.containers.hdf5 import attribute, dataset_at, open_hdf5, read
 from napari_xcebra.io.extraction import Extraction, Signal, finite_image
-from napari_xcebra.io.hdf5.reading import attribute, dataset_at, open_hdf5, read
 from napari_xcebra.io.nwb.behavior import behavior_in, invalid_times
 from napari_xcebra.io.nwb.rois import about_rois, placed, read_masks
 from napari_xcebra.io.nwb.traces import Plane, planes_in

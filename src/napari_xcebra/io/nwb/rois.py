@@ -16,8 +16,14 @@ import numpy as np
 import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.hdf5.reading import attribute, dataset_at, read
-from napari_xcebra.io.hdf5.traces import footprints_of_masks, turned
+from napari_xcebra.io.containers.hdf5 import (
+    attribute,
+    dataset_at,
+    footprints_of_masks,
+    read,
+    turned,
+)
+from napari_xcebra.io.extraction import columns_of
 from napari_xcebra.io.nwb.traces import Plane
 from napari_xcebra.io.nwb.walk import column_names, plain_column
 from napari_xcebra.recording.footprints import Footprints
@@ -287,9 +293,9 @@ def _about(plane: Plane, notes: list[str]) -> Rois:
     for name in column_names(table):
         if name in MASKS or name.lower() in (*ACCEPTED, *REJECTED):
             continue
-        column = plain_column(table, name)
+        column = plain_column(table, name, axes=2)
         if column is not None and len(column) == length:
-            columns[NAMES.get(name, name)] = column[plane.rows]
+            columns |= columns_of(NAMES.get(name, name), column[plane.rows])
     return Rois(_unique(ids, plane.rows), accepted, columns)
 
 

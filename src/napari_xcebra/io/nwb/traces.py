@@ -10,9 +10,8 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.hdf5 import Hdf5Traces, address, attribute, dataset_at, read
 from napari_xcebra.io.extraction import Signal
-from napari_xcebra.io.hdf5.reading import address, attribute, dataset_at, read
-from napari_xcebra.io.hdf5.traces import Hdf5Traces
 from napari_xcebra.io.nwb.walk import Typed, of_type, rate_of, scaling, times_of
 
 _SIGNALS: tuple[tuple[Signal | None, str], ...] = (

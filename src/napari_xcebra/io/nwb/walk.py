@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.hdf5.reading import (
+from napari_xcebra.io.containers.hdf5 import (
     Node,
     attribute,
     child,
@@ -150,10 +150,20 @@ def column_names(table: h5py.Group) -> list[str]:
     return [str(name) for name in names] if isinstance(names, list) else []
 
 
-def plain_column(table: h5py.Group, name: str) -> np.ndarray | None:
-    """Numbers or words of a column, one per row; None if it has another shape or kind."""
+def plain_column(table: h5py.Group, name: str, axes: int = 1) -> np.ndarray | None:
+    """Numbers or words of a column, one per row; None if it has more axes, or is of another kind.
+
+    Parameters
+    ----------
+    table : group
+    name : str
+    axes : int
+        How many it may have, if it holds numbers.
+    """
     dataset = dataset_at(table, name)
-    if dataset is None or child(table, f"{name}_index") is not None or dataset.ndim != 1:
+    if dataset is None or child(table, f"{name}_index") is not None:
+        return None
+    if not 1 <= dataset.ndim <= axes or (dataset.ndim > 1 and dataset.dtype.kind not in "biuf"):
         return None
     if h5py.check_string_dtype(dataset.dtype) is not None:
         return words(read(dataset))

@@ -16,7 +16,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import whole
-from napari_xcebra.io.hdf5.copies import make_room
+from napari_xcebra.io.containers.hdf5 import make_room
 from napari_xcebra.io.nwb.copied_file import add_to_copy
 from napari_xcebra.io.nwb.new_file import new_file, table_in
 from napari_xcebra.io.nwb.results import Results, RoiRows, add_results

@@ -16,15 +16,17 @@ import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.failures import sentence_on_failure
-from napari_xcebra.io.zarr.store import (
+from napari_xcebra.io.containers.zarr import (
     COMPRESSORS,
     LARGEST_CHUNK,
+    attributes_of,
     files_in,
+    is_array_v3,
     json_in,
     sizes_in,
+    stored_in,
 )
-from napari_xcebra.io.zarr.version3 import attributes_of, is_array_v3, stored_in
+from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.recording.traces import IN_MEMORY
 
 TEXTS = {"vlen-utf8", "vlen-bytes", "json2"}

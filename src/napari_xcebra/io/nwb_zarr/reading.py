@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.zarr import attributes_of, json_in
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.nwb.reading import load as load_hdf5
 from napari_xcebra.io.nwb_zarr.copying import copy_to_hdf5
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.zarr.store import json_in
-from napari_xcebra.io.zarr.version3 import attributes_of
 
 NAME = "Neurodata Without Borders in zarr (.nwb.zarr)"
 

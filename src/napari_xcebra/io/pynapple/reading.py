@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import NpzTraces, names_in, read_npz, read_or_map
 from napari_xcebra.io.clocks.intervals import rate_of
+from napari_xcebra.io.containers.npy import NpzTraces, names_in, read_npz, read_or_map
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.interchange import ids_and_names, plain_columns

@@ -16,7 +16,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import refuse_link
-from napari_xcebra.io.arrays.npy import mapped_header, read_npy
+from napari_xcebra.io.containers.npy import mapped_header, read_npy
 from napari_xcebra.io.decisions.decided import Decided
 from napari_xcebra.io.decisions.table import writing
 from napari_xcebra.io.suite2p.folders import (

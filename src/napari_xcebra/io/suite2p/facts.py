@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import read_object_npy
+from napari_xcebra.io.containers.npy import read_object_npy
 from napari_xcebra.io.extraction import finite_image
 from napari_xcebra.io.pixel_size import judged, pair
 from napari_xcebra.io.suite2p.folders import FACTS

@@ -24,7 +24,7 @@ def read_fall(arrays: Mapping[str, np.ndarray], path: Path) -> Extraction | None
     Parameters
     ----------
     arrays : mapping of str to array
-        As `matlab.numbers.read_mat` gives them: ``stat{3}.ypix``, ``ops.fs``, ``F`` …
+        As `containers.matlab.read_mat` gives them: ``stat{3}.ypix``, ``ops.fs``, ``F`` …
     path : Path
         For sentences.
     """
@@ -48,8 +48,9 @@ def read_fall(arrays: Mapping[str, np.ndarray], path: Path) -> Extraction | None
     cells = columns_of(rois)
     accepted, likely = _flags(arrays.get("iscell"), count)
     cells |= {} if likely is None else {"probability": likely}
-    red, _ = _flags(arrays.get("redcell"), count)
+    red, likely = _flags(arrays.get("redcell"), count)
     cells |= {} if red is None else {"red": red}
+    cells |= {} if likely is None else {"red_probability": likely}
     images, more = ({}, ()) if facts.field is None else facts.images(facts.field)
     excluded, bad = facts.bad_frames(n_frames)
     starts, pieces = facts.starts(n_frames)

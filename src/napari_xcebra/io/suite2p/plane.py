@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import mapped_header
+from napari_xcebra.io.containers.npy import mapped_header
 from napari_xcebra.io.extraction import Extraction, Signal
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.suite2p.facts import read_facts
@@ -62,7 +62,8 @@ def read_plane(folder: Path, settings: OpenSettings) -> Extraction:
         accepted, likely = read_flags(folder / "iscell.npy", n_cells)
         cells |= {} if likely is None else {"probability": likely}
     if (folder / "redcell.npy").is_file():
-        cells["red"], _ = read_flags(folder / "redcell.npy", n_cells)
+        cells["red"], likely = read_flags(folder / "redcell.npy", n_cells)
+        cells |= {} if likely is None else {"red_probability": likely}
     images, more = ({}, ()) if field is None else facts.images(field)
     excluded, bad = facts.bad_frames(n_frames)
     if "plane" in cells and (filled := filled_frames(signals["fluorescence"], cells["plane"])):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import read_npy
+from napari_xcebra.io.containers.npy import read_npy
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.settings import OpenSettings

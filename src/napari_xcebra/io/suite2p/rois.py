@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import read_npy, read_object_npy
+from napari_xcebra.io.containers.npy import read_npy, read_object_npy
 from napari_xcebra.io.suite2p.facts import LARGEST_FIELD, Real
 from napari_xcebra.recording.footprints import Footprints
 

@@ -93,7 +93,7 @@ def _draw_correlations(ax: Axes, comparison: Comparison, factor: str) -> None:
     names = list(comparison.of(factor))
     values = comparison.correlations(factor).to_numpy()
     image = ax.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-    write_numbers(ax, image, values, short_number, 7)
+    _write_numbers(ax, image, values, short_number, 7)
     titles = [title_of(name) for name in names]
     ax.set_xticks(range(len(names)), titles, rotation=40, ha="right", fontsize=8)
     ax.set_yticks(range(len(names)), titles, fontsize=8)
@@ -146,7 +146,7 @@ def consistency_between_sessions(found: SessionConsistency, path: Where = None) 
     figure.set_layout_engine("constrained")
     axes = figure.subplots(1, across, squeeze=False)[0]
     for number, (ax, (factor, r2)) in enumerate(zip(axes, found.r2.items(), strict=True)):
-        image = draw_matrix(ax, r2, found.sessions, "viridis", (0.0, 1.0))
+        image = _draw_matrix(ax, r2, found.sessions, "viridis", (0.0, 1.0))
         ax.set_title(factor, fontsize=13, fontweight="bold", loc="left")
         ax.set_xlabel(f"explained (chance: {found.chance[factor]:.2f})", fontsize=9)
         if number == 0:
@@ -167,7 +167,7 @@ def matched_cells(matched: MatchedScores, path: Where = None) -> Figure:
     grid = figure.subplots(down, 2, squeeze=False, width_ratios=(side, 6.0))
     for (left, right), factor in zip(grid, matched.factors, strict=True):
         rho = matched.correlations(factor).to_numpy()
-        draw_matrix(left, rho, matched.sessions, "RdBu_r", (-1.0, 1.0))
+        _draw_matrix(left, rho, matched.sessions, "RdBu_r", (-1.0, 1.0))
         left.set_title(factor, fontsize=13, fontweight="bold", loc="left")
         left.set_xlabel("Spearman's ρ", fontsize=9)
         shares = matched.shares[factor]
@@ -186,7 +186,7 @@ def matched_cells(matched: MatchedScores, path: Where = None) -> Figure:
     return written(figure, path)
 
 
-def draw_matrix(
+def _draw_matrix(
     ax: Axes,
     values: np.ndarray,
     names: Sequence[str],
@@ -196,13 +196,13 @@ def draw_matrix(
     """A square of numbers between sessions; grey where there is none."""
     ax.set_facecolor(NOTHING)
     image = ax.imshow(values, cmap=colours, vmin=limits[0], vmax=limits[1])
-    write_numbers(ax, image, values)
+    _write_numbers(ax, image, values)
     ax.set_xticks(range(len(names)), names, rotation=40, ha="right", fontsize=8)
     ax.set_yticks(range(len(names)), names, fontsize=8)
     return image
 
 
-def write_numbers(
+def _write_numbers(
     ax: Axes,
     image: AxesImage,
     values: np.ndarray,
@@ -306,7 +306,7 @@ def agreement_of_seeds(ranks: np.ndarray, seeds: Sequence[int]) -> Figure:
     ax.set_yticks(range(len(names)), names, fontsize=8)
     ax.set(xlabel="seed", ylabel="seed")
     if len(names) <= 8:
-        write_numbers(ax, shown, values, size=7)
+        _write_numbers(ax, shown, values, size=7)
     figure.colorbar(shown, ax=ax)
     return figure
 

@@ -94,11 +94,11 @@ def spoken_name(widget: QWidget) -> str:
     return widget.accessibleName() or _text_on(widget)
 
 
-def wrapped(text: str, characters: int = CHARACTERS) -> str:
+def _wrapped(text: str, characters: int = CHARACTERS) -> str:
     r"""Text in lines that are not longer; markup is left to Qt, which wraps it.
 
-    >>> wrapped("Cells that are left out.", 12)
-    'Cells that\nare left out.'
+    >>> _wrapped("Cells that are left out.", 12)
+    'Cells that\nare left\nout.'
     """
     if Qt.mightBeRichText(text):
         return text
@@ -213,7 +213,7 @@ def _show_tip(widget: QWidget, event: Any) -> bool:
     text, place = _tip_at(widget, event)
     if not text:
         return False
-    QToolTip.showText(event.globalPos(), wrapped(text), widget, place)
+    QToolTip.showText(event.globalPos(), _wrapped(text), widget, place)
     return True
 
 

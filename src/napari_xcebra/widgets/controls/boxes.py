@@ -121,7 +121,7 @@ def menu_of(parent: QWidget, entries: Iterable[tuple[str, str, Callable[[], obje
     return menu
 
 
-class ChoiceBox(QComboBox):
+class _ChoiceBox(QComboBox):
     """Puts dots where its text has no room."""
 
     dots = Qt.TextElideMode.ElideRight
@@ -138,9 +138,9 @@ class ChoiceBox(QComboBox):
         painter.end()
 
 
-def small_box(help: str) -> ChoiceBox:
+def small_box(help: str) -> _ChoiceBox:
     """Combobox for a row of controls, which may become narrower than its entries."""
-    box = ChoiceBox()
+    box = _ChoiceBox()
     box.setToolTip(help)
     box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
     box.setMinimumContentsLength(3)
@@ -151,7 +151,7 @@ def small_box(help: str) -> ChoiceBox:
 
 def choice_box(tooltip: str) -> QComboBox:
     """Box whose width does not depend on what is in it."""
-    box = ChoiceBox()
+    box = _ChoiceBox()
     box.setToolTip(tooltip)
     # a long verdict must not widen the dock
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
@@ -262,7 +262,7 @@ class NumberBox(DecimalBox):
 
     def suit(self, low: float, high: float) -> None:
         """Adapt to numbers between two limits, without a change signal."""
-        step = step_for(low, high)
+        step = _step_for(low, high)
         with signals_blocked(self):  # fewer decimals would round the current number
             self.setDecimals(max(0, -math.floor(math.log10(step) + 1e-9)) + 1)
         self.setSingleStep(step)
@@ -283,10 +283,10 @@ def slim(box: QAbstractSpinBox, width: int) -> None:
     box.setStyleSheet(f"min-width: {width}px; max-width: {width}px; padding: 1px 3px;")
 
 
-def step_for(low: float, high: float) -> float:
+def _step_for(low: float, high: float) -> float:
     """A round hundredth or so of an interval.
 
-    >>> step_for(0, 1), step_for(0.002, 0.0047)
+    >>> _step_for(0, 1), _step_for(0.002, 0.0047)
     (0.01, 1e-05)
     """
     width = abs(high - low) or abs(high) or 1.0

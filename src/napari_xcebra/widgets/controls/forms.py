@@ -42,7 +42,7 @@ from napari_xcebra.widgets.controls.layouts import (
 )
 
 
-class WordOrNumber(QWidget):
+class _WordOrNumber(QWidget):
     """A check box for the word; unticked, a field for the number appears next to it."""
 
     changed = Signal()
@@ -79,7 +79,7 @@ class WordOrNumber(QWidget):
             self.number.value = value
 
 
-class NumberField:
+class _NumberField:
     """A number within bounds, with a decimal point or comma."""
 
     def __init__(self, kind: type, about: Mapping[str, Any], tooltip: str, value: float) -> None:
@@ -106,7 +106,7 @@ class NumberField:
         self.native.setValue(self._kind(value))
 
 
-class FileField:
+class _FileField:
     """A text that may be the path of a file: typed, browsed for or dropped."""
 
     def __init__(self, what: str, tooltip: str, value: str) -> None:
@@ -214,11 +214,11 @@ def _widget_for(cls: type, knob: Field[Any], value: Any) -> Any:
     if choices := choices_of(cls, knob.name):
         return create_widget(value, name=knob.name, options=options | {"choices": choices})
     if words:
-        return WordOrNumber(words[0], NumberField(hint, about, help, about["number"]), value)
+        return _WordOrNumber(words[0], _NumberField(hint, about, help, about["number"]), value)
     if hint in (int, float):
-        return NumberField(hint, about, help, value)
+        return _NumberField(hint, about, help, value)
     if about["file"]:
-        return FileField(f"a file: {title_of(knob).lower()}", help, value)
+        return _FileField(f"a file: {title_of(knob).lower()}", help, value)
     field = create_widget(value, annotation=hint, name=knob.name, options=options)
     if hint is bool:
         field.native.setText("")  # its title stands before it; an empty option means the default

@@ -216,7 +216,7 @@ PLUGIN = "napari-xcebra"
 _SETTLED = "xcebra_settled"
 
 
-class Dock(NamedTuple):
+class _Dock(NamedTuple):
     """Where a dock is found and where it goes."""
 
     home: str
@@ -226,15 +226,15 @@ class Dock(NamedTuple):
 
 
 DOCKS = {
-    "Recording": Dock("napari_xcebra.widgets.docks.recording.dock:RecordingDock", "right"),
-    "Train": Dock("napari_xcebra.widgets.docks.train.dock:TrainDock", "right"),
-    "Attribution": Dock("napari_xcebra.widgets.docks.attribution.dock:AttributionDock", "right"),
-    "Curate": Dock("napari_xcebra.widgets.docks.curate.dock:CurateDock", "right"),
-    "Cells": Dock("napari_xcebra.widgets.docks.cells.dock:CellsDock", "bottom"),
+    "Recording": _Dock("napari_xcebra.widgets.docks.recording.dock:RecordingDock", "right"),
+    "Train": _Dock("napari_xcebra.widgets.docks.train.dock:TrainDock", "right"),
+    "Attribution": _Dock("napari_xcebra.widgets.docks.attribution.dock:AttributionDock", "right"),
+    "Curate": _Dock("napari_xcebra.widgets.docks.curate.dock:CurateDock", "right"),
+    "Cells": _Dock("napari_xcebra.widgets.docks.cells.dock:CellsDock", "bottom"),
 }
 """By the name in menus and tabs, in the order of work."""
 ON_DEMAND = {
-    "Video": Dock("napari_xcebra.widgets.docks.video.dock:VideoDock", "bottom", tabbed=False),
+    "Video": _Dock("napari_xcebra.widgets.docks.video.dock:VideoDock", "bottom", tabbed=False),
 }
 """Docks that open where there is something to show."""
 KNOWN = DOCKS | ON_DEMAND

@@ -184,7 +184,7 @@ class VerdictRows(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._shown: tuple[Goodness, ...] = ()
-        self.rows: dict[str, VerdictRow] = {}
+        self.rows: dict[str, _VerdictRow] = {}
         self._column = in_column(of=self, spacing=1)
         self.hide()
 
@@ -211,7 +211,7 @@ class VerdictRows(QWidget):
             self._column.removeWidget(row)
             row.hide()
             row.deleteLater()
-        self.rows = {one.factor: VerdictRow(one) for one in goodness}
+        self.rows = {one.factor: _VerdictRow(one) for one in goodness}
         for name, row in self.rows.items():
             self._column.addWidget(row)
             row.head.setChecked(name in open_ones)
@@ -223,7 +223,7 @@ class VerdictRows(QWidget):
                 each.setMinimumWidth(width)
 
 
-class VerdictRow(QWidget):
+class _VerdictRow(QWidget):
     """The verdict on a factor: a line to click, and the sentences below it."""
 
     def __init__(self, goodness: Goodness) -> None:

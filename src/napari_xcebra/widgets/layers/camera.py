@@ -30,7 +30,7 @@ def bring_into_view(state: State, cell: int, *, always: bool = False) -> None:
     With `always`, centre it even if it is in view.
     """
     opened = state.current
-    center = center_of(opened, cell) if opened else None
+    center = _center_of(opened, cell) if opened else None
     layer = labels_layer(state)
     if center is None or layer is None:
         return
@@ -90,7 +90,7 @@ def camera_of(viewer: Any) -> Any:
     return viewer.scene.camera if hasattr(viewer, "scene") else viewer.camera  # napari < 0.9
 
 
-def center_of(opened: Opened, cell: int) -> np.ndarray | None:
+def _center_of(opened: Opened, cell: int) -> np.ndarray | None:
     """Middle of a cell's pixels in its plane; None if it has none."""
     center = opened.centers[cell]
     return center if np.isfinite(center).all() else None

@@ -51,7 +51,7 @@ Neighbors = Sequence[tuple[Neighbor, float]]
 """With their correlation."""
 
 
-class Mark(NamedTuple):
+class _Mark(NamedTuple):
     """How a cell is outlined."""
 
     cell: int
@@ -213,13 +213,13 @@ class CloseUp(OfState):
         found = np.flatnonzero(near)
         return found[np.argsort(apart[found, 1:].sum(axis=1))][:MOST].tolist()
 
-    def _thick(self, cells: Sequence[int]) -> Iterator[Mark]:
+    def _thick(self, cells: Sequence[int]) -> Iterator[_Mark]:
         """Marks of the selected cells: one in white, several in the colours of their traces."""
         colors = style_of(self.state.viewer.theme).lines if len(cells) > 1 else ()
         for place, cell in enumerate(cells):
-            yield Mark(cell, colors[place] if place < len(colors) else OWN, WIDTH)
+            yield _Mark(cell, colors[place] if place < len(colors) else OWN, WIDTH)
 
-    def _thin(self, opened: Opened, cells: Sequence[int]) -> Iterator[Mark]:
+    def _thin(self, opened: Opened, cells: Sequence[int]) -> Iterator[_Mark]:
         """Marks of neighbours: what was decided on them, and how alike their traces are."""
         status = self._curations.status(opened)
         known = self._neighbors[1] if self._neighbors[0] in self.state.selection else ()
@@ -228,7 +228,7 @@ class CloseUp(OfState):
             r = alike.get(cell, 0.0)
             color = DOUBLE if r >= ALIKE else STATUS_COLORS[status[cell]]
             label = f"r {r:.2f}" if r >= WORTH_SAYING else ""
-            yield Mark(cell, color, THIN, label)
+            yield _Mark(cell, color, THIN, label)
 
     def _swap(self, layer: Any, *, visible: bool) -> None:
         """Hide the ring around selected cells where a line takes its place, or show it again."""
@@ -238,7 +238,7 @@ class CloseUp(OfState):
         elif visible and layer in self._hidden:
             layer.visible = True
 
-    def _show(self, opened: Opened, marks: Sequence[Mark]) -> None:
+    def _show(self, opened: Opened, marks: Sequence[_Mark]) -> None:
         """Draw outlines as fine as the screen shows them, in the plane of the last cell."""
         shapes, field = opened.shapes, labels_layer(self.state)
         layer = self.state.layers.one(opened, "close-up")

@@ -77,7 +77,7 @@ def recording_layers(recording: Recording, token: str = "") -> list[LayerTuple]:
     cells: dict[str, Any] = {
         "name": "cells",
         "opacity": 0.6,
-        "colormap": cell_colormap(recording),
+        "colormap": _cell_colormap(recording),
         "features": cell_features(recording),
         "metadata": metadata("cells", recording, token, value=recording),
     }
@@ -85,7 +85,7 @@ def recording_layers(recording: Recording, token: str = "") -> list[LayerTuple]:
     return layers
 
 
-def cell_colormap(recording: Recording) -> CyclicLabelColormap:
+def _cell_colormap(recording: Recording) -> CyclicLabelColormap:
     """Accepted cells in various colours; the others are clear, and have an outline."""
     distinct = label_colormap(49).colors[1:]
     colors = np.zeros((recording.n_cells + 1, 4), np.float32)
@@ -184,7 +184,7 @@ def bring_up_to_date(viewer: napari.Viewer, opened: Opened) -> None:
         if role_of(layer) == "cells":
             layer.metadata[KEY]["value"] = recording
             layer.features = cell_features(recording)
-            layer.colormap = cell_colormap(recording)
+            layer.colormap = _cell_colormap(recording)
         elif role_of(layer) == "activity":
             layer.data.values = recording.traces
             layer.refresh()

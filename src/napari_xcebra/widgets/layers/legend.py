@@ -135,7 +135,7 @@ class _Corner:
         self._picture.visible = True
 
 
-class ColorBar(_Corner):
+class _ColorBar(_Corner):
     """What is painted and by which method, the colours, their limits and unit."""
 
     def __init__(self, viewer: Any) -> None:
@@ -241,10 +241,10 @@ PAUSE = 0.25
 """Seconds between two texts: each takes 7 ms to draw, as long as the rest of the window."""
 
 
-def time_text(recording: Recording, frame: int) -> str:
+def _time_text(recording: Recording, frame: int) -> str:
     """Time of a frame, in seconds, and its number as the slider has it.
 
-    >>> time_text(Recording.from_arrays([[0.0]] * 200, rate=10.0), 123)
+    >>> _time_text(Recording.from_arrays([[0.0]] * 200, rate=10.0), 123)
     '12.3 s · frame 123'
     """
     decimals = 1 if recording.rate <= 10 else 2
@@ -282,7 +282,7 @@ class TimeText(OfState):
         state, self._last = self.state, time.monotonic()
         overlay, recording = overlay_of(state.viewer), state.recording
         if recording is not None:
-            overlay.text = time_text(recording, min(state.frame, recording.n_frames - 1))
+            overlay.text = _time_text(recording, min(state.frame, recording.n_frames - 1))
         # a text of the user's own is left alone
         if (recording is not None) != self._written:
             self._written = overlay.visible = recording is not None
@@ -341,7 +341,7 @@ class ColorScale(OfState):
         super().__init__(state)
         self._painter, self._over_time, self._around = painter, over_time, around
         self._told: Scale | None = None
-        self.bar = ColorBar(state.viewer)
+        self.bar = _ColorBar(state.viewer)
         for signal in (
             state.shown_changed,
             state.live_changed,

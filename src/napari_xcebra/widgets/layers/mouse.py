@@ -48,7 +48,7 @@ PICKING_MODES = ("pan_zoom", "pick")
 """In all others the mouse draws, and a click is a stroke."""
 
 
-def is_click(event: Any) -> Generator[None, None, bool]:
+def _is_click(event: Any) -> Generator[None, None, bool]:
     """Whether the mouse stays where it was pressed until it is released; yields at every move."""
     start = np.asarray(event.pos, float)
     yield
@@ -77,7 +77,7 @@ class Picking:
     # ------------------------------------------------------------ clicks
 
     def _on_press(self, viewer: Any, event: Any) -> Iterator[None]:
-        if event.button == 1 and self._mouse_is_free(viewer) and (yield from is_click(event)):
+        if event.button == 1 and self._mouse_is_free(viewer) and (yield from _is_click(event)):
             self.click(
                 event.position,
                 add="Shift" in event.modifiers or "Control" in event.modifiers,
@@ -164,7 +164,7 @@ class Picking:
         if opened is None or cell is None:
             return ""
         status = STATUSES[self._curations.status(opened)[cell]]
-        named = "" if role == "cells" else naming(opened, cell, status)
+        named = "" if role == "cells" else _naming(opened, cell, status)
         return ", ".join(filter(None, [named, self._painted(cell)]))
 
     def _painted(self, cell: int) -> str:
@@ -175,7 +175,7 @@ class Picking:
         return f"{painted.factor} {painted.scores[cell]:.3g} (z {painted.z[cell]:.1f})"
 
 
-def naming(opened: Opened, cell: int, status: Status = "undecided") -> str:
+def _naming(opened: Opened, cell: int, status: Status = "undecided") -> str:
     """A cell by the id and name of its source, and whether it was accepted.
 
     It is given by its position in the recording. A `status` that somebody decided comes before
@@ -265,14 +265,14 @@ class Lasso(OfState):
             while event.type == "mouse_move":
                 world.append(np.asarray(event.position, float))
                 screen.append(np.asarray(event.pos, float))
-                line.show_points(corners(screen, self._form))
+                line.show_points(_corners(screen, self._form))
                 yield
         finally:
             line.close()
             line.deleteLater()
         if np.ptp(screen, axis=0).max() > STILL and self._form is not None:
             add = "Shift" in event.modifiers or "Control" in event.modifiers
-            cells = self.cells_within(corners(world, self._form))
+            cells = self.cells_within(_corners(world, self._form))
             self.arm(None)
             self.drawn.emit(cells, add)
 
@@ -292,10 +292,10 @@ class Lasso(OfState):
         return np.flatnonzero(inside)
 
 
-def corners(points: list[np.ndarray], form: Form | None) -> np.ndarray:
+def _corners(points: list[np.ndarray], form: Form | None) -> np.ndarray:
     """Corners of what was drawn: all points of a lasso, four of a rectangle.
 
-    >>> corners([np.array([0.0, 0.0]), np.array([2.0, 1.0])], "rectangle").tolist()
+    >>> _corners([np.array([0.0, 0.0]), np.array([2.0, 1.0])], "rectangle").tolist()
     [[0.0, 0.0], [0.0, 1.0], [2.0, 1.0], [2.0, 0.0]]
     """
     if form != "rectangle":
@@ -353,7 +353,7 @@ class CellMenu(OfState):
         self.state.viewer.mouse_drag_callbacks.append(self._on_press)
 
     def _on_press(self, viewer: Any, event: Any) -> Iterator[None]:
-        if event.button != RIGHT or not (yield from is_click(event)):
+        if event.button != RIGHT or not (yield from _is_click(event)):
             return
         cell = self._picking.cell_at(event.position, event.view_direction)
         if cell is None:
@@ -456,13 +456,13 @@ class CellMenu(OfState):
             path, _ = QFileDialog.getSaveFileName(window, "Export trace", "trace.csv", "*.csv")
         if path and recording is not None:
             in_background(
-                lambda: write_traces(recording, cells, Path(path)),
+                lambda: _write_traces(recording, cells, Path(path)),
                 lambda written: show_info(f"Wrote {written}."),
                 lambda sentence, _: show_error(sentence),
             )
 
 
-def write_traces(recording: Recording, cells: np.ndarray, path: Path) -> Path:
+def _write_traces(recording: Recording, cells: np.ndarray, path: Path) -> Path:
     """Write traces as a table: frame, time in seconds, and a column for each cell."""
     import pandas as pd
 

@@ -72,7 +72,7 @@ class MovieOnSlider:
         return self._n_frames
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        frames, rest = frames_of(key, self.shape)
+        frames, rest = _frames_of(key, self.shape)
         if isinstance(frames, int):
             return self._part(frames, rest)
         wait = len(frames) > 1
@@ -237,18 +237,18 @@ class CellMovie:
         return np.take(self._lookup, self._labels, out=self._buffers[0], mode="clip")
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        frames, rest = frames_of(key, self.shape)
+        frames, rest = _frames_of(key, self.shape)
         if isinstance(frames, int):
             return self.frame(frames)[rest]
         return np.stack([self.frame(frame)[rest].copy() for frame in frames])
 
 
-def frames_of(key: Any, shape: tuple[int, ...]) -> tuple[int | list[int], tuple[Any, ...]]:
+def _frames_of(key: Any, shape: tuple[int, ...]) -> tuple[int | list[int], tuple[Any, ...]]:
     """Frames that an index asks for, a few of a long stretch, and what it asks for of each.
 
-    >>> frames_of((7, slice(2)), (100, 8, 8))
+    >>> _frames_of((7, slice(2)), (100, 8, 8))
     (7, (slice(None, 2, None),))
-    >>> frames_of((Ellipsis, 3), (2, 8, 8))
+    >>> _frames_of((Ellipsis, 3), (2, 8, 8))
     ([0, 1], (slice(None, None, None), 3))
     """
     key = key if isinstance(key, tuple) else (key,)

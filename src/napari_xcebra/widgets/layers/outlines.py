@@ -34,7 +34,7 @@ def others_layer(recording: Recording, footprints: Footprints, token: str = "") 
     cells = np.flatnonzero(~np.asarray(recording.accepted))
     lines, _ = segments(CellShapes(footprints, recording.n_cells), cells)
     about = metadata("outlines", recording, token, cells=cells.tolist())
-    shown = _look(GREY, thickness(footprints.shape) / 2) | {"name": OTHERS, "metadata": about}
+    shown = _look(GREY, _thickness(footprints.shape) / 2) | {"name": OTHERS, "metadata": about}
     return lines, shown, "vectors"
 
 
@@ -59,7 +59,7 @@ def outline_others(state: State, others: np.ndarray) -> None:
 def outlines_layer(opened: Opened, role: Role, name: str, width: float = 1.0) -> Vectors:
     """Layer for the outlines of some cells, still without any, so many times the usual width."""
     shape = opened.labels.shape
-    look = _look("white", width * thickness(shape))
+    look = _look("white", width * _thickness(shape))
     about = metadata(role, opened.recording, opened.token, cells=[], colors=[])
     return Vectors(np.zeros((0, 2, len(shape))), name=name, metadata=about, **look)
 
@@ -111,7 +111,7 @@ def segments(
     return np.concatenate(lines), np.concatenate(owner)
 
 
-def thickness(shape: tuple[int, ...]) -> float:
+def _thickness(shape: tuple[int, ...]) -> float:
     """Of an outline, in pixels of a field of view."""
     return float(np.clip(min(shape[-2:]) / 256, 0.5, 4))
 
@@ -140,7 +140,7 @@ class Outline(NamedTuple):
     label: str = ""
 
 
-class Patch(NamedTuple):
+class _Patch(NamedTuple):
     """A picture, (height, width, 4) uint8, the place of its first pixel, and pixels per pixel."""
 
     picture: np.ndarray
@@ -148,7 +148,7 @@ class Patch(NamedTuple):
     fineness: float
 
 
-def patch_of(outlines: Sequence[Outline], fineness: float) -> Patch | None:
+def patch_of(outlines: Sequence[Outline], fineness: float) -> _Patch | None:
     """Draw outlines, `fineness` points of the screen to a pixel of the field; None without any."""
     lines = [line for outline in outlines for line in outline.lines]
     if not lines:
@@ -164,7 +164,7 @@ def patch_of(outlines: Sequence[Outline], fineness: float) -> Patch | None:
     for outline in outlines:
         _draw(painter, outline, first, fineness)
     painter.end()
-    return Patch(qimage_to_array(image).copy(), first + 0.5 / fineness, fineness)
+    return _Patch(qimage_to_array(image).copy(), first + 0.5 / fineness, fineness)
 
 
 def _draw(painter: QPainter, outline: Outline, first: np.ndarray, fineness: float) -> None:

@@ -81,7 +81,7 @@ def colors_of(
     return colors
 
 
-def label_colormap(colors: np.ndarray) -> CyclicLabelColormap:
+def _label_colormap(colors: np.ndarray) -> CyclicLabelColormap:
     """Colour map of a Labels layer by a table: label i has row i."""
     return CyclicLabelColormap(colors=colors, background_value=0)
 
@@ -109,7 +109,7 @@ def score_layer(
             selected=attribution.above(factor),
             **({"q": tested.q(factor)} if tested and factor in tested.shortest else {}),
         ),
-        metadata=metadata("scores", recording, token, **provenance(attribution, factor)),
+        metadata=metadata("scores", recording, token, **_provenance(attribution, factor)),
     )
     limits = color_limits(scores, attribution.method)
     repaint(layer, scores, limits=limits, at_chance=attribution.at_chance(factor))
@@ -123,20 +123,20 @@ def doubt_of(attribution: Attribution, factor: str) -> str:
     return NOT_TESTED if attribution.not_tested(factor) else ""
 
 
-def blank_layer(recording: Recording, labels: np.ndarray, name: str, **about: Any) -> Labels:
+def _blank_layer(recording: Recording, labels: np.ndarray, name: str, **about: Any) -> Labels:
     """Hidden Labels layer whose cells have no colours yet; `about` says what it is to show."""
     return Labels(
         labels,
         name=name,
         opacity=0.85,
         visible=False,
-        colormap=label_colormap(np.zeros((recording.n_cells + 1, 4), np.float32)),
+        colormap=_label_colormap(np.zeros((recording.n_cells + 1, 4), np.float32)),
         features=cell_features(recording),
         metadata=metadata("scores", recording, **about),
     )
 
 
-def provenance(attribution: Attribution, factor: str) -> dict[str, Any]:
+def _provenance(attribution: Attribution, factor: str) -> dict[str, Any]:
     """Where the scores of a layer come from."""
     return {
         "factor": factor,
@@ -151,7 +151,7 @@ def provenance(attribution: Attribution, factor: str) -> dict[str, Any]:
 
 def repaint(layer: Labels, scores: np.ndarray, **how: Any) -> None:
     """Give the cells of a layer the colours of new scores; see `colors_of`."""
-    layer.colormap = label_colormap(colors_of(np.asarray(scores, np.float64), **how))
+    layer.colormap = _label_colormap(colors_of(np.asarray(scores, np.float64), **how))
 
 
 def set_contrast(layer: Image, limits: tuple[float, float], most: float) -> tuple[float, float]:
@@ -212,7 +212,7 @@ class ScoreLayers(OfState):
         if layer is None:
             layer = self._insert(self._blank(run, factor, method))
         self._spare.add(layer)
-        entitle(layer, mark)
+        _entitle(layer, mark)
 
     def discard(self, opened: Opened, run: AnyRun) -> None:
         """Remove the layers of a run that failed or was stopped."""
@@ -232,13 +232,13 @@ class ScoreLayers(OfState):
             runs = [run for run in state.runs if run.created == entry.get("created")]
             if entry.get("run") not in names and len(runs) == 1:
                 entry["run"] = runs[0].name
-                entitle(layer)
+                _entitle(layer)
 
     def _blank(self, run: AnyRun, factor: str, method: str) -> Labels:
         opened = self.state.current
         assert opened is not None, "a map is of a recording"
         title = _title(factor, method, run.name)
-        return blank_layer(
+        return _blank_layer(
             opened.recording,
             opened.labels,
             title,
@@ -278,7 +278,7 @@ def place_below(state: State, *roles: Role) -> int:
     return above[0] if above else len(layers)
 
 
-def entitle(layer: Labels, mark: str | None = None) -> None:
+def _entitle(layer: Labels, mark: str | None = None) -> None:
     """Name a layer by its map and a mark, unless the user renamed it; None leaves the mark."""
     entry = layer.metadata[KEY]
     if layer.name != entry.get("named"):
@@ -464,7 +464,7 @@ class ScorePainter(OfState):
             )
         if before[1] != table:
             self._tabulate(layer, opened, painted)
-            entitle(layer, _mark(painted))
+            _entitle(layer, _mark(painted))
         if before == (None, None):
             self._hide_cells(opened)
         self.layers.painted[layer] = (colors, table)
@@ -502,7 +502,7 @@ class ScorePainter(OfState):
             layer.events.properties()
             layer.events.features()
         layer.metadata[KEY].update(
-            provenance(painted.attribution, painted.factor),
+            _provenance(painted.attribution, painted.factor),
             latent=painted.latent,
             threshold=self.state.shown.threshold,
         )

@@ -139,7 +139,7 @@ class EmbeddingPlot(QWidget):
             colors = self._colors
             if self.in_three:
                 background = np.array(QColor(self._style.background).getRgb()[:3])
-                colors = faded(colors, np.nan_to_num(depth), background)
+                colors = _faded(colors, np.nan_to_num(depth), background)
             size = (width * ratio, height * ratio)
             pixels = painted(places * ratio, depth if self.in_three else None, colors, size, ratio)
             image = QImage(
@@ -398,7 +398,7 @@ def painted(
     return picture
 
 
-def faded(colors: np.ndarray, depth: np.ndarray, background: np.ndarray) -> np.ndarray:
+def _faded(colors: np.ndarray, depth: np.ndarray, background: np.ndarray) -> np.ndarray:
     """Colours that fade into the background with distance: (points, 3) uint8."""
     share = np.clip((1.2 - depth) / 2.4, 0, 1)[:, None] * 0.6
     return (colors * (1 - share) + background * share).astype(np.uint8)

@@ -90,7 +90,7 @@ class _Page:
         ax.set_ylim(*((high, low) if view.yInverted() else (low, high)))
         for item in sorted(view.childGroup.childItems(), key=lambda item: item.zValue()):
             if _is_shown(item):
-                draw_item(ax, item)
+                _draw_item(ax, item)
         ax.set_autoscale_on(False)
         return ax
 
@@ -103,7 +103,7 @@ class _Page:
                 self._draw_axis(plot.getAxis(side), plot.vb)
         if plot.titleLabel.isVisible() and plot.titleLabel.text:
             text = plot.titleLabel.item.toPlainText()
-            ax.set_title(text, color=paper_color(plot.titleLabel.opts["color"] or "k"))
+            ax.set_title(text, color=_paper_color(plot.titleLabel.opts["color"] or "k"))
         named = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
         if named:
             ax.legend(handles=named, frameon=False, loc="lower left", ncols=4, borderpad=0,
@@ -135,9 +135,9 @@ class _Page:
         ax.spines[side].set_visible(not bare and isinstance(axis.parentItem(), pyqtgraph.PlotItem))
         labels = ax.get_yticklabels() if upright else ax.get_xticklabels()
         for label, color in zip(labels, colors, strict=False):
-            label.set_color(paper_color(color))
+            label.set_color(_paper_color(color))
         for start, stop, color in bars:
-            ax.plot([1.005, 1.005], [start, stop], color=paper_color(color), lw=1.5, clip_on=False,
+            ax.plot([1.005, 1.005], [start, stop], color=_paper_color(color), lw=1.5, clip_on=False,
                     transform=ax.get_yaxis_transform(), solid_capstyle="butt")  # fmt: skip
         if axis.label.isVisible() and (text := axis.label.toPlainText().strip()):
             (ax.set_ylabel if upright else ax.set_xlabel)(text)
@@ -146,7 +146,7 @@ class _Page:
         rectangle = item.mapRectToScene(item.boundingRect())
         left, bottom, _, high = self._place(rectangle)
         self._figure.text(left, bottom + high, item.text(), va="top",
-                          color=paper_color(item.brush().color()))  # fmt: skip
+                          color=_paper_color(item.brush().color()))  # fmt: skip
 
 
 def _is_shown(item: Any) -> bool:
@@ -192,14 +192,14 @@ Color = tuple[float, float, float, float]
 """Red, green, blue and opacity, 0 to 1."""
 
 
-def paper_color(color: Any) -> Color:
+def _paper_color(color: Any) -> Color:
     """A colour of the window as it is on paper."""
     color = pyqtgraph.mkColor(color)
     paper = QColor(ON_PAPER.get(color.name().lower(), color.name()))
     return paper.redF(), paper.greenF(), paper.blueF(), color.alphaF()
 
 
-def draw_item(ax: Axes, item: Any) -> None:
+def _draw_item(ax: Axes, item: Any) -> None:
     """Draw an item of a plot; what is none of these is left out."""
     for kind, draw in _DRAWN.items():
         if isinstance(item, kind):
@@ -216,7 +216,7 @@ def _pen(pen: Any) -> dict[str, Any]:
         return {"linestyle": ""}
     style = _STYLES.get(pen.style(), "-")
     return {
-        "color": paper_color(pen.color()),
+        "color": _paper_color(pen.color()),
         "linewidth": max(0.5, POINT * pen.widthF() * 0.7),
         "linestyle": style,
     }
@@ -255,7 +255,7 @@ def _draw_points(ax: Axes, item: pyqtgraph.ScatterPlotItem) -> None:
         x, y,
         s=[(POINT * p.size()) ** 2 for p in points],
         c=[_fill(b) for b in brushes],
-        edgecolors=["none" if p.style() == Qt.PenStyle.NoPen else paper_color(p.color())
+        edgecolors=["none" if p.style() == Qt.PenStyle.NoPen else _paper_color(p.color())
                     for p in pens],
         linewidths=[POINT * p.widthF() for p in pens],
         marker=_SYMBOLS.get(item.opts["symbol"], "o"), zorder=3, rasterized=len(x) > MOST_POINTS,
@@ -264,7 +264,7 @@ def _draw_points(ax: Axes, item: pyqtgraph.ScatterPlotItem) -> None:
 
 def _fill(brush: Any) -> Color | str:
     brush = pyqtgraph.mkBrush(brush)
-    return "none" if brush.style() == Qt.BrushStyle.NoBrush else paper_color(brush.color())
+    return "none" if brush.style() == Qt.BrushStyle.NoBrush else _paper_color(brush.color())
 
 
 def _draw_bars(ax: Axes, item: pyqtgraph.BarGraphItem) -> None:
@@ -320,7 +320,7 @@ def _draw_text(ax: Axes, item: pyqtgraph.TextItem) -> None:
     ax.text(item.pos().x(), item.pos().y(), item.textItem.toPlainText(),
             ha=("left", "center", "right")[round(2 * across)],
             va=("top", "center", "bottom")[round(2 * down)],
-            color=paper_color(item.color))  # fmt: skip
+            color=_paper_color(item.color))  # fmt: skip
 
 
 _DRAWN: dict[type, Callable[[Axes, Any], None]] = {

@@ -28,7 +28,7 @@ HEIGHT, TEXT, MARGIN = 114, 15, 3
 
 
 @dataclass(frozen=True)
-class TrialRow:
+class _TrialRow:
     """A trial, or an event where there are no trials.
 
     Parameters
@@ -47,7 +47,7 @@ class TrialRow:
 
 
 @dataclass(frozen=True)
-class TrialRows:
+class _TrialRows:
     """What is drawn.
 
     Parameters
@@ -63,7 +63,7 @@ class TrialRows:
         Of the recording; 0 if it has none.
     """
 
-    rows: tuple[TrialRow, ...]
+    rows: tuple[_TrialRow, ...]
     seconds: float
     events: tuple[str, ...]
     values: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class TrialRows:
         return f"{drawn}, shaded from its start to its end{shade}; {ticks}."
 
 
-def course_of(recording: Recording) -> TrialRows | None:
+def course_of(recording: Recording) -> _TrialRows | None:
     """What to draw of a recording; None if it has neither trials nor events."""
     found = {n: np.flatnonzero(np.nan_to_num(v.values[:, 0]) > 0)
              for n, v in recording.behavior.items() if v.kind == "event"}  # fmt: skip
@@ -103,21 +103,21 @@ def course_of(recording: Recording) -> TrialRows | None:
         value = -1 if np.isnan(values[trial]) else int(np.searchsorted(different, values[trial]))
         inside = [(i, (f[(f >= first) & (f < stop)] - first) / rate)
                   for i, f in enumerate(events.values())]  # fmt: skip
-        rows.append(TrialRow((stop - first) / rate, value, tuple(inside)))
+        rows.append(_TrialRow((stop - first) / rate, value, tuple(inside)))
     names = tuple(trials.label(column, value) for value in different)
     longest = max(row.length for row in rows)
-    return TrialRows(tuple(rows), longest, tuple(events), names, column, len(trials))
+    return _TrialRows(tuple(rows), longest, tuple(events), names, column, len(trials))
 
 
 def _different(values: np.ndarray) -> np.ndarray:
     return np.unique(values[~np.isnan(values)])
 
 
-def _minute(events: dict[str, np.ndarray], rate: float) -> TrialRows:
+def _minute(events: dict[str, np.ndarray], rate: float) -> _TrialRows:
     first = min(frames[0] for frames in events.values())
     seconds = {name: (frames - first) / rate for name, frames in events.items()}
-    rows = tuple(TrialRow(0.0, -1, ((i, s[s <= GLANCE]),)) for i, s in enumerate(seconds.values()))
-    return TrialRows(rows, GLANCE, tuple(events))
+    rows = tuple(_TrialRow(0.0, -1, ((i, s[s <= GLANCE]),)) for i, s in enumerate(seconds.values()))
+    return _TrialRows(rows, GLANCE, tuple(events))
 
 
 class TrialsPicture(QWidget):
@@ -125,7 +125,7 @@ class TrialsPicture(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.course: TrialRows | None = None
+        self.course: _TrialRows | None = None
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.hide()
 
@@ -149,7 +149,7 @@ class TrialsPicture(QWidget):
         self._write(p, self.course)
         p.end()
 
-    def _draw_rows(self, p: QPainter, course: TrialRows) -> None:
+    def _draw_rows(self, p: QPainter, course: _TrialRows) -> None:
         high = (self.height() - 2 * TEXT - MARGIN) / len(course.rows)
         scale = (self.width() - 2 * MARGIN) / course.seconds
         for place, row in enumerate(course.rows):
@@ -163,7 +163,7 @@ class TrialsPicture(QWidget):
                 for second in seconds:
                     p.fillRect(QRectF(MARGIN + second * scale - 1, top, 2, max(high, 1.0)), color)
 
-    def _write(self, p: QPainter, course: TrialRows) -> None:
+    def _write(self, p: QPainter, course: _TrialRows) -> None:
         """Ends of the axis, then events and values in their colours, as far as there is room."""
         top = self.height() - 2 * TEXT
         line = QRectF(MARGIN, top, self.width() - 2 * MARGIN, TEXT)

@@ -97,10 +97,10 @@ def palette(column: Column, style: PlotStyle) -> np.ndarray:
         if len(values) <= len(style.lines):
             colors = [pyqtgraph.mkColor(line).getRgb()[:3] for line in style.lines]
             return np.array(colors[: max(1, len(values))], np.uint8)
-    return visible_map(style)
+    return _visible_map(style)
 
 
-def visible_map(style: PlotStyle) -> np.ndarray:
+def _visible_map(style: PlotStyle) -> np.ndarray:
     """The sequential map without the end that would vanish in the background: (levels, 3) uint8."""
     whole = _map(SEQUENTIAL)
     return whole[LEVELS // 6 :] if style.dark else whole[: -LEVELS // 10]
@@ -219,7 +219,7 @@ def group_colors(groups: int, style: PlotStyle) -> list[str]:
         return [style.line(0)]
     if groups <= len(GROUPS):
         return [style.lines[place] for place in GROUPS[:groups]]
-    table = visible_map(style)
+    table = _visible_map(style)
     chosen = table[np.linspace(0, len(table) - 1, groups).astype(int)]
     return [pyqtgraph.mkColor(*map(int, color)).name() for color in chosen]
 

@@ -43,8 +43,8 @@ class TimePlot(pyqtgraph.PlotWidget):
         super().__init__(axisItems={"bottom": SecondsAxis("bottom"), **axes})
         self._times = np.arange(2.0)
         self._part = np.zeros(2, np.int64)
-        self._trials = Bands()
-        self._excluded = Bands()
+        self._trials = _Bands()
+        self._excluded = _Bands()
         self._cursor = pyqtgraph.InfiniteLine(angle=90, movable=True)
         self._cursor.setZValue(10)
         self._cursor.on_paper = False
@@ -179,7 +179,7 @@ class SecondsAxis(pyqtgraph.AxisItem):
         return [f"{text} s" for text in super().tickStrings(values, scale, spacing)]
 
 
-class Bands(pyqtgraph.GraphicsObject):
+class _Bands(pyqtgraph.GraphicsObject):
     """Stretches of time shaded from top to bottom; only those in view are drawn."""
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ class TracePlot(TimePlot):
     def __init__(self) -> None:
         self._names = LaneAxis("left")
         self._numbers = LaneAxis("right")
-        self._lanes: list[PlacedLane] = []
+        self._lanes: list[_PlacedLane] = []
         self._curves: list[pyqtgraph.PlotCurveItem] = []
         super().__init__(left=self._names, right=self._numbers)
         self.showAxis("right")
@@ -43,7 +43,7 @@ class TracePlot(TimePlot):
 
     def show_lanes(self, lanes: Sequence[Lane]) -> None:
         """Replace the lanes; the stretch in view stays."""
-        self._lanes = placed(lanes)
+        self._lanes = _placed(lanes)
         for curve in self._curves:
             self.removeItem(curve)
         self._curves = []
@@ -251,7 +251,7 @@ FEW = 4
 
 
 @dataclass(frozen=True, eq=False)
-class LaneLine:
+class _LaneLine:
     """A signal in a lane.
 
     Parameters
@@ -334,7 +334,7 @@ class Lane:
     """
 
     title: str
-    lines: Sequence[LaneLine]
+    lines: Sequence[_LaneLine]
     low: float
     high: float
     color: str
@@ -344,7 +344,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class PlacedLane:
+class _PlacedLane:
     """Where a lane lies in the plot, which counts from 0 at the top downwards."""
 
     lane: Lane
@@ -362,11 +362,11 @@ class PlacedLane:
         return (self.bottom + self.top) / 2
 
 
-def placed(lanes: Sequence[Lane]) -> list[PlacedLane]:
+def _placed(lanes: Sequence[Lane]) -> list[_PlacedLane]:
     """Lanes from top to bottom: the first begins at 0, below it the values are negative."""
     ends = -np.cumsum([0.0] + [lane.height for lane in lanes])
     return [
-        PlacedLane(lane, end + GAP / 2, start - GAP / 2)
+        _PlacedLane(lane, end + GAP / 2, start - GAP / 2)
         for lane, start, end in zip(lanes, ends[:-1], ends[1:], strict=True)
     ]
 
@@ -377,15 +377,15 @@ def cell_lane(
     """Lane of a trace, from its resting level to nearly its highest peak, with a scale bar."""
     low, high = np.percentile(trace[:: max(1, len(trace) // 50_000)], [0.5, 99.95])
     low, high = _apart(low, high)
-    size = round_part(high - low)
+    size = _round_part(high - low)
     bar = (size, f"{size:g} {unit}".rstrip())
-    return Lane(title, [LaneLine(trace, pen)], low, high, color, height, bar=bar)
+    return Lane(title, [_LaneLine(trace, pen)], low, high, color, height, bar=bar)
 
 
-def round_part(whole: float) -> float:
+def _round_part(whole: float) -> float:
     """A round number, between a fifth and a half of another one.
 
-    >>> round_part(1.9), round_part(430.0), round_part(0.027)
+    >>> _round_part(1.9), _round_part(430.0), _round_part(0.027)
     (0.5, 200.0, 0.01)
     """
     power = 10 ** np.floor(np.log10(whole / 2))
@@ -401,7 +401,7 @@ def behavior_lane(column: Column, pen: Any, color: str) -> Lane:
     else:
         known = values[~np.isnan(values)]
         low, high = _apart(known.min(), known.max()) if len(known) else (0.0, 1.0)
-    line = LaneLine(values, pen, column.kind, column.period)
+    line = _LaneLine(values, pen, column.kind, column.period)
     ticks = _words(column) or _ends(low, high)
     return Lane(column.title, [line], low, high, color, 1.0, ticks)
 
@@ -419,7 +419,7 @@ def score_lane(
     known = scores[np.isfinite(scores)]
     low, high = _apart(0.0, np.percentile(known, 99.8)) if len(known) else (0.0, 1.0)
     lines = [
-        LaneLine(values, pen, frames=frames) for values, pen in zip(scores.T, pens, strict=True)
+        _LaneLine(values, pen, frames=frames) for values, pen in zip(scores.T, pens, strict=True)
     ]
     return Lane(title, lines, low, high, color, 1.5, _ends(low, high))
 

@@ -69,7 +69,7 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class _Drawn:
     """Scores to draw.
 
     Parameters
@@ -181,7 +181,7 @@ class ScoresOverTime:
         count = np.diff(_sums(usable)[np.stack([begin, end])], axis=0)[0][:, None]
         return np.where(count, total / np.maximum(count, 1), np.nan).astype(np.float32)
 
-    def drawn(self, first: int, last: int, step: int, cells: Sequence[int]) -> Drawn | None:
+    def drawn(self, first: int, last: int, step: int, cells: Sequence[int]) -> _Drawn | None:
         """Scores around a view: as fine as asked for or finer if they are there, else others."""
         steps = sorted({known for known, _ in self._stretches})
         fine = [s for s in steps if s <= step and not self._missing(first, last, s)]
@@ -190,7 +190,7 @@ class ScoresOverTime:
         best = fine[0] if fine else min(steps, key=lambda s: len(self._missing(first, last, s)))
         margin = (last - first) // 2
         at, _ = self._rows(first - margin, last + margin, best, [0])
-        return Drawn(at, best, self.means(at, best, cells)) if len(at) else None
+        return _Drawn(at, best, self.means(at, best, cells)) if len(at) else None
 
     def _rows(
         self, first: int, last: int, step: int, cells: Sequence[int] | slice

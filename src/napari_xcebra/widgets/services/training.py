@@ -49,7 +49,7 @@ class Trainer(OfState):
         self._jobs = JobQueue(processes)
         self._jobs.changed.connect(self._tell)
         self._layers = painter.layers
-        self._live = MapSoFar(state, painter.layers)
+        self._live = _MapSoFar(state, painter.layers)
         self._waiting: list[tuple[Opened, Fit]] = []
         self._methods: Sequence[str] = ()
         self.opened: Opened | None = None
@@ -302,7 +302,7 @@ BREATH = 20
 """Milliseconds that let the window handle waiting events between two steps."""
 
 
-class MapSoFar(OfState):
+class _MapSoFar(OfState):
     """Paints the map of a run in training, and removes it in the end."""
 
     def __init__(self, state: State, layers: ScoreLayers) -> None:

@@ -42,7 +42,7 @@ ARROW, MARGIN = 16, 12
 """Pixels beside a title for the arrow of sorting, and around every entry."""
 
 
-class BarDelegate(QStyledItemDelegate):
+class _BarDelegate(QStyledItemDelegate):
     """Draws the bar of an entry under its text: a line with a mark on it."""
 
     def paint(self, painter: Any, option: Any, index: QModelIndex) -> None:
@@ -73,7 +73,7 @@ class CellTable(QWidget):
 
     def __init__(self, *, tall_titles: bool = False) -> None:
         super().__init__()
-        self.model = CellModel(tall_titles=tall_titles)
+        self.model = _CellModel(tall_titles=tall_titles)
         self.search = QLineEdit()
         self.search.setPlaceholderText("Find by id or name")
         self.search.setToolTip(
@@ -152,11 +152,11 @@ class CellTable(QWidget):
 class _RankedView(QTableView):
     """The table itself: rows are marked whole, and copied as text."""
 
-    def __init__(self, model: CellModel) -> None:
+    def __init__(self, model: _CellModel) -> None:
         super().__init__()
         self._model = model
         self.setModel(model)
-        self.setItemDelegate(BarDelegate(self))
+        self.setItemDelegate(_BarDelegate(self))
         self.setToolTip("Click a row to show the cell; click a column title to sort.")
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -233,7 +233,7 @@ SIDES = {"U": Qt.AlignmentFlag.AlignLeft, "b": Qt.AlignmentFlag.AlignHCenter}
 """Alignment of words, and of yes and no; numbers are right-aligned."""
 
 
-class CellModel(QAbstractTableModel):
+class _CellModel(QAbstractTableModel):
     """Rows in an order of their own: sorting 10,000 cells takes numpy a millisecond."""
 
     def __init__(self, *, tall_titles: bool = False) -> None:

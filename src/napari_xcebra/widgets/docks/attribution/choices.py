@@ -92,7 +92,7 @@ class ShownChoice(QWidget):
             factors = factor_choices(
                 parts, goodness, shown.method, lags=there is not None and LAG in there.details
             )
-            methods = method_choices(run)
+            methods = _method_choices(run)
         fill(self.factor, factors, (shown.factor, shown.latent))
         fill(self.method, methods, shown.method)
         for row, (_, method) in enumerate(methods):
@@ -121,7 +121,7 @@ def factor_choices(
     return choices
 
 
-def method_choices(run: Run | None) -> list[tuple[str, str]]:
+def _method_choices(run: Run | None) -> list[tuple[str, str]]:
     """Methods, each followed by its consensus over seeds; those not computed yet say so."""
     done = run.attributions if run else {}
     choices = []
@@ -210,7 +210,7 @@ def _strip(colormap: str) -> QPixmap:
     return QPixmap.fromImage(image)
 
 
-class OverTimeRow(QWidget):
+class _OverTimeRow(QWidget):
     """A tick, a number of seconds, and what is being computed."""
 
     toggled = Signal(bool)
@@ -272,7 +272,7 @@ class DetailsTab(VerticalScroll):
         inside = QWidget()
         super().__init__(inside)
         self.colors = ColorRow()
-        self.over_time = OverTimeRow()
+        self.over_time = _OverTimeRow()
         self.side_by_side = SideBySide()
         self.about = PlainLabel(wrap=True)
         self.about.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -76,13 +76,13 @@ class AttributionDock(QWidget):
         self.provisional = Notice()
         self.compute = ComputeRow()
         self.scores = ScorePanel(self.services)
-        self.statistics_button = StatisticsButton(self.services)
+        self.statistics_button = _StatisticsButton(self.services)
         self.methods_button = WindowButton(
             "Methods",
             "Compare all methods and statistics: how well they agree, and on which cells.",
             lambda parent: MethodsWindow(self.services, parent),
         )
-        self.export = ExportButton(self.services)
+        self.export = _ExportButton(self.services)
         self.notice = Notice()
 
     def _lay_out(self) -> None:
@@ -263,7 +263,7 @@ KINDS = tuple(f".{each}" for each in FORMATS)
 Write = Callable[[Path], Path]
 
 
-class ExportButton(QPushButton):
+class _ExportButton(QPushButton):
     """A button with a menu; every entry asks for a path, and writes in the background."""
 
     said = Signal(str, str, str)
@@ -406,7 +406,7 @@ def _title(painted: ScoreMap) -> str:
 STATISTICS_HELP = "Add table columns with common single-cell statistics for the same variables."
 
 
-class StatisticsButton(QPushButton):
+class _StatisticsButton(QPushButton):
     """Button with a menu of statistics; the ticked ones are computed."""
 
     def __init__(self, services: Services) -> None:

@@ -113,7 +113,7 @@ class _Model(QAbstractTableModel):
         return QBrush(QColor.fromRgbF(*mixed[:3]))
 
 
-class CorrelationTable(QTableView):
+class _CorrelationTable(QTableView):
     """One row and column per ranking; hovering over a number explains it."""
 
     def __init__(self) -> None:
@@ -176,7 +176,7 @@ class MethodsWindow(ResultWindow):
         self.heading = QLabel()
         self.heading.setWordWrap(True)
         self.compute = ComputeRow()
-        self.correlations = CorrelationTable()
+        self.correlations = _CorrelationTable()
         self.table = CellTable(tall_titles=True)
 
     def _lay_out(self) -> None:

@@ -76,7 +76,7 @@ def no_scores_by(method: str, run: str) -> str:
     return sentence + more if method_named(method).slow else sentence
 
 
-class QuestionRow(QWidget):
+class _QuestionRow(QWidget):
     """Answers a question about the painted run, and can show only the cells it picks out.
 
     `progress`, `stop` and `only` are the tooltips of the bar, the Cancel button and the check box.
@@ -147,7 +147,7 @@ CHANCE_HELP = (
 CHANCE_ONLY = "Show only these cells in the table, and dim the others in the image."
 
 
-class SignificanceRow(QuestionRow):
+class SignificanceRow(_QuestionRow):
     """Asks which cells beat chance, then counts them, with a limit for q."""
 
     def __init__(self, services: Services) -> None:
@@ -238,7 +238,7 @@ USUAL = 4
 """Additional seeds to suggest."""
 
 
-class StabilityRow(QuestionRow):
+class StabilityRow(_QuestionRow):
     """Asks whether other seeds agree, then counts stable cells, with a button for more seeds."""
 
     def __init__(self, services: Services) -> None:

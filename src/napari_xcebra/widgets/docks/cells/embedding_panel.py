@@ -30,7 +30,7 @@ TIME, ACTIVITY, OF_FACTOR = "time", "activity", "factor"
 
 
 @dataclass(frozen=True, eq=False)
-class Embedded:
+class _Embedded:
     """A run's embedding of a recording: (n, latents) float32 at n frames."""
 
     fit: Fit
@@ -72,7 +72,7 @@ class EmbeddingPanel(Panel):
         self.layout().addWidget(self._bottom)
         self.color.activated.connect(lambda _: self._draw_colors())
         self._axes_of: tuple[Fit | None, str] = (None, "")
-        self._embedded: Embedded | None = None
+        self._embedded: _Embedded | None = None
         self._problem: tuple[object, str] | None = None
         self._own_axes = False
         self._frame = 0
@@ -114,7 +114,7 @@ class EmbeddingPanel(Panel):
 
     # ------------------------------------------------------------ embedding
 
-    def _fresh(self) -> Embedded | None:
+    def _fresh(self) -> _Embedded | None:
         """The embedding, if it belongs to the run and recording shown."""
         looked, embedded = self._looked, self._embedded
         if looked is None or looked.run is None or embedded is None:
@@ -131,7 +131,7 @@ class EmbeddingPanel(Panel):
         frames = np.arange(0, recording.n_frames, step)
 
         def done(latents: np.ndarray) -> None:
-            self._embedded = Embedded(fit, recording, frames, latents)
+            self._embedded = _Embedded(fit, recording, frames, latents)
             self._draw()
 
         def failed(sentence: str, *_: str) -> None:
@@ -163,9 +163,9 @@ class EmbeddingPanel(Panel):
     def _fill_axes(self, looked: LookedAt, anew: bool) -> None:
         """Offer latents by factor, then principal components; start with the painted factor."""
         assert looked.run is not None
-        names = axis_names(looked)
+        names = _axis_names(looked)
         chosen = [box.currentData() for box in self.axes]
-        first, second = first_latents(looked)
+        first, second = _first_latents(looked)
         for place, box in enumerate(self.axes):
             box.clear()
             if place == 2:
@@ -201,7 +201,7 @@ class EmbeddingPanel(Panel):
         if embedded is None or looked is None:
             return
         chosen = [box.currentData() for box in self.axes if box.currentData() != NONE]
-        names = [axis_names(looked)[latent][1] for latent in chosen]
+        names = [_axis_names(looked)[latent][1] for latent in chosen]
         every = np.hstack([embedded.latents, principal(embedded.latents, COMPONENTS)])
         groups = _groups(looked)
         points = fitted(every[:, chosen], [groups[latent] for latent in chosen])
@@ -238,7 +238,7 @@ class EmbeddingPanel(Panel):
             self.frame_chosen.emit(int(embedded.frames[point]))
 
 
-def axis_names(looked: LookedAt) -> list[tuple[str, str]]:
+def _axis_names(looked: LookedAt) -> list[tuple[str, str]]:
     """Short and full names of all latents, then of principal components.
 
     A latent has the name of its factor, and a number where that has several.
@@ -253,7 +253,7 @@ def axis_names(looked: LookedAt) -> list[tuple[str, str]]:
     return [*names, *((f"PC {i}", f"principal component {i} of all latents") for i in some)]
 
 
-def first_latents(looked: LookedAt) -> tuple[int, int]:
+def _first_latents(looked: LookedAt) -> tuple[int, int]:
     """The factor's first two latents; the next one along where it has only one."""
     assert looked.run is not None
     parts = {part.name: part for part in looked.run.fit.parts}

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CellFacts:
+class _CellFacts:
     """What the card says of a cell; `by` is "by threshold", or empty for a decision by hand."""
 
     title: str
@@ -57,12 +57,12 @@ class CellFacts:
     words: tuple[str, str] | None = None
 
 
-NO_CELL = CellFacts(
+NO_CELL = _CellFacts(
     "No cell selected", "Click a cell in the image, or go to the next one.", count=0
 )
 
 
-def facts_of(state: State, curations: Curations, cells: np.ndarray) -> CellFacts:
+def facts_of(state: State, curations: Curations, cells: np.ndarray) -> _CellFacts:
     """What to show of the selected cells, given by their positions."""
     opened = state.current
     if opened is None or not len(cells):
@@ -77,7 +77,7 @@ def facts_of(state: State, curations: Curations, cells: np.ndarray) -> CellFacts
     status = STATUSES[curations.status(opened)[cell]]
     painted = shown_map(state)
     by_threshold = bool(curation.by_threshold[cell]) and status != "undecided"
-    return CellFacts(
+    return _CellFacts(
         title=title,
         scores=_scores(painted, cell, state.shown),
         extractor=_extractor(recording, cell, accepted=bool(curations.extractor(opened)[cell])),
@@ -90,13 +90,13 @@ def facts_of(state: State, curations: Curations, cells: np.ndarray) -> CellFacts
     )
 
 
-def _facts_of_many(opened: Opened, curations: Curations, cells: np.ndarray) -> CellFacts:
+def _facts_of_many(opened: Opened, curations: Curations, cells: np.ndarray) -> _CellFacts:
     ids = [str(number) for number in np.asarray(opened.recording.cell_ids)[cells]]
     more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
     counts = np.bincount(curations.status(opened)[cells], minlength=len(STATUSES))
     said = [f"{count} {status}" for status, count in zip(STATUSES, counts, strict=True) if count]
     curation = curations.of(opened)
-    return CellFacts(
+    return _CellFacts(
         title=f"{len(cells)} cells",
         scores=f"Cells {', '.join(ids[:MOST_NAMED])}{more}",
         extractor=", ".join(said),
@@ -187,7 +187,7 @@ class CellCard(QFrame):
         row.clicked.connect(lambda _=False: self.asked.emit(self._shown[number]))
         return row
 
-    def show_cell(self, facts: CellFacts, painted: ScoreMap | None, threshold: float) -> None:
+    def show_cell(self, facts: _CellFacts, painted: ScoreMap | None, threshold: float) -> None:
         """Show another cell, or what several have in common."""
         self.setEnabled(facts.count > 0)
         style = f"#card {{ border-left: 3px solid {COLORS[facts.status]}; }}"
@@ -214,11 +214,11 @@ class CellCard(QFrame):
         near = study.neighbors[:ROWS] if study else ()
         self._shown = tuple(neighbor.cell for neighbor, _ in near)
         for i, row in enumerate(self.neighbors):
-            row.setText(named_neighbor(opened.recording, *near[i]) if i < len(near) else "")
+            row.setText(_named_neighbor(opened.recording, *near[i]) if i < len(near) else "")
             row.setVisible(i < len(near))
 
 
-def named_neighbor(recording: Recording, neighbor: Neighbor, alike: float) -> str:
+def _named_neighbor(recording: Recording, neighbor: Neighbor, alike: float) -> str:
     """A neighbour in a line: how alike its trace is, and how far it overlaps or is away."""
     size = recording.pixel_size
     away = f"{neighbor.distance:.0f} px" if size is None else f"{neighbor.distance * size:.0f} µm"
@@ -298,7 +298,7 @@ class AgreementPanel(QWidget):
         self.sentence.setText(said)
         shown = agreement is not None and agreement.n_cells > 0 and not blind
         self.table.setVisible(shown)
-        self.table.setText(as_html(agreement) if agreement is not None else "")
+        self.table.setText(_as_html(agreement) if agreement is not None else "")
 
     def compare_with(self, path: str, curation: Curation) -> None:
         """Show how well the journal of another curator agrees with these decisions."""
@@ -310,7 +310,7 @@ class AgreementPanel(QWidget):
             self.other_table.hide()
             return
         self.other.say(found.sentence, "plain")
-        self.other_table.setText(as_html(found))
+        self.other_table.setText(_as_html(found))
         self.other_table.setVisible(found.n_cells > 0)
 
     def forget_recording(self) -> None:
@@ -326,7 +326,7 @@ class AgreementPanel(QWidget):
             self.compared.emit(path)
 
 
-def as_html(agreement: Agreement) -> str:
+def _as_html(agreement: Agreement) -> str:
     """Confusion table."""
     first, second = map(escape, agreement.names)
     table = agreement.table

@@ -39,7 +39,7 @@ MOST_TAGS = 9
 
 
 @dataclass(frozen=True)
-class KeyAction:
+class _KeyAction:
     """Something that a key does; `key` is the default, as Qt writes keys."""
 
     name: str
@@ -59,18 +59,18 @@ class KeyAction:
 
 
 ACTIONS = (
-    KeyAction("accept", "A", "Accept, then go to the next cell"),
-    KeyAction("reject", "R", "Reject, then go to the next cell"),
-    KeyAction("undecided", "U", "Leave undecided, then go to the next cell"),
-    KeyAction("previous", "Left", "Previous cell", repeats=True, on_image="Up"),
-    KeyAction("next", "Right", "Next cell", repeats=True, on_image="Down"),
-    KeyAction("undo", "Ctrl+Z", "Undo", repeats=True),
-    KeyAction("redo", "Ctrl+Shift+Z", "Redo", repeats=True, also="Ctrl+Y"),
-    KeyAction("close up", "C", "Close-up of the cell, or the whole field"),
-    KeyAction("note", "N", "Write a note (Enter ends it)"),
-    KeyAction("lasso", "L", "Draw a lasso around cells"),
-    KeyAction("rectangle", "Shift+L", "Draw a rectangle around cells"),
-    *(KeyAction(f"tag {i}", str(i), f"Tag {i} on or off") for i in range(1, MOST_TAGS + 1)),
+    _KeyAction("accept", "A", "Accept, then go to the next cell"),
+    _KeyAction("reject", "R", "Reject, then go to the next cell"),
+    _KeyAction("undecided", "U", "Leave undecided, then go to the next cell"),
+    _KeyAction("previous", "Left", "Previous cell", repeats=True, on_image="Up"),
+    _KeyAction("next", "Right", "Next cell", repeats=True, on_image="Down"),
+    _KeyAction("undo", "Ctrl+Z", "Undo", repeats=True),
+    _KeyAction("redo", "Ctrl+Shift+Z", "Redo", repeats=True, also="Ctrl+Y"),
+    _KeyAction("close up", "C", "Close-up of the cell, or the whole field"),
+    _KeyAction("note", "N", "Write a note (Enter ends it)"),
+    _KeyAction("lasso", "L", "Draw a lasso around cells"),
+    _KeyAction("rectangle", "Shift+L", "Draw a rectangle around cells"),
+    *(_KeyAction(f"tag {i}", str(i), f"Tag {i} on or off") for i in range(1, MOST_TAGS + 1)),
 )
 """The table. None of the letters but L means anything in napari's image and Labels layers."""
 
@@ -110,7 +110,7 @@ def _valid(typed: str) -> str:
     return "" if key in RESERVED or "," in key.rstrip(",") else key
 
 
-def with_key(
+def _with_key(
     keys: Keys, name: str, wanted: str, menus: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The table with another key, as Qt writes keys, for the action `name`.
@@ -150,7 +150,7 @@ def readable(key: str) -> str:
     return QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText)
 
 
-def pressed(event: Any) -> str:
+def _pressed(event: Any) -> str:
     """The key of a key press as Qt writes it; empty for a modifier alone."""
     alone = (
         Qt.Key.Key_Shift,
@@ -167,7 +167,7 @@ def pressed(event: Any) -> str:
     return QKeySequence(int(held) | int(event.key())).toString()
 
 
-def keys_of_menus(window: QWidget) -> dict[str, str]:
+def _keys_of_menus(window: QWidget) -> dict[str, str]:
     """Keys of the entries of a window's menus, with their titles."""
     found: dict[str, str] = {}
     bar = window.menuBar() if isinstance(window, QMainWindow) else None
@@ -186,7 +186,7 @@ def _entries(actions: list[Any]) -> Iterator[Any]:
             yield action
 
 
-def resting_in_napari(keys: Keys) -> dict[str, str]:
+def _resting_in_napari(keys: Keys) -> dict[str, str]:
     """What napari uses these keys for, by key."""
     from napari.settings import get_settings
 
@@ -233,7 +233,7 @@ class KeyBindings(QObject):
                 shortcut.setKey(QKeySequence(action.on_image))
                 self._on_image.append(shortcut)
 
-    def _shortcut(self, action: KeyAction, where: QWidget | None) -> QShortcut:
+    def _shortcut(self, action: _KeyAction, where: QWidget | None) -> QShortcut:
         shortcut = QShortcut(where)
         shortcut.setAutoRepeat(action.repeats)
         shortcut.setEnabled(False)
@@ -254,7 +254,7 @@ class KeyBindings(QObject):
             shortcut.setEnabled(not resting)
 
 
-class KeyButton(QPushButton):
+class _KeyButton(QPushButton):
     """Shows a key; once clicked, takes the next key that is pressed."""
 
     taken = Signal(str)
@@ -289,7 +289,7 @@ class KeyButton(QPushButton):
     def _take(self, event: Any) -> None:
         if event.key() == Qt.Key.Key_Escape:
             self.setChecked(False)
-        elif key := pressed(event):
+        elif key := _pressed(event):
             self.setChecked(False)
             self.taken.emit(key)
 
@@ -299,7 +299,7 @@ class KeyButton(QPushButton):
         self.setChecked(False)
 
 
-class KeyList(QWidget):
+class _KeyList(QWidget):
     """One row per action: its key, which can be changed, and its meaning."""
 
     changed = Signal(object)
@@ -309,7 +309,7 @@ class KeyList(QWidget):
         super().__init__()
         self._keys: Keys = default_keys()
         self.menus: dict[str, str] = {}
-        self.buttons: dict[str, KeyButton] = {}
+        self.buttons: dict[str, _KeyButton] = {}
         self._meanings: dict[str, QLabel] = {}
         grid = QGridLayout()
         grid.setContentsMargins(0, 0, 0, 0)
@@ -318,7 +318,7 @@ class KeyList(QWidget):
             also = f" (also {readable(action.also)})" if action.also else ""
             if action.on_image:
                 also = f" (on the image also {readable(action.on_image)})"
-            button, meaning = KeyButton(), QLabel(action.meaning + also)
+            button, meaning = _KeyButton(), QLabel(action.meaning + also)
             button.taken.connect(lambda key, name=action.name: self._change(name, key))
             self.buttons[action.name], self._meanings[action.name] = button, meaning
             grid.addWidget(button, place, 0)
@@ -333,7 +333,7 @@ class KeyList(QWidget):
     def show_keys(self, keys: Keys, tags: tuple[str, ...]) -> None:
         """Show the table, with the names of the tags that have a key."""
         self._keys = keys
-        resting = resting_in_napari(keys)
+        resting = _resting_in_napari(keys)
         for action in ACTIONS:
             button, meaning = self.buttons[action.name], self._meanings[action.name]
             button.show_key(keys[action.name])
@@ -351,7 +351,7 @@ class KeyList(QWidget):
 
     def _change(self, name: str, key: str) -> None:
         try:
-            keys = with_key(self._keys, name, key, self.menus)
+            keys = _with_key(self._keys, name, key, self.menus)
         except InputError as error:
             self.notice.say(str(error), "warning")
         else:
@@ -373,7 +373,7 @@ class KeysAndTags(Fold):
         self.chosen: Keys = chosen_keys()
         self.tags = QLineEdit(", ".join(kept_list("tags") or DEFAULT_TAGS))
         self.tags.setToolTip(f"Names separated by commas; the first {MOST_TAGS} have a key.")
-        self.list = KeyList()
+        self.list = _KeyList()
         line = QWidget()
         in_row(QLabel("Tags"), (self.tags, 1), of=line)
         self.addWidget(line)
@@ -408,6 +408,6 @@ class KeysAndTags(Fold):
 
     def _use(self, keys: Keys) -> None:
         self.chosen = keys
-        self.list.menus = keys_of_menus(main_window(self._state.viewer))
+        self.list.menus = _keys_of_menus(main_window(self._state.viewer))
         self.list.show_keys(keys, self.tag_names)
         self.changed.emit()

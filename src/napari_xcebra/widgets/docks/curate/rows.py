@@ -57,10 +57,10 @@ class Tally(QWidget):
         self.progress.setValue(done)
         self.progress.setToolTip(f"{done} of {of} cells of the queue are decided.")
         undecided, accepted, rejected = np.bincount(queue.status, minlength=3)
-        self.counts.setText(in_words(accepted, rejected, undecided))
+        self.counts.setText(_in_words(accepted, rejected, undecided))
 
 
-def in_words(accepted: int, rejected: int, undecided: int) -> str:
+def _in_words(accepted: int, rejected: int, undecided: int) -> str:
     """How many there are of each, in the colours of the image."""
     counts = {"accepted": accepted, "rejected": rejected, "undecided": undecided}
     return "&nbsp;&nbsp; ".join(
@@ -254,7 +254,7 @@ class SelectionRow(QWidget):
             text = f"{painted.factor} is at chance: its scores accept no cell"
             help = "Choose a factor above chance."
         else:
-            scored = f"{titled(painted)} above z {threshold:g}".replace("-", "−")
+            scored = f"{_titled(painted)} above z {threshold:g}".replace("-", "−")
             all_cells = f"all {count} cells" if count > 1 else "the one cell"
             none = f"No undecided cell has {scored}"
             text = f"Accept {all_cells} with {scored}" if count else none
@@ -264,7 +264,7 @@ class SelectionRow(QWidget):
         self.accept_above.setEnabled(count > 0)
 
 
-def titled(painted: ScoreMap) -> str:
+def _titled(painted: ScoreMap) -> str:
     """Factor of a map, with the latent or the lag that it shows."""
     if painted.latent is None:
         return painted.factor

@@ -71,7 +71,7 @@ class FinishRow(QWidget):
         super().__init__()
         self._state, self._curations, self._retraining = state, curations, retraining
         self._written: WeakKeyDictionary[Opened, Written] = WeakKeyDictionary()
-        self.dialog: SaveDecisions | None = None
+        self.dialog: _SaveDecisions | None = None
         self.save = QPushButton("Save decisions")
         self.save.setToolTip("Save to suite2p, CaImAn, NWB, a table or ImageJ, or as a layer.")
         self.again = QPushButton("Train again on accepted")
@@ -118,7 +118,7 @@ class FinishRow(QWidget):
 
     # ------------------------------------------------------------ files
 
-    def open_dialog(self) -> SaveDecisions | None:
+    def open_dialog(self) -> _SaveDecisions | None:
         """Ask what to write."""
         if self._curations.offers:
             self.said.emit(OFFERED, "warning", "")
@@ -126,7 +126,7 @@ class FinishRow(QWidget):
         what = self._to_write()
         if what is None:
             return None
-        self.dialog = SaveDecisions(what, self)
+        self.dialog = _SaveDecisions(what, self)
         self.dialog.written.connect(partial(self._keep_written, self._state.current))
         self.dialog.open()
         return self.dialog
@@ -162,12 +162,12 @@ class FinishRow(QWidget):
         done = partial(self._restored, opened)
         in_background(lambda: restore(path).files, done, self._failed, self)
 
-    def _to_write(self) -> ToWrite | None:
+    def _to_write(self) -> _ToWrite | None:
         opened = self._state.current
         if opened is None:
             return None
         curations = self._curations
-        return ToWrite(
+        return _ToWrite(
             opened.recording,
             opened.path,
             curations.accepted(opened),
@@ -193,7 +193,7 @@ class FinishRow(QWidget):
         if opened is not None:
             self._written[opened] = written
         self.show_state()
-        self.said.emit(in_a_sentence(written), "good", "")
+        self.said.emit(_in_a_sentence(written), "good", "")
 
     def _restored(self, opened: Opened | None, files: Sequence[object]) -> None:
         if opened is not None:
@@ -225,7 +225,7 @@ class FinishRow(QWidget):
 
 
 @dataclass(frozen=True, eq=False)
-class ToWrite:
+class _ToWrite:
     """The state of the cells at the time of writing.
 
     Parameters
@@ -260,13 +260,13 @@ class ToWrite:
         )
 
 
-class SaveDecisions(QDialog):
+class _SaveDecisions(QDialog):
     """Outputs to choose, a preview of what they write where, and a button that writes it."""
 
     written = Signal(object)
     """What was `Written`, which can be restored."""
 
-    def __init__(self, what: ToWrite, parent: QWidget | None = None) -> None:
+    def __init__(self, what: _ToWrite, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Save decisions")
         self.setMinimumWidth(560)
@@ -382,7 +382,7 @@ class SaveDecisions(QDialog):
             self.write_to(Path(folder))
 
 
-def in_a_sentence(written: Written) -> str:
+def _in_a_sentence(written: Written) -> str:
     """What was written where."""
     files = written.files
     if not files:

@@ -12,8 +12,8 @@ from qtpy.QtGui import QDragLeaveEvent
 from qtpy.QtWidgets import QApplication
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.npy import mapped_header
-from napari_xcebra.io.video.decoding import is_video
+from napari_xcebra.io.containers.npy import mapped_header
+from napari_xcebra.io.containers.video import is_video
 from napari_xcebra.widgets.controls.forms import dropped_paths
 from napari_xcebra.widgets.controls.napari_window import (
     before_opening,

@@ -13,10 +13,10 @@ from qtpy.QtWidgets import QCompleter, QDoubleSpinBox, QWidget
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.arrays.named import names_of_arrays
+from napari_xcebra.io.containers.video import is_video
 from napari_xcebra.io.guard import reading
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.video.decoding import is_video
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.forms import PathField, PathList, SettingsForm, in_dock
 from napari_xcebra.widgets.controls.layouts import in_column, in_form

@@ -54,7 +54,7 @@ HELP = (
 )
 
 
-class TogetherBox(QWidget):
+class _TogetherBox(QWidget):
     """A check box for each other recording; hidden if there is none."""
 
     changed = Signal()
@@ -108,8 +108,8 @@ class TrainingChoice(Fold):
     def __init__(self, services: Services) -> None:
         super().__init__(TITLE, "Factors and settings of the next run.", unfolded=True)
         self._services = services
-        self.factors = FactorTable()
-        self.together = TogetherBox()
+        self.factors = _FactorTable()
+        self.together = _TogetherBox()
         self.name = QLineEdit()
         self.name.setPlaceholderText("name of the run")
         self.name.setToolTip("Name of the run; you can change it later.")
@@ -139,7 +139,7 @@ class TrainingChoice(Fold):
             "this window.",
             self._days_window,
         )
-        self.device = DeviceLabel(services.processes)
+        self.device = _DeviceLabel(services.processes)
         self._lay_out()
         for part in (self.factors, self.together, self.form):
             part.changed.connect(self.changed)
@@ -244,7 +244,7 @@ NAME, VARIABLES, LATENTS = range(3)
 ROW, MOST_ROWS = 30, 6
 
 
-class FactorTable(QWidget):
+class _FactorTable(QWidget):
     """Rows with a tick, a name, variables and a number of latents."""
 
     changed = Signal()
@@ -422,7 +422,7 @@ def _usable(recording: Recording) -> set[str]:
     return {name for name, variable in recording.behavior.items() if not why_not(variable)}
 
 
-class DeviceLabel(QLabel):
+class _DeviceLabel(QLabel):
     """A line such as "Trains on CPU, 1 thread"."""
 
     def __init__(self, processes: Processes) -> None:

@@ -65,7 +65,7 @@ class TrainDock(QWidget):
         self.runs = RunList(services)
         self.notice = Notice()
         self.verdict = VerdictRows()
-        self.course = CourseFold()
+        self.course = _CourseFold()
         self.train_button = primary_button("Train")
         self.cancel_button = QPushButton("Cancel")
         self.why_not = PlainLabel(wrap=True)
@@ -173,7 +173,7 @@ class TrainDock(QWidget):
             self.course.follow(self.training.course, self.training.chance)
         self.course.setVisible(here or self.state.shown_run is not None)
         at, doing = self.training.progress, self.training.doing
-        words = (doing,) if self.training.stopping or not at else in_words(at)
+        words = (doing,) if self.training.stopping or not at else _in_words(at)
         self.progress.show_words(at, *filter(None, (elsewhere,)), *words)
 
     # ------------------------------------------------------------ showing
@@ -271,13 +271,13 @@ class TrainDock(QWidget):
         return self.choice.why_not(self.state.current)
 
 
-def in_words(at: Advanced) -> tuple[str, ...]:
+def _in_words(at: Advanced) -> tuple[str, ...]:
     """What runs, its progress and the time left."""
     doing = PHASES.get(at.phase, at.phase) or "scoring the cells"
     return doing, f"{at.unit} {at.done} of {at.total}", time_left(at)
 
 
-class CourseFold(Fold):
+class _CourseFold(Fold):
     """Unfolded while a run is trained, folded away once there is a verdict."""
 
     def __init__(self) -> None:

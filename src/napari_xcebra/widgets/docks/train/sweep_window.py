@@ -57,7 +57,7 @@ class SweepWindow(ResultWindow):
         self.progress = WorkBar("Finished runs, and the time left.")
         # the buttons stay where they are when it comes and goes
         keep_room(self.progress)
-        self.table = SweepTable()
+        self.table = _SweepTable()
         self.open_button = QPushButton("Open run")
         self.open_button.setToolTip("Add the selected run to the recording, and show it.")
         self.report_button = QPushButton("Report")
@@ -268,7 +268,7 @@ COLORS = {"clear": EDGES["good"], "weak": EDGES["warning"], "failed": EDGES["pro
 
 
 @dataclass(frozen=True)
-class SweepColumn:
+class _SweepColumn:
     """Title, help, and the text and colour of each cell."""
 
     title: str
@@ -276,7 +276,7 @@ class SweepColumn:
     cells: list[tuple[str, str]]
 
 
-class SweepTable(QTableWidget):
+class _SweepTable(QTableWidget):
     """What was varied, the status, and goodness and verdict of every factor."""
 
     opened = Signal(str)
@@ -328,7 +328,7 @@ class SweepTable(QTableWidget):
             self.opened.emit(self._ids[row])
 
 
-def _columns(summary: pd.DataFrame) -> list[SweepColumn]:
+def _columns(summary: pd.DataFrame) -> list[_SweepColumn]:
     names = [str(name) for name in summary]
     before = names[1 : names.index("status")]
     varied = [name for name in before if summary[name].nunique() > 1] or ["recording"]
@@ -339,7 +339,7 @@ def _columns(summary: pd.DataFrame) -> list[SweepColumn]:
         for name in varied
     ]
     status = [(str(value), COLORS.get(str(value), "")) for value in summary["status"]]
-    columns.append(SweepColumn("status", "Failed runs are tried again at the next start.", status))
+    columns.append(_SweepColumn("status", "Failed runs are tried again at the next start.", status))
     for factor in (name.removeprefix("verdict ") for name in names if name.startswith("verdict ")):
         columns.append(_verdicts(summary, factor))
         if f"auroc {factor}" in names:
@@ -351,11 +351,11 @@ def _columns(summary: pd.DataFrame) -> list[SweepColumn]:
     return columns
 
 
-def _plain(summary: pd.DataFrame, name: str, title: str, help: str) -> SweepColumn:
-    return SweepColumn(title, help, [(_text(value), "") for value in summary[name]])
+def _plain(summary: pd.DataFrame, name: str, title: str, help: str) -> _SweepColumn:
+    return _SweepColumn(title, help, [(_text(value), "") for value in summary[name]])
 
 
-def _verdicts(summary: pd.DataFrame, factor: str) -> SweepColumn:
+def _verdicts(summary: pd.DataFrame, factor: str) -> _SweepColumn:
     """Goodness and verdict of a factor; empty where a run has none yet."""
     cells = []
     for _, row in summary.iterrows():
@@ -369,7 +369,7 @@ def _verdicts(summary: pd.DataFrame, factor: str) -> SweepColumn:
         f"Goodness of {factor} above chance on held-out blocks, how well it is decoded "
         "(compared with ridge regression on the cells), the verdict, and cells at q ≤ 0.1."
     )
-    return SweepColumn(factor, help, cells)
+    return _SweepColumn(factor, help, cells)
 
 
 def _item(text: str, color: str) -> QTableWidgetItem:

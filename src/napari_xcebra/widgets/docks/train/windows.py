@@ -64,7 +64,7 @@ MOST = 16
 """Latents to try at most; more than the activity of most recordings tells."""
 
 
-class Range(QWidget):
+class _Range(QWidget):
     """Two boxes: from, and to."""
 
     changed = Signal()
@@ -108,8 +108,8 @@ class DimensionWindow(ResultWindow):
 
     def _make_parts(self) -> None:
         self.heading = PlainLabel(DIMENSION_HELP, wrap=True)
-        self.of_time = Range("Latents for what was not observed", 1, 4)
-        self.of_factor = Range("Latents of the ticked factor", 1, 1)
+        self.of_time = _Range("Latents for what was not observed", 1, 4)
+        self.of_factor = _Range("Latents of the ticked factor", 1, 1)
         self.seeds = WholeBox()
         self.seeds.setRange(2, 10)
         self.seeds.setValue(3)
@@ -356,7 +356,7 @@ class MatchedWindow(ResultWindow):
         self.notice.clear()
         self.compare.setEnabled(False)
         show = partial(self._show, list(chosen.values()))
-        compare_days(path, chosen, self.state.viewer, show, self._failed, self)
+        _compare_days(path, chosen, self.state.viewer, show, self._failed, self)
 
     def _failed(self, sentence: str, details: str) -> None:
         self.say_problem(sentence, details)
@@ -425,7 +425,7 @@ def _cell_text(cell: int, score: float) -> str:
     return f"{score:.3f} (cell {cell})" if np.isfinite(score) else f"no score (cell {cell})"
 
 
-def compare_days(
+def _compare_days(
     path: Path,
     chosen: dict[str, Opened],
     viewer: Any,

@@ -11,7 +11,7 @@ from qtpy.QtGui import QImage, QPainter, QPaintEvent
 from qtpy.QtWidgets import QSizePolicy, QWidget
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.video.decoding import Decoder
+from napari_xcebra.io.containers.video import Decoder
 from napari_xcebra.recording.movies.video import Video
 from napari_xcebra.widgets.controls.boxes import PlainLabel
 from napari_xcebra.widgets.controls.layouts import in_column
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EMPTY = "No video: give one as “Behaviour video” in the Recording dock, or drop it on the image."
 
 
-class VideoPicture(QWidget):
+class _VideoPicture(QWidget):
     """A picture in its own proportions, as large as there is room."""
 
     def __init__(self) -> None:
@@ -69,9 +69,9 @@ class VideoDock(QWidget):
     def __init__(self, napari_viewer: napari.viewer.Viewer) -> None:
         super().__init__()
         self.state = services_of(napari_viewer).state
-        self.picture = VideoPicture()
+        self.picture = _VideoPicture()
         self.caption = PlainLabel(wrap=True)
-        self.reader = VideoReader(self)
+        self.reader = _VideoReader(self)
         self._presence = Presence(self)
         in_column((self.picture, 1), self.caption, of=self).setContentsMargins(4, 4, 4, 4)
         self.reader.came.connect(self._show)
@@ -121,7 +121,7 @@ class VideoDock(QWidget):
         self.caption.setText(sentence)
 
 
-class VideoReader(QObject):
+class _VideoReader(QObject):
     """Gives the frames of one video after the other, to the thread of the window."""
 
     came = Signal(object, int, object)

@@ -2,14 +2,10 @@
 
 suite2p keeps its ROIs and options in pickles, and a pickle is a program: it names functions and
 calls them. The reader here knows numbers, text, plain containers, arrays, dates and paths. Each
-name that a recording needs stands for a function of our own with the same effect, which counts what
-it copies; a name it does not know ends the reading, and is reported.
-
-Nor does it allocate more than the file can hold, or hash what takes for ever: Python's reader in C
-trusts the sizes that a file claims, so that one damaged byte can ask for gigabytes, and hashes any
-key. A scan of the operations before it (`pickletools`) does not see what the keys are, and takes
-two thirds of the time. This one is built on the reader in plain Python, which takes one to three
-seconds for the ROIs of 10,000 cells.
+name that a recording needs stands for a function of our own with the same effect; a name it does
+not know ends the reading, and is reported. It is built on Python's reader in plain Python, as that
+in C would apply operations to any object, and takes one to three seconds for the ROIs of 10,000
+cells. How much it allocates, and for how long, is for `io.guard` to limit.
 """
 
 from __future__ import annotations
@@ -32,7 +28,6 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.failures import sentence_on_failure
 
 _DTYPE = re.compile(r"[?]|b1|[iu][1248]|f(2|4|8|12|16)|c(8|16|24|32)|[SU][0-9]{1,6}|O8?")
-_LONGEST_KEY = 16
 
 
 @dataclass(frozen=True)
@@ -61,122 +56,62 @@ class Dtype:
         return _numpy_dtype(self.code, self.order)
 
 
-class Values:
-    """Makes values; all together they copy a few times what the file holds, and no more.
+def _fill(array: np.ndarray, state: Any) -> None:
+    """Give an array its values, after a check that these are as many as its shape asks for.
 
     Parameters
     ----------
-    size : int
-        Bytes of the pickle.
+    array : (0,) numpy.ndarray
+    state : sequence
+        As numpy pickles it: version, shape, type, whether columns go first, bytes or objects.
     """
-
-    def __init__(self, size: int) -> None:
-        self._left = 4 * size  # old pickles hold bytes as text, which is copied on the way
-        makers: dict[str, Callable[..., Any]] = {
-            "_reconstruct": lambda *_: np.ndarray(0, np.int8),  # filled later, by `fill`
-            "ndarray": _not_to_be_called,
-            "dtype": _dtype,
-            "scalar": self._scalar,
-            "_frombuffer": self._from_buffer,
-            "encode": self._encoded,
-            "bytes": lambda: b"",
-            "bytearray": lambda text=b"", *code: bytearray(self._encoded(text, *code)),
-            "set": lambda items: {plain_key(item) for item in self._counted(items)},
-            "frozenset": lambda items: frozenset(plain_key(i) for i in self._counted(items)),
-            "complex": lambda real, imaginary: complex(float(real), float(imaginary)),
-            "slice": slice,
-            "OrderedDict": self._ordered,
-            "datetime": datetime.datetime,
-            "date": datetime.date,
-            "time": datetime.time,
-            "timedelta": datetime.timedelta,
-            "timezone": datetime.timezone,
-            # paths of another system cannot be made, and none may touch a disk
-            **dict.fromkeys(_POSIX, lambda *parts: self._path(PurePosixPath, parts)),
-            **dict.fromkeys(_WINDOWS, lambda *parts: self._path(PureWindowsPath, parts)),
-        }
-        self.makers = {
-            (module, name): Maker(make) for name, make in makers.items() for module in _HOMES[name]
-        }
-
-    def fill(self, array: np.ndarray, state: Any) -> None:
-        """Give an array its values, after a check that these are as many as its shape asks for.
-
-        Parameters
-        ----------
-        array : (0,) numpy.ndarray
-        state : sequence
-            As numpy pickles it: version, shape, type, whether columns go first, bytes or objects.
-        """
-        shape, dtype, fortran, values = state[-4:]
-        if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
-            raise ValueError("the shape of an array is not one of whole numbers")
-        made, count = dtype.made(), math.prod(shape)
-        if made.hasobject != isinstance(values, list):
-            raise ValueError(f"an array of {made} has values of type {type(values).__name__}")
-        values = self._counted(values) if made.hasobject else self._encoded(values)
-        if len(values) != count * (1 if made.hasobject else made.itemsize):
-            raise ValueError(f"an array of shape {shape} has {len(values)} bytes or items")
-        self._count(0 if made.itemsize else count)
-        array.__setstate__((1, shape, made, bool(fortran), values))  # type: ignore[arg-type]
-
-    def _count(self, amount: int) -> None:
-        """Count bytes or items: a pickle may name one thing a million times, each to be copied."""
-        self._left -= amount
-        if self._left < 0:
-            raise ValueError("it claims to hold more than the file does")
-
-    def _counted(self, items: Any) -> Any:
-        if not isinstance(items, list | tuple | str | bytes):
-            raise ValueError(f"a {type(items).__name__} is not expected there")
-        self._count(len(items))
-        return items
-
-    def _scalar(self, dtype: Dtype, value: Any = None) -> Any:
-        made = dtype.made()
-        if made.hasobject:
-            raise ValueError("a scalar cannot be an object")
-        value = bytes(made.itemsize) if value is None else self._encoded(value)
-        return np.frombuffer(value, made, count=1)[0]
-
-    def _from_buffer(
-        self, values: Any, dtype: Dtype, shape: Any, order: str, axes: Any = None
-    ) -> np.ndarray:
-        """An array as numpy pickles it since protocol 5; `axes` are for order K."""
-        array = np.ndarray(0, np.int8)
-        values = bytes(values) if isinstance(values, bytearray) else values
-        self.fill(array, (shape, dtype, order == "F", values))
-        return array if order != "K" or axes is None else array.transpose(axes)
-
-    def _encoded(self, text: Any, code: str = "latin1") -> bytes:
-        """Bytes, which old pickles have as text."""
-        if isinstance(text, str) and code in ("latin1", "latin-1"):
-            return str(self._counted(text)).encode("latin1")
-        if not isinstance(text, bytes):
-            raise ValueError(f"a {type(text).__name__} is not expected as bytes")
-        return bytes(self._counted(text))
-
-    def _ordered(self, pairs: Any = ()) -> OrderedDict[Any, Any]:
-        return OrderedDict((plain_key(key), value) for key, value in self._counted(pairs))
-
-    def _path(self, kind: type[PurePath], parts: tuple[Any, ...]) -> PurePath:
-        for part in parts:
-            if not isinstance(part, str):
-                raise ValueError("a path is not made of text")
-            self._count(len(part))
-        return kind(*parts)
+    shape, dtype, fortran, values = state[-4:]
+    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError("the shape of an array is not one of whole numbers")
+    made, count = dtype.made(), math.prod(shape)
+    if made.hasobject != isinstance(values, list):
+        raise ValueError(f"an array of {made} has values of type {type(values).__name__}")
+    values = values if made.hasobject else _encoded(values)
+    if len(values) != count * (1 if made.hasobject else made.itemsize):
+        raise ValueError(f"an array of shape {shape} has {len(values)} bytes or items")
+    array.__setstate__((1, shape, made, bool(fortran), values))  # type: ignore[arg-type]
 
 
-def plain_key(key: Any) -> Any:
-    """A key whose hash is quick to take: that of tuples within tuples can take for ever."""
-    if type(key) is str:
-        return key
-    parts = key if type(key) is tuple and len(key) <= _LONGEST_KEY else (key,)
-    for part in parts:
-        plain = isinstance(part, str | bytes | float | np.number | np.bool_ | None)
-        if not plain and not (isinstance(part, int) and part.bit_length() <= 64):
-            raise ValueError(f"a {type(part).__name__} is not expected as a key")
-    return key
+def _scalar(dtype: Dtype, value: Any = None) -> Any:
+    made = dtype.made()
+    if made.hasobject:
+        raise ValueError("a scalar cannot be an object")
+    value = bytes(made.itemsize) if value is None else _encoded(value)
+    return np.frombuffer(value, made, count=1)[0]
+
+
+def _from_buffer(values: Any, dtype: Dtype, shape: Any, order: str, axes: Any = None) -> np.ndarray:
+    """An array as numpy pickles it since protocol 5; `axes` are for order K."""
+    array = np.ndarray(0, np.int8)
+    values = bytes(values) if isinstance(values, bytearray) else values
+    _fill(array, (shape, dtype, order == "F", values))
+    return array if order != "K" or axes is None else array.transpose(axes)
+
+
+def _encoded(text: Any, code: str = "latin1") -> bytes:
+    """Bytes, which old pickles have as text."""
+    if isinstance(text, str) and code in ("latin1", "latin-1"):
+        return text.encode("latin1")
+    if not isinstance(text, bytes):
+        raise ValueError(f"a {type(text).__name__} is not expected as bytes")
+    return text
+
+
+def _items(items: Any) -> Any:
+    if not isinstance(items, list | tuple | str | bytes):
+        raise ValueError(f"a {type(items).__name__} is not expected there")
+    return items
+
+
+def _path(kind: type[PurePath], parts: tuple[Any, ...]) -> PurePath:
+    if not all(isinstance(part, str) for part in parts):
+        raise ValueError("a path is not made of text")
+    return kind(*parts)
 
 
 @lru_cache
@@ -215,6 +150,32 @@ _HOMES: dict[str, tuple[str, ...]] = {
 }
 """Modules in which each name has been found, by the versions of Python and numpy."""
 
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "_reconstruct": lambda *_: np.ndarray(0, np.int8),  # filled later, by `_fill`
+    "ndarray": _not_to_be_called,
+    "dtype": _dtype,
+    "scalar": _scalar,
+    "_frombuffer": _from_buffer,
+    "encode": _encoded,
+    "bytes": lambda: b"",
+    "bytearray": lambda text=b"", *code: bytearray(_encoded(text, *code)),
+    "set": lambda items: set(_items(items)),
+    "frozenset": lambda items: frozenset(_items(items)),
+    "complex": lambda real, imaginary: complex(float(real), float(imaginary)),
+    "slice": slice,
+    "OrderedDict": lambda pairs=(): OrderedDict(_items(pairs)),
+    "datetime": datetime.datetime,
+    "date": datetime.date,
+    "time": datetime.time,
+    "timedelta": datetime.timedelta,
+    "timezone": datetime.timezone,
+    # paths of another system cannot be made, and none may touch a disk
+    **dict.fromkeys(_POSIX, lambda *parts: _path(PurePosixPath, parts)),
+    **dict.fromkeys(_WINDOWS, lambda *parts: _path(PureWindowsPath, parts)),
+}
+MAKERS = {(home, name): Maker(make) for name, make in _MAKERS.items() for home in _HOMES[name]}
+"""What stands for the names that a pickle may hold, by their module."""
+
 
 def loads(pickled: bytes, where: str) -> Any:
     """What a pickle holds; `where` says in sentences where it was found."""
@@ -234,7 +195,7 @@ _PlainReader: Any = pickle._Unpickler
 
 
 class _Reader(_PlainReader):
-    """Goes through a pickle; all that it makes is made by `Values`.
+    """Goes through a pickle; all that it makes is made by `MAKERS`.
 
     Methods named ``load_…`` carry out one operation of the pickle each, on the top of the stack.
     """
@@ -242,12 +203,11 @@ class _Reader(_PlainReader):
     def __init__(self, source: io.BytesIO, where: str, size: int) -> None:
         super().__init__(source, encoding="latin1")
         self.where, self.size = where, size
-        self.values = Values(size)
 
     def find_class(self, module: str, name: str) -> Maker:
         """What stands for a name, or a sentence that reports it."""
-        if (module, name) in self.values.makers:
-            return self.values.makers[module, name]
+        if (module, name) in MAKERS:
+            return MAKERS[module, name]
         text = f"{module}.{name}"
         shown = text if text.isprintable() and len(text) < 100 else repr(text[:80])
         raise InputError(
@@ -264,7 +224,7 @@ class _Reader(_PlainReader):
     def load_build(self) -> None:
         state, made = self.stack.pop(), self.stack[-1]
         if type(made) is np.ndarray:
-            self.values.fill(made, state)
+            _fill(made, state)
         elif isinstance(made, Dtype):
             made.build(state)
         else:
@@ -292,11 +252,11 @@ class _Reader(_PlainReader):
         items = self.pop_mark()
         if type(self.stack[-1]) is not set:
             raise ValueError("it adds to something that is not a set")
-        self.stack[-1].update(plain_key(item) for item in items)
+        self.stack[-1].update(items)
 
     def load_frozenset(self) -> None:
         items = self.pop_mark()
-        self.append(frozenset(plain_key(item) for item in items))
+        self.append(frozenset(items))
 
     def load_bytearray8(self) -> None:
         length = int.from_bytes(self.read(8), "little")
@@ -320,7 +280,7 @@ class _Reader(_PlainReader):
     def _update(self, items: list[Any]) -> None:
         if type(self.stack[-1]) not in (dict, OrderedDict):
             raise ValueError("it puts items into something that is not a dictionary")
-        self.stack[-1].update(zip(map(plain_key, items[::2]), items[1::2], strict=True))
+        self.stack[-1].update(zip(items[::2], items[1::2], strict=True))
 
 
 _REFUSED = (

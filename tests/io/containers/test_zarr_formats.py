@@ -9,7 +9,7 @@ from numcodecs import VLenUTF8
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.zarr import arrays as zarr_arrays
+from napari_xcebra.io.containers import zarr as zarr_arrays
 
 zarr = pytest.importorskip("zarr")
 RNG = np.random.default_rng(0)

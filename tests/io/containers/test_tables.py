@@ -15,8 +15,8 @@ from napari_xcebra.io import open_recording
 from napari_xcebra.io.behavior import tables
 from napari_xcebra.io.clocks.placing import on_frames
 from napari_xcebra.io.clocks.timestamps import runs_forward, scale_of
+from napari_xcebra.io.containers.tables import read_table
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.tables import read_table
 
 ROWS = 200
 TIMES = np.arange(ROWS) / 20

@@ -8,8 +8,7 @@ import scipy.io
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.arrays.roles import listed
-from napari_xcebra.io.matlab.cells import joined
-from napari_xcebra.io.matlab.numbers import read_mat
+from napari_xcebra.io.containers.matlab import joined, read_mat
 
 RNG = np.random.default_rng(0)
 TRIALS = [RNG.normal(size=(12, n)).cumsum(axis=1) for n in (80, 95, 70)]

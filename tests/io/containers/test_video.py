@@ -8,9 +8,9 @@ from short_video import FRAMES, RATE, number_in, write_video
 
 import napari_xcebra as xc
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.video import Decoder
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.video.decoding import Decoder
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.summary import facts
 

@@ -20,15 +20,11 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes, whole
+from napari_xcebra.io.containers.pickles import loads
 from napari_xcebra.io.failures import sentence_on_failure
-from napari_xcebra.io.pickles import loads
 from napari_xcebra.recording.stored_file import changed_since
 from napari_xcebra.recording.stored_matrix import StoredMatrix
 from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, StoredTraces
-
-AT_ONCE, DENSEST = 2**30, 200
-"""An array in an archive that has more bytes than the first, each stored byte standing for more
-than the second, is no recording (an archive of 1 MB can claim 1 GB of zeros)."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +91,6 @@ def read_npz(path: Path, names: Collection[str] | None = None) -> dict[str, np.n
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if names is None or name in names:
-                if member.file_size > max(AT_ONCE, DENSEST * member.compress_size):
-                    raise ValueError(
-                        f"{name} claims {member.file_size} bytes, which is implausible"
-                    )
                 with archive.open(member) as file:
                     arrays[name] = _member(file, member.file_size, f"{path} ({name})")
         if arrays and all(array.dtype.hasobject for array in arrays.values()):

@@ -323,7 +323,7 @@ def _joined(heads: Sequence[Sequence[str]], data: Sequence[Sequence[str]]) -> li
 
     A first column that numbers the rows has the names of the header's rows above it.
     """
-    said = [row for row in heads if len(set(row[1:])) > 1] or heads[-1:]
+    said = [row for row in heads if len(row) < 3 or len(set(row[1:])) > 1] or heads[-1:]
     names = ["_".join(filter(None, (cell.strip("()[]{} ") for cell in column)))
              for column in zip_longest(*said, fillvalue="")]  # fmt: skip
     names[0] = "_".join(filter(None, (row[0].strip("()[]{} ") for row in heads)))

@@ -6,7 +6,7 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.hdf5 import arrays
+from napari_xcebra.io.containers import hdf5 as arrays
 
 RNG = np.random.default_rng(0)
 TRACES = RNG.normal(size=(400, 12)).cumsum(axis=0)

@@ -1,4 +1,4 @@
-"""Reads arrays from zarr (version 2) folders, checked before the zarr library sees them.
+"""Reads arrays from zarr folders, versions 2 and 3, also of OME, checked before zarr sees them.
 
 What an array says of itself is compared with the files that are there: its type has to be plain
 numbers, its compression one that only compresses, and no chunk may lie outside the folder.
@@ -12,7 +12,7 @@ import os
 import re
 import struct
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.extraction import Arrays
 from napari_xcebra.io.failures import sentence_on_failure
-from napari_xcebra.recording.traces import LazyTraces, read_block
+from napari_xcebra.io.pixel_size import judged, micrometres
+from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, read_block
 
 COMPRESSORS = {"blosc", "zstd", "gzip", "zlib", "lz4", "bz2", "lzma"}
 UNTOLD = {"gzip", "zlib", "bz2", "lzma"}
@@ -323,3 +325,256 @@ def _claimed_by_zstd(start: bytes) -> int:
     begin = 5 + (not single) + (0, 1, 2, 4)[about & 3]
     claimed = int.from_bytes(start[begin : begin + width], "little")
     return -1 if width == 0 else claimed + 256 * (width == 2)
+
+
+ARRANGING = {"bytes", "transpose", "crc32c"}
+SHARDS = "sharding_indexed"
+FILE = "zarr.json"
+
+
+def is_array_v3(path: Path) -> bool:
+    """Whether a folder is a zarr array of version 3."""
+    try:
+        return (path / FILE).is_file() and json_in(path / FILE).get("node_type") == "array"
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def stored_array_v3(path: Path, root: Path) -> StoredArray:
+    """Array in a folder, after checking its metadata and chunks; nothing outside `root` is read."""
+    with sentence_on_failure(path):
+        about = json_in(path / FILE)
+        if about.get("zarr_format") != 3 or about.get("storage_transformers"):
+            raise ValueError("it is not as zarr version 3 writes it")
+        form = _form_v3(about)
+        shards = form.compressor == SHARDS
+        for number, file in enumerate(files_in(path, root)):
+            if number > MOST_CHUNKS:
+                raise ValueError(f"it has more than {MOST_CHUNKS:,} chunks")
+            if file.name != FILE and not shards:
+                check_chunk(file, form)
+        names = about.get("dimension_names")
+        axes = tuple(map(str, names)) if isinstance(names, list) else ()
+        axes = axes if len(axes) == len(form.shape) else ()
+        packed_by = (form.compressor or "") if form.compressor in UNTOLD else ""
+        return StoredArray(path, form.shape, form.chunks, form.dtype, axes, _grid(form), packed_by)
+
+
+def _grid(form: Form) -> tuple[tuple[int, ...], ...]:
+    """Places of all chunks; those that are not there are empty."""
+    counts = [-(-size // step) for size, step in zip(form.shape, form.chunks, strict=True)]
+    if math.prod(counts) > MOST_CHUNKS:
+        raise ValueError(f"it has more than {MOST_CHUNKS:,} chunks")
+    return tuple(np.ndindex(*counts))
+
+
+def is_any_array(path: Path) -> bool:
+    """Whether a folder is a zarr array of either version."""
+    return is_array(path) or is_array_v3(path)
+
+
+def stored_in(path: Path, root: Path) -> StoredArray:
+    """Array of either version in a folder, checked; nothing outside `root` is read."""
+    return stored_array_v3(path, root) if is_array_v3(path) else stored_array(path, root)
+
+
+def _form_v3(about: dict[str, Any]) -> Form:
+    shape = sizes_in(about.get("shape"), "shape")
+    chunks = _chunk_shape(about.get("chunk_grid"))
+    if len(shape) != len(chunks) or 0 in chunks:
+        raise ValueError(f"it has chunks of {chunks} for a shape of {shape}")
+    kind = about.get("data_type")
+    dtype = np.dtype(kind) if isinstance(kind, str) and kind.isalnum() else None
+    if dtype is None or dtype.kind not in "biuf":
+        raise ValueError(f"it has entries of type {kind!r}, not plain numbers")
+    if not isinstance(about.get("fill_value"), int | float | str):
+        raise ValueError("its fill value is not as zarr writes it")
+    names = _codecs(about.get("codecs"))
+    packed = [name for name in names if name not in ARRANGING]
+    if len(packed) > 1:
+        raise ValueError(f"it is packed by {', '.join(packed)}")
+    form = Form(shape, chunks, dtype, "/", packed[0] if packed else None, "crc32c" in names)
+    if form.chunk_bytes > LARGEST_CHUNK:
+        raise ValueError(f"its chunks claim {form.chunk_bytes:,} bytes each")
+    return form
+
+
+def _chunk_shape(grid: Any) -> tuple[int, ...]:
+    if not isinstance(grid, dict) or grid.get("name") != "regular":
+        raise ValueError("its chunks are not all of one size")
+    about = grid.get("configuration")
+    return sizes_in(about.get("chunk_shape") if isinstance(about, dict) else None, "chunk_shape")
+
+
+def _codecs(given: Any) -> list[str]:
+    """Names of codecs that only compress or rearrange numbers, also inside shards."""
+    if not isinstance(given, list) or not 0 < len(given) <= 4:
+        raise ValueError("its codecs are not as zarr writes them")
+    names = []
+    for codec in given:
+        name = codec.get("name") if isinstance(codec, dict) else None
+        if name not in ARRANGING | COMPRESSORS | {SHARDS}:
+            raise ValueError(f"it is packed by {name!r}")
+        if name == SHARDS:
+            about = codec.get("configuration")
+            if not isinstance(about, dict):
+                raise ValueError("its shards are not as zarr writes them")
+            _codecs(about.get("codecs"))
+            _codecs(about.get("index_codecs"))
+        names.append(str(name))
+    return names
+
+
+def attributes_of(folder: Path) -> dict[str, Any]:
+    """What a group or an array says of itself, in either version of zarr."""
+    found = json_in(folder / ".zattrs") or json_in(folder / "zarr.json").get("attributes", {})
+    return found if isinstance(found, dict) else {}
+
+
+MOST = 1000
+"""Arrays of a folder that are looked at."""
+
+
+def is_zarr(path: Path) -> bool:
+    """Whether a folder is a group or an array of zarr."""
+    markers = (".zarray", ".zgroup", "zarr.json")
+    return path.is_dir() and any((path / marker).is_file() for marker in markers)
+
+
+def read_arrays(path: Path) -> Arrays:
+    """Arrays of numbers by their place in the folder; a single one by the folder's name.
+
+    What has two axes and is large stays on disk; what has more is left out then.
+    """
+    found = Arrays()
+    for number, place in enumerate(_arrays(path)):
+        if number == MOST:
+            break
+        try:
+            stored = stored_in(place, path)
+        except InputError:  # texts, and what is packed in a way that is not read
+            if is_any_array(path):
+                raise
+            continue
+        name = place.relative_to(path).as_posix() if place != path else path.stem
+        found.axes[name] = stored.axes
+        if math.prod(stored.shape) * stored.dtype.itemsize <= IN_MEMORY:
+            stored.check_reach()
+            found[name] = stored.read()
+        elif len(stored.shape) == 2 and not stored.packed_by:
+            found[name] = ZarrTraces(stored, cells_first=False)
+    return found
+
+
+def _arrays(path: Path) -> list[Path]:
+    places = []
+    for folder, inside, _ in os.walk(path):
+        if is_any_array(Path(folder)):
+            inside[:] = []  # chunks
+            places.append(Path(folder))
+        inside.sort()
+    return places
+
+
+LETTERS = {
+    **{"t": "t", "time": "t", "frame": "t", "frames": "t"},
+    **{"c": "c", "channel": "c", "z": "z", "plane": "z", "depth": "z"},
+    **{"y": "y", "height": "y", "row": "y", "x": "x", "width": "x", "column": "x"},
+}
+"""What axes are called, and what they are."""
+
+
+def of_ome(folder: Path) -> dict[str, Any]:
+    """What a folder says of itself; later versions keep what is of OME apart."""
+    attributes = attributes_of(folder)
+    own = attributes.get("ome")
+    return own if isinstance(own, dict) else attributes
+
+
+def multiscale(path: Path) -> Mapping[str, Any] | None:
+    """What OME says of an image, if it is one."""
+    scales = of_ome(path).get("multiscales")
+    found = scales[0] if isinstance(scales, list) and scales else None
+    return found if isinstance(found, dict) else None
+
+
+def finest_level(about: Mapping[str, Any]) -> str | None:
+    """Where in its folder the pixels of an image lie at full size; None if it does not say."""
+    levels = about.get("datasets")
+    first = levels[0] if isinstance(levels, list) and levels else None
+    named = first.get("path") if isinstance(first, dict) else None
+    # a level lies in the image itself
+    inside = isinstance(named, str) and not {"..", ""} & set(named.split("/"))
+    return named if inside else None
+
+
+def axes_named(about: Mapping[str, Any]) -> tuple[str, ...]:
+    """Letters of the axes that OME names; empty if it names none."""
+    named = about.get("axes")
+    if not isinstance(named, list):
+        return ()
+    names = [axis.get("name") if isinstance(axis, dict) else axis for axis in named]
+    return tuple(LETTERS.get(str(name).lower(), "?") for name in names)
+
+
+def pixel_size_of(about: Mapping[str, Any], axes: tuple[str, ...]) -> float | None:
+    """Micrometres per pixel, where OME says so."""
+    try:
+        unit = micrometres(about["axes"][axes.index("x")].get("unit"))
+        changes = about["datasets"][0]["coordinateTransformations"]
+        scale = next(each["scale"] for each in changes if each.get("type") == "scale")
+        width, height = (float(scale[axes.index(axis)]) for axis in "xy")
+    except (LookupError, TypeError, ValueError, AttributeError, StopIteration):
+        return None
+    return judged(width * unit, height * unit)[0] if unit else None
+
+
+LARGEST = 2**30
+"""Bytes of a label image."""
+
+
+def read_ome_labels(path: Path) -> tuple[np.ndarray, float | None]:
+    """Labels, (height, width) or (planes, height, width), and micrometres per pixel if known.
+
+    Parameters
+    ----------
+    path : Path
+        An image with labels in it (``labels/cells``), one label image, or an array.
+    """
+    place = _label_image(path)
+    about = multiscale(place)
+    array = place
+    if about is not None:
+        level = finest_level(about)
+        if level is None:
+            raise InputError(f"{place} does not say where its label image lies.")
+        array = place / level
+    if not is_any_array(array):
+        raise InputError(f"{path} has no label image: one of OME-Zarr, or a zarr array, is needed.")
+    stored = stored_in(array, path)
+    if stored.dtype.kind not in "biu" or np.prod(stored.shape) * stored.dtype.itemsize > LARGEST:
+        raise InputError(
+            f"{array} has the shape {stored.shape} and type {stored.dtype}: a label image of whole "
+            "numbers is needed."
+        )
+    labels = stored.read()
+    while labels.ndim > 2 and labels.shape[0] == 1:
+        labels = labels[0]
+    size = None
+    if about is not None and (axes := axes_named(about)):
+        size = pixel_size_of(about, axes)
+    return labels, size
+
+
+def _label_image(path: Path) -> Path:
+    """The only label image in the labels of an image; else the path itself."""
+    folder = path / "labels"
+    if not folder.is_dir():
+        return path
+    listed = of_ome(folder).get("labels")
+    names = [str(name) for name in listed] if isinstance(listed, list) else []
+    names = [name for name in names if name and ".." not in name and (folder / name).is_dir()]
+    if len(names) != 1:
+        told = ", ".join(names) or "none"
+        raise InputError(f"{path} has these label images: {told}. Choose the folder of one.")
+    return folder / names[0]

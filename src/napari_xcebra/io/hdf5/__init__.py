@@ -1,1 +1,0 @@
-"""Reads HDF5 files without leaving the file or trusting its headers."""

@@ -1,1 +1,0 @@
-"""Reads zarr folders, versions 2 and 3, without leaving them or trusting what they say."""
