@@ -99,7 +99,8 @@ def test_a_ridge_regression_stands_beside_every_factor_in_the_table(demo):
 
 def test_the_table_tells_the_accuracy_of_a_discrete_factor_and_what_could_not_be_tested():
     choice = Goodness("choice", 5.0, 6.2, 0.3, 0.05, 0.3, 0.4, True, samples=4.0, allowed=0.6,
-                      accuracy=0.9, ridge_r2=0.5, ridge_accuracy=0.95)  # fmt: skip
+                      accuracy=0.9, ridge_r2=0.5, ridge_accuracy=0.95,
+                      untested="Too few trials.")  # fmt: skip
     assert goodness_words(choice) == [
         "0.30 ± 0.05", "50%", "accuracy 0.90", "0.95", "not tested"
     ]  # fmt: skip

@@ -481,6 +481,7 @@ def test_the_search_of_lambda_extinguishes_no_factor():
     """What a given λ of 0.1 leaves of a faint variable, one that is found leaves as well."""
     simulation = field(arena(frames=4000, seed=41), seed=41)
     bare = {"readout": 0.0, "hide": 0.0, "deconvolve": False, "time_weights": "fixed"}
+    bare |= {"steps": 600, "stop_when_settled": False}
     given, searched = (
         fit(simulation.recording, simulation.factors, FitSettings(lambda_=lambda_, **bare))
         for lambda_ in (0.1, "auto")

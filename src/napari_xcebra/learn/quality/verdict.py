@@ -181,7 +181,7 @@ class Goodness:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Goodness:
         """Goodness from a file; fields that this version does not know are ignored."""
-        known = {
+        known: dict[str, Any] = {
             about.name: NAN if (value := values[about.name]) is None else value
             for about in fields(cls)
         }
