@@ -17,7 +17,8 @@ from breaking.tally import Tally, World, differences, snapshot
 from breaking.targets import Caiman, Suite2p, Workspace, bits, fit_of, run_of
 from napari_xcebra.curation import open_curation
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.decisions import plan_output, plan_restore
+from napari_xcebra.io.decisions.outputs import plan_output
+from napari_xcebra.io.decisions.restoring import plan_restore
 from napari_xcebra.workspace_file import load_workspace
 
 LIST = ".napari-xcebra-unfinished.json"

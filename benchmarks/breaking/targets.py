@@ -20,9 +20,10 @@ from napari_xcebra.batch.running import MemberResult
 from napari_xcebra.curation import Curation, Journal
 from napari_xcebra.curation.changes import read_journal
 from napari_xcebra.io import open_recording, save_recording
-from napari_xcebra.io.decisions import plan_output, repair, restore
+from napari_xcebra.io.decisions.outputs import plan_output
+from napari_xcebra.io.decisions.restoring import repair, restore
+from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
 from napari_xcebra.io.opening import Opening
-from napari_xcebra.io.suite2p.writing import write_suite2p
 from napari_xcebra.learn.data.factors import Factor, Part
 from napari_xcebra.learn.data.inputs import Inputs
 from napari_xcebra.learn.quality.verdict import Goodness

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import fields
+from importlib import import_module
 from typing import Any, get_type_hints
 
 import house
@@ -12,7 +13,7 @@ import house
 import napari_xcebra
 from napari_xcebra.cli.commands import make_parser
 from napari_xcebra.io.discovery import formats_of
-from napari_xcebra.io.movie.opening import formats as movie_formats
+from napari_xcebra.io.movie.finding import FORMATS
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.settings import choices_of, number_of, title_of, words_of
@@ -76,11 +77,24 @@ def _number(value: float | None) -> str:
 
 def formats(modules: Iterable[Any]) -> str:
     """These formats, in the order in which files are tried."""
-    rows = []
-    for module in modules:
-        about = (module.__doc__ or "").split("\n\n")[0].replace("\n", " ").replace("``", "`")
-        rows.append([module.NAME, f"`{'/'.join(module.__name__.split('.')[1:])}.py`", about])
+    rows = [[m.NAME, *_where_and_what(m.__name__, m.__doc__)] for m in modules]
     return table(["Format", "Module", "What is read"], rows)
+
+
+def movie_formats() -> str:
+    """Formats of movies, each with what its function `load_movie` says."""
+    rows = []
+    for form in FORMATS:
+        module = import_module(f"napari_xcebra.io.{form.module}")
+        about = _where_and_what(module.__name__, module.load_movie.__doc__)
+        rows.append([module.MOVIE, *about])
+    return table(["Format", "Module", "What is read"], rows)
+
+
+def _where_and_what(module: str, text: str | None) -> list[str]:
+    """File of a module, and the first paragraph of a docstring."""
+    about = " ".join((text or "").split("\n\n")[0].split()).replace("``", "`")
+    return [f"`{'/'.join(module.split('.')[1:])}.py`", about]
 
 
 def commands() -> str:
@@ -143,7 +157,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "open_settings": lambda: settings_of(OpenSettings),
     "formats": lambda: formats(formats_of("recording")),
     "behavior_formats": lambda: formats(formats_of("behaviour file")),
-    "movie_formats": lambda: formats(movie_formats()),
+    "movie_formats": movie_formats,
     "commands": commands,
     "public_names": public_names,
     "house": lambda: f"<div>{house.drawn().strip()}</div>",

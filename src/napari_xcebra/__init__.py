@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from napari_xcebra.batch.cohorts import Cohort, cohort
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.io import open_recording
-    from napari_xcebra.io.nwb.writing import write_nwb
+    from napari_xcebra.io.formats.nwb.writing import write_nwb
     from napari_xcebra.learn import Factor, Fit, fit
     from napari_xcebra.learn.adaptation import adapt
     from napari_xcebra.learn.joint.consistency import session_consistency
@@ -86,7 +86,7 @@ _HOMES = {
     "batch.cohorts": ["Cohort", "cohort"],
     "curation": ["Curation", "open_curation"],
     "io": ["open_recording"],
-    "io.nwb.writing": ["write_nwb"],
+    "io.formats.nwb.writing": ["write_nwb"],
     "learn": ["Factor", "Fit", "fit"],
     "learn.adaptation": ["adapt"],
     "learn.joint.consistency": ["session_consistency"],

@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 LONGEST = 700
 """Characters of a sentence that is shown: about six lines."""
@@ -116,3 +119,38 @@ def refusal(error: BaseException, path: str | os.PathLike[str] | None = None) ->
     name = getattr(error, "filename", None) if path is None else os.fspath(path)
     about = f" ({os.fsdecode(name)})" if isinstance(name, str | bytes) and name else ""
     return f"{what}{about}: {to_do}"
+
+
+@contextmanager
+def sentence_on_failure(path: Path, what: str = "") -> Iterator[None]:
+    """Raise an `InputError` that names the file for whatever fails while it is read.
+
+    Parameters
+    ----------
+    path : Path
+    what : str
+        What the file should hold, such as "a table of numbers".
+    """
+    try:
+        yield
+    except ValuesError as error:
+        raise InputError(f"{path}: {error}") from error
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise InputError(
+            f"{path} cannot be read: it asks for more memory than it can have. It is damaged, not "
+            "what it seems, or too large to be read at once."
+        ) from error
+    # a damaged file fails in zipfile, zlib, libhdf5, numpy or pandas, each in its own way
+    except Exception as error:
+        if isinstance(error, OSError) and error.strerror:
+            raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+        details = " ".join(str(error).split())[:200].rstrip(".") or "no details"
+        details = f"{type(error).__name__}: {details}"
+        raise InputError(
+            f"{path} cannot be read as {what} ({details})."
+            if what
+            else f"{path} cannot be read: it is damaged, incomplete or not the kind of file that "
+            f"its name suggests ({details})."
+        ) from error

@@ -34,7 +34,7 @@ def test_labels_without_a_size_that_numbers_have_are_a_sentence(saved, size):
 def test_traces_without_such_a_size_are_a_sentence(saved, monkeypatch, stored, size):
     files = saved(TRACES * size)
     if stored == "on disk":
-        for module in ("arrays.reading", "assemble"):
+        for module in ("formats.arrays", "assemble"):
             monkeypatch.setattr(f"napari_xcebra.io.{module}.IN_MEMORY", 100)
     with pytest.raises(InputError, match=r"traces of .*npy reach .*power of ten"):
         open_recording(*files, rate=10.0)

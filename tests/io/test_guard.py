@@ -16,7 +16,7 @@ import napari_xcebra as xc
 from napari_xcebra.cli import main
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import guard
-from napari_xcebra.io.matching import read_matching
+from napari_xcebra.io.sessions import read_matching
 from napari_xcebra.jobs import limits
 
 

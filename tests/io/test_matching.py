@@ -10,7 +10,7 @@ import pytest
 from scipy.io import savemat
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.matching import read_matching
+from napari_xcebra.io.sessions import read_matching
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.matching import Matching
 

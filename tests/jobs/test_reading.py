@@ -19,8 +19,8 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io import guard, open_recording
 from napari_xcebra.io.discovery import is_recording
 from napari_xcebra.io.guard import open_task, question, reading
-from napari_xcebra.io.matching import read_matching
 from napari_xcebra.io.opening import Opening
+from napari_xcebra.io.sessions import read_matching
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.jobs import Failed, Finished, Worker, limits
 

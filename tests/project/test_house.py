@@ -15,13 +15,13 @@ PACKAGE = Path(napari_xcebra.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 MOST = {
-    "modules": 427,
-    "lines": 80_656,
-    "public names": 1_580,
-    "class names used twice": 14,
-    "short modules with few importers": 54,
-    "file names used more than three times": 5,
-    "depth of imports": 25,
+    "modules": 374,
+    "lines": 80_158,
+    "public names": 1_571,
+    "class names used twice": 13,
+    "short modules with few importers": 33,
+    "file names used more than three times": 2,
+    "depth of imports": 22,
 }
 """What there was last: lower it with every merge, never raise it.
 

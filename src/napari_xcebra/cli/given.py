@@ -164,7 +164,7 @@ def session_folder(arguments: argparse.Namespace, name: str) -> Path:
 
 
 def _opened(arguments: argparse.Namespace) -> dict[str, Recording]:
-    from napari_xcebra.recording.session_names import session_names
+    from napari_xcebra.io.sessions import session_names
 
     files = arguments.behavior
     if files and len(files) != len(arguments.paths):

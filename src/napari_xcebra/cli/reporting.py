@@ -247,7 +247,7 @@ def _row(name: str, variable: Variable) -> list[str]:
 def export_nwb(arguments: argparse.Namespace) -> None:
     """Write a run with its recording as NWB."""
     from napari_xcebra.attribution.methods import first_to_look_at
-    from napari_xcebra.io.nwb.writing import write_nwb
+    from napari_xcebra.io.formats.nwb.writing import write_nwb
 
     path = _file_to_write(arguments, NWB)
     started = _time_from(arguments.started)

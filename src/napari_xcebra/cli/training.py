@@ -177,7 +177,7 @@ def _write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
 
 def _read_matching(arguments: argparse.Namespace) -> Matching:
     from napari_xcebra.io.guard import read
-    from napari_xcebra.io.matching import read_matching
+    from napari_xcebra.io.sessions import read_matching
 
     path = Path(arguments.matched)
     return read(read_matching, path, paths=(path,))

@@ -23,10 +23,10 @@ import numpy as np
 from napari_xcebra.errors import InputError, printable
 from napari_xcebra.io.discovery import format_of
 from napari_xcebra.io.extraction import Behavior, Extraction
+from napari_xcebra.io.formats.native import save_recording
+from napari_xcebra.io.formats.suite2p.facts import folders_near
 from napari_xcebra.io.kinds import told, with_kinds
-from napari_xcebra.io.native.reading import save_recording
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.suite2p.folders import folders_near
 from napari_xcebra.io.transaction.unfinished import unfinished_in
 from napari_xcebra.plugins import problems
 from napari_xcebra.recording import Kind, Recording
@@ -179,7 +179,7 @@ def _told_apart(trials: Paths, events: Paths) -> list[Behavior]:
     """Files of which the user says what they hold."""
     if not _paths(trials) and not _paths(events):
         return []
-    from napari_xcebra.io.behavior.role import load_events, load_trials
+    from napari_xcebra.io.behavior.tables import load_events, load_trials
 
     return [*map(load_trials, _paths(trials)), *map(load_events, _paths(events))]
 

@@ -14,8 +14,8 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.containers.npy import read_npy
 from napari_xcebra.io.containers.tiff import is_tiff, read_tiff, tiff_pixel_size
-from napari_xcebra.io.imagej.rois import MAGIC as ROI_MAGIC
-from napari_xcebra.io.imagej.rois import Rois, read_rois
+from napari_xcebra.io.formats.imagej import MAGIC as ROI_MAGIC
+from napari_xcebra.io.formats.imagej import Rois, read_rois
 from napari_xcebra.recording.footprints import MOST_PIXELS, Footprints
 
 LARGEST_LABEL = 2**53

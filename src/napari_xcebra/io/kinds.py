@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.clocks.events import begun
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.recording import KINDS, Kind, Recording, Variable, looks_like_an_event
 
@@ -71,6 +70,20 @@ def _check_kind(name: str, kind: str) -> None:
         raise InputError(
             f"Variable {name!r} has kind {kind!r}: one of {', '.join(KINDS)} is needed."
         )
+
+
+def begun(values: np.ndarray) -> np.ndarray:
+    """How often an event begins in each sample of a column of marks: (samples, 1) float64.
+
+    Marks that stay up are one event; numbers above 1 are counts. NaN where it is not known.
+    """
+    marks = np.nan_to_num(values[:, :1])
+    if marks.max(initial=0) > 1 and (marks == np.round(marks)).all():
+        begins = np.maximum(marks, 0)
+    else:
+        up = marks > 0
+        begins = (up & np.r_[[[True]], ~up[:-1]]).astype(np.float64)
+    return np.where(np.isnan(values[:, :1]), np.nan, begins)
 
 
 def variable_of(series: Series, rate: float) -> Variable:

@@ -206,7 +206,7 @@ def write_nwb(
 ) -> Path:
     """Write a run with its recording as NWB, whole or not at all."""
     from napari_xcebra.attribution.methods import first_to_look_at
-    from napari_xcebra.io.nwb.writing import write_nwb
+    from napari_xcebra.io.formats.nwb.writing import write_nwb
 
     maps = [replace(each, fit=run.fit) for each in first_to_look_at(run.attributions)]
     return write_nwb(recording, path, maps, decisions=decisions, threshold=threshold)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.behavior import deeplabcut, sleap
+from napari_xcebra.io.behavior.poses import load, sniff
 from napari_xcebra.io.clocks.placing import on_frames
 from napari_xcebra.io.settings import OpenSettings
 
@@ -88,8 +88,8 @@ def test_deeplabcut_gives_a_variable_a_part_and_drops_unlikely_points(tmp_path, 
     names, values = poses(animals)
     path = tmp_path / f"video.{ending}"
     WRITERS[ending](path, names, values)
-    assert deeplabcut.sniff(path) and not sleap.sniff(path)
-    behavior = deeplabcut.load(path, SURE)
+    assert sniff(path)
+    behavior = load(path, SURE)
     prefixes = [f"{animal}_" if len(animals) > 1 else "" for animal in animals]
     labels = [f"{prefix}{part}" for prefix in prefixes for part in PARTS]
     assert [series.name for series in behavior.series] == labels
@@ -102,10 +102,8 @@ def test_deeplabcut_gives_a_variable_a_part_and_drops_unlikely_points(tmp_path, 
 def test_headers_without_row_names_are_recognised(tmp_path):
     names, values = poses(("",))
     write_csv(tmp_path / "v.csv", names, values, row_names=False)
-    assert deeplabcut.sniff(tmp_path / "v.csv")
-    np.testing.assert_allclose(
-        deeplabcut.load(tmp_path / "v.csv", SURE).series[0].values, expected(values)[0]
-    )
+    assert sniff(tmp_path / "v.csv")
+    np.testing.assert_allclose(load(tmp_path / "v.csv", SURE).series[0].values, expected(values)[0])
 
 
 def write_sleap(path, tracks, scores, dims=None):
@@ -127,8 +125,8 @@ def write_sleap(path, tracks, scores, dims=None):
 def test_sleap_tracks_lie_either_way_round(tmp_path, dims):
     tracks, scores = RNG.random((FRAMES, 2, 2, 2)) * 60, RNG.random((FRAMES, 2, 2))
     write_sleap(tmp_path / "a.h5", tracks, scores, dims)
-    assert sleap.sniff(tmp_path / "a.h5") and not deeplabcut.sniff(tmp_path / "a.h5")
-    behavior = sleap.load(tmp_path / "a.h5", SURE)
+    assert sniff(tmp_path / "a.h5")
+    behavior = load(tmp_path / "a.h5", SURE)
     assert [s.name for s in behavior.series] == [
         "m1_nose",
         "m1_tail base",
@@ -146,7 +144,7 @@ def test_sleap_rows_may_leave_out_frames(tmp_path):
     lines += ["m2,4,0.9,7,8,0.95", "m2,6,0.9,7,8,0.1"]
     path = tmp_path / "a.csv"
     path.write_text("\n".join(lines))
-    assert sleap.sniff(path)
+    assert sniff(path)
     np.save(tmp_path / "traces.npy", RNG.random((FRAMES, 3)))
     recording = open_recording(tmp_path / "traces.npy", path, rate=10.0, layout="frames-cells")
     nose = recording.behavior["m1_nose"]
@@ -176,16 +174,16 @@ def test_poses_that_cannot_be_used_get_a_sentence(tmp_path):
         InputError,
         match=r"likelihood of 0\.9 or more in any frame: lower `likelihood`",
     ):
-        deeplabcut.load(tmp_path / "v.csv", OpenSettings())
+        load(tmp_path / "v.csv", OpenSettings())
     write_table(tmp_path / "v.h5", ["a", "b"], np.zeros((5, 2)))
     with pytest.raises(InputError, match="no poses"):
-        deeplabcut.load(tmp_path / "v.h5", SURE)
+        load(tmp_path / "v.h5", SURE)
     (tmp_path / "s.csv").write_text("frame_idx,nose.x,nose.y\n3000000000,1,2\n")
     with pytest.raises(InputError, match="frame number"):
-        sleap.load(tmp_path / "s.csv", SURE)
+        load(tmp_path / "s.csv", SURE)
     (tmp_path / "s.csv").write_text("frame_idx,a.x,a.y,b.x,b.y\n190000000,1,2,1,2\n")
     with pytest.raises(InputError, match="that is too much"):
-        sleap.load(tmp_path / "s.csv", SURE)
+        load(tmp_path / "s.csv", SURE)
 
 
 class Trap:
@@ -202,7 +200,7 @@ def test_names_that_are_a_program_are_not_run(tmp_path):
         table = file["df_with_missing/table"]
         table.attrs["values_block_0_kind"] = np.bytes_(pickle.dumps([Trap()], 0))
     with pytest.raises(InputError):
-        deeplabcut.load(tmp_path / "v.h5", SURE)
+        load(tmp_path / "v.h5", SURE)
     assert not Trap.sprung
 
 
@@ -214,7 +212,6 @@ def test_names_that_are_a_program_are_not_run(tmp_path):
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_file_of_poses_gets_a_sentence(tmp_path, kind, cut, place, byte, renamed):
     path = tmp_path / f"v.{kind}"
-    module = sleap if kind.startswith("sleap") else deeplabcut
     if kind == "sleap.csv":
         path.write_text("frame_idx,nose.x,nose.y\n" + "".join(f"{i},1,2\n" for i in range(20)))
     elif kind == "sleap.h5":
@@ -226,6 +223,6 @@ def test_a_damaged_file_of_poses_gets_a_sentence(tmp_path, kind, cut, place, byt
     content[int(place * (len(content) - 1))] = byte
     path = path.with_name("other.csv") if renamed else path
     path.write_bytes(content[: int(cut * len(content)) + 1])
-    module.sniff(path)
+    sniff(path)
     with suppress(InputError):
-        on_frames(module.load(path, SURE), np.arange(FRAMES) / 10, SURE)
+        on_frames(load(path, SURE), np.arange(FRAMES) / 10, SURE)

@@ -6,7 +6,7 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.clocks.events import begun
+from napari_xcebra.io.kinds import begun
 
 FRAMES = 100
 

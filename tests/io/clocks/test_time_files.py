@@ -6,8 +6,8 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.clocks.intervals import rate_of, usual_step
 from napari_xcebra.io.clocks.resample import clock_of
+from napari_xcebra.io.clocks.timestamps import rate_of, usual_step
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.summary import overlap_of

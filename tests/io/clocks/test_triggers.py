@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.clocks.placing import check_names, on_frames
-from napari_xcebra.io.clocks.triggers import marked_frames
+from napari_xcebra.io.clocks.time_files import marked_frames
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.io.settings import OpenSettings
 

@@ -7,8 +7,8 @@ import scipy.io
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.arrays.roles import listed
 from napari_xcebra.io.containers.matlab import joined, read_mat
+from napari_xcebra.io.formats.array_roles import listed
 
 RNG = np.random.default_rng(0)
 TRIALS = [RNG.normal(size=(12, n)).cumsum(axis=1) for n in (80, 95, 70)]

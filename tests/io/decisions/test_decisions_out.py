@@ -11,16 +11,16 @@ import scipy.sparse
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.decisions import (
+from napari_xcebra.io.decisions.outputs import (
     OUTPUT_KINDS,
     accepted_labels,
     extractor_accepted,
     plan_output,
     possible_outputs,
-    restore,
 )
-from napari_xcebra.io.imagej.rois import read_rois
-from napari_xcebra.io.suite2p.writing import write_suite2p
+from napari_xcebra.io.decisions.restoring import restore
+from napari_xcebra.io.formats.imagej import read_rois
+from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
 from napari_xcebra.recording import Footprints, Recording
 
 RNG = np.random.default_rng(0)

@@ -11,8 +11,7 @@ import zarr
 from numcodecs import Blosc
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.movie.like import Like
-from napari_xcebra.io.movie.opening import is_movie, open_movie
+from napari_xcebra.io.movie.finding import Like, is_movie, open_movie
 
 T, H, W = 23, 18, 30
 PIXELS = np.random.default_rng(0).integers(-500, 500, (T, H, W)).astype(np.int16)

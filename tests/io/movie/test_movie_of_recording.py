@@ -10,7 +10,7 @@ import zarr
 
 import napari_xcebra as xc
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.movie.fitting import fitted
+from napari_xcebra.io.movie.finding import fitted
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.recording import Footprints, Movie, Recording
 from napari_xcebra.recording.movies.frames import PlainFrames

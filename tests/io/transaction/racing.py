@@ -23,7 +23,8 @@ from written_files import CELLS, caiman_file, suite2p_folder, temporary_files
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.decisions import plan_output, repair, restore
+from napari_xcebra.io.decisions.outputs import plan_output
+from napari_xcebra.io.decisions.restoring import repair, restore
 
 ORIGINALLY = ("plane0/iscell.npy", "plane1/iscell.npy", "combined/iscell.npy", "results.hdf5")
 

@@ -11,8 +11,9 @@ from written_files import CELLS, state, temporary_files
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import TEMPORARY, temporary_beside
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.decisions import plan_output, plan_restore, repair, restore
-from napari_xcebra.io.suite2p.decisions import ISCELL, SIDECAR
+from napari_xcebra.io.decisions.outputs import plan_output
+from napari_xcebra.io.decisions.restoring import plan_restore, repair, restore
+from napari_xcebra.io.formats.suite2p.decisions import ISCELL, SIDECAR
 from napari_xcebra.io.transaction.plan import Plan, change_to
 from napari_xcebra.io.transaction.unfinished import _lists
 

@@ -17,8 +17,9 @@ from written_files import caiman_file, state, temporary_files
 from napari_xcebra.cli.commands import main
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.decisions import plan_output, plan_restore, repair, restore
-from napari_xcebra.io.suite2p.decisions import ISCELL
+from napari_xcebra.io.decisions.outputs import plan_output
+from napari_xcebra.io.decisions.restoring import plan_restore, repair, restore
+from napari_xcebra.io.formats.suite2p.decisions import ISCELL
 from napari_xcebra.io.transaction.plan import Plan, change_to
 
 OLD_LIST, NOTE = ".napari-xcebra-unfinished.json", ".napari-xcebra-unfinished-{}.json"
@@ -325,7 +326,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_the_recording_as_it_was(tmp_path):
 import resource
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.decisions import plan_output
+from napari_xcebra.io.decisions.outputs import plan_output
 recording = open_recording({str(path)!r})
 for size in (0, 10, 1000, {len(before) - 10}, {len(before) + 10}):
     plan = plan_output("caiman", recording, {str(path)!r}, ~recording.accepted)

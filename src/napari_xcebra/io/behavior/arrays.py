@@ -16,16 +16,20 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
-from napari_xcebra.io.arrays.roles import listed, short
-from napari_xcebra.io.behavior.columns import intervals_of, series_of
+from napari_xcebra.io.behavior.tables import intervals_of, series_of
 from napari_xcebra.io.clocks.timestamps import Found, find_clock, order_of, scale_of, seconds_of
 from napari_xcebra.io.containers.hdf5 import has_signature, is_plain, read_arrays
 from napari_xcebra.io.containers.matlab import is_mat, joined, read_mat
 from napari_xcebra.io.containers.npy import read_npy, read_npz
-from napari_xcebra.io.extraction import Behavior
+from napari_xcebra.io.extraction import Behavior, Events, Intervals, Series
+from napari_xcebra.io.formats import pynapple
+from napari_xcebra.io.formats.array_roles import listed, short
 from napari_xcebra.io.settings import OpenSettings
 
-NAME = "arrays (.npy, .npz, .mat, .h5)"
+__all__ = ["NAME", "_load_pynapple", "sniff"]
+
+
+NAME = "arrays (.npy, .npz, .mat, .h5), also of pynapple (.npz)"
 GENERIC = True
 _RATES = ("rate", "fs", "fps", "sampling_rate", "sample_rate", "frame_rate", "behavior_rate")
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
@@ -45,6 +49,8 @@ def sniff(path: Path) -> bool:
 
 def load(path: Path, settings: OpenSettings) -> Behavior:
     """Arrays of the file, each with the clock that goes with it."""
+    if pynapple.sniff(path):
+        return _load_pynapple(path)
     arrays = _named(_read(path, settings))
     columns = {name: array for name, array in arrays.items() if array.ndim in (1, 2) and array.size}
     own = _own_clocks(columns)
@@ -194,3 +200,31 @@ def _samples_first(column: np.ndarray, length: int | None) -> np.ndarray:
         return column
     is_turned = column.shape[1] == length or column.shape[0] < column.shape[1]
     return column.T if is_turned else column
+
+
+def _load_pynapple(path: Path) -> Behavior:
+    """A variable (Tsd, TsdFrame), events (Ts, TsGroup) or epochs (IntervalSet)."""
+    kind, name = pynapple.kind_of(path), path.stem
+    arrays = read_npz(path)
+    needed = {"IntervalSet": ("start", "end"), "Ts": ("t",), "TsGroup": ("t", "index")}
+    missing = [n for n in needed.get(kind, ("t", "d")) if n not in arrays]
+    if missing:
+        raise InputError(f"{path} is a {kind} of pynapple without {missing[0]}: it is damaged.")
+    if kind == "IntervalSet":
+        start, end = (arrays[edge].astype(np.float64) for edge in ("start", "end"))
+        epochs = Intervals(name, start, end, pynapple.properties(arrays, len(start)))
+        return Behavior(intervals=(epochs,), name=path.name)
+    times = arrays["t"].astype(np.float64)
+    if kind == "Ts":
+        return Behavior(name=path.name, events=(Events(name, times),))
+    if kind == "TsGroup":
+        members = np.unique(arrays["index"]).tolist()
+        events = (Events(f"{name}_{m}", times[arrays["index"] == m]) for m in members)
+        return Behavior(name=path.name, events=tuple(events))
+    values = arrays["d"]
+    if values.ndim > 2 or len(values) != len(times):
+        raise InputError(
+            f"{path} has values of shape {values.shape} for {len(times)} times: a Tsd, or a "
+            "TsdFrame of a few columns, is needed."
+        )
+    return Behavior((Series(name, values, times),), name=path.name)

@@ -7,8 +7,8 @@ from pathlib import Path
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.containers.hdf5 import open_hdf5
 from napari_xcebra.io.extraction import Behavior
-from napari_xcebra.io.nwb.behavior import behavior_in
-from napari_xcebra.io.nwb.walk import check_version, is_nwb, typed_objects
+from napari_xcebra.io.formats.nwb.behavior import behavior_in
+from napari_xcebra.io.formats.nwb.walk import check_version, is_nwb, typed_objects
 from napari_xcebra.io.settings import OpenSettings
 
 NAME = "Neurodata Without Borders (.nwb)"

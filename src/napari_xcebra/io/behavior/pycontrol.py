@@ -14,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_xcebra.errors import InputError
+from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.files import first_bytes, read_bytes
 from napari_xcebra.io.extraction import Behavior, Events, Intervals, Series
-from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.settings import OpenSettings
 
 NAME = "a log of pyControl (.txt, .tsv)"

@@ -7,14 +7,27 @@ when each event began, or has a time and the name of an event in each row, is on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.behavior.columns import events_of, intervals_of, numbers_rows, series_of
-from napari_xcebra.io.clocks.timestamps import find_clock
-from napari_xcebra.io.containers.tables import PARQUET, SUFFIXES, is_parquet, read_table, text_form
-from napari_xcebra.io.extraction import Behavior
+from napari_xcebra.io.clocks.timestamps import SECONDS, find_clock, unit_scale, words_of
+from napari_xcebra.io.containers.tables import (
+    EXACT,
+    PARQUET,
+    SUFFIXES,
+    is_parquet,
+    read_table,
+    text_form,
+)
+from napari_xcebra.io.discovery import format_of
+from napari_xcebra.io.extraction import Behavior, Events, Intervals, Series
+from napari_xcebra.io.kinds import FEW
 from napari_xcebra.io.settings import OpenSettings
 
 NAME = "a table (.csv, .tsv, .parquet)"
@@ -62,3 +75,309 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
     if not series:
         raise InputError(f"Behaviour file {path} has no variables.")
     return Behavior(tuple(series), notes=tuple(notes), name=path.name)
+
+
+_START = {"start", "starts", "onset", "onsets", "begin", "begins", "beginning"}
+_STOP = {"stop", "stops", "offset", "offsets", "end", "ends", "finish"}
+_LENGTH = {"duration", "durations", "dur"}
+_BESIDE = {"time", "times", "t", "timestamp", "trial", "trials", "epoch", "epochs", "interval"}
+_FRAME = {"frame", "frames", "idx", "index", "imaging"}
+_EVENT = {"event", "events"}
+_ROWS = {"index", "idx", "row", "rows", "number", "no", "nr", "id", "sample", "samples"}
+MOST_EVENTS = 50
+"""Different events that a column may name."""
+
+
+def series_of(
+    name: str, column: Any, times: np.ndarray | None, where: str, words: tuple[str, ...] = ()
+) -> tuple[Series | None, str | None]:
+    """Series of a column, with words numbered by category; and a note, if needed.
+
+    Parameters
+    ----------
+    name : str
+    column : (rows,) or (rows, k) array, or pandas Series
+    times : (rows,) float64 or None
+    where : str
+        Name of the file, for the note.
+    words : tuple of str
+        What the columns of a matrix are called, if that is known.
+    """
+    if (marked := _indicated(column)) is not None:
+        words = words or tuple(map(str, range(1, column.shape[1] + 1)))
+        note = (
+            f"The {len(words)} columns of {name} of {where} mark one of {', '.join(words)} in each "
+            "row: read as one discrete variable."
+        )
+        return Series(name, marked, times, kind="discrete", labels=words), note
+    if _exceeds_floats(column):
+        codes, ids = pd.factorize(pd.Series(column), sort=True)
+        few = len(ids) <= FEW
+        note = f"Column {name} of {where} has ids above 2^53: they are counted from 0 in order."
+        numbers = np.where(codes < 0, np.nan, codes)
+        as_words = tuple(map(str, ids)) if few else ()
+        return Series(name, numbers, times, kind="discrete" if few else None, labels=as_words), note
+    if pd.api.types.is_numeric_dtype(column.dtype) and column.dtype.kind != "c":
+        return Series(name, _numbers(column), times), None
+    labels, values = _labels(column)
+    if labels is None or values is None:
+        return None, f"Column {name} of {where} is neither numbers nor a few words: left out."
+    if not labels:
+        return None, f"Column {name} of {where} is empty: left out."
+    note = f"Column {name} of {where} holds words: {', '.join(labels)}."
+    return Series(name, values, times, kind="discrete", labels=labels), note
+
+
+def _indicated(column: Any) -> np.ndarray | None:
+    """(rows,) number of the column that is 1 in each row, NaN where none is; None if several are.
+
+    A matrix of indicators has a column for each context, or for each bin of a track.
+    """
+    if np.ndim(column) != 2 or min(column.shape) < 2 or column.dtype.kind not in "biuf":
+        return None
+    marks = np.asarray(column) != 0
+    few = 1 < len(column) and column.shape[1] <= FEW
+    if not few or not np.array_equal(marks, column) or (marks.sum(axis=1) > 1).any():
+        return None
+    # rewards and licks are 0 in most frames, and no categories
+    if marks.any(axis=1).mean() < 0.5 or not marks.any(axis=0).all():
+        return None
+    return np.where(marks.any(axis=1), marks.argmax(axis=1).astype(np.float64), np.nan)
+
+
+def _labels(column: Any) -> tuple[tuple[str, ...] | None, np.ndarray | None]:
+    """The different words of a column, and which of them each row has; None if it has many."""
+    if np.ndim(column) != 1 or column.dtype.kind in "cmMV":
+        return None, None
+    try:
+        codes, words = pd.factorize(pd.Series(column), sort=True)
+    except TypeError:  # lists and other things that are no label
+        return None, None
+    if len(words) > FEW:
+        return None, None
+    return tuple(str(word) for word in words), np.where(codes < 0, np.nan, codes)
+
+
+def _exceeds_floats(column: Any) -> bool:
+    """Whether a column has whole numbers that would be the same as others in float64."""
+    if np.ndim(column) != 1 or column.dtype.kind not in "iu":
+        return False
+    values = pd.Series(column).dropna()
+    return bool((values > EXACT).any() or (values < -EXACT).any())
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """Numbers of a column; what is missing is NaN."""
+    if isinstance(column, pd.Series):
+        if column.isna().any() or pd.api.types.is_extension_array_dtype(column.dtype):
+            return column.to_numpy(np.float64, na_value=np.nan)
+        return column.to_numpy()
+    return np.asarray(column)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def intervals_of(columns: Mapping[str, Any], stem: str, where: str) -> Intervals | None:
+    """Trials or epochs, if two columns say when each starts and stops (or how long it is).
+
+    Parameters
+    ----------
+    columns : mapping of str to (rows,) array or pandas Series
+    stem : str
+        Name of the file, which names intervals that are no trials.
+    where : str
+        The file, for sentences.
+    """
+    start = _named(columns, _START)
+    stop = _named(columns, _STOP)
+    length = _named(columns, _LENGTH) if stop is None else None
+    if start is None or (stop is None and length is None):
+        return None
+    first, in_frames = _edge(start, columns[start])
+    other = stop or length or start
+    if len(columns[other]) != len(first):
+        raise InputError(
+            f"{where} has {len(first)} rows of {start} but {len(columns[other])} of {other}: as "
+            "many of each are needed."
+        )
+    if stop is not None:
+        last, stop_in_frames = _edge(stop, columns[stop])
+        in_frames = in_frames or stop_in_frames
+    else:
+        assert length is not None
+        last = first + _edge(length, columns[length])[0]
+    if len(first) > 2 and set(np.unique(np.r_[first, last])) <= {0.0, 1.0}:
+        return None  # marks of events, row by row
+    wrong = np.flatnonzero(last < first)
+    if len(wrong):
+        i = wrong[0]
+        raise InputError(
+            f"Row {i + 1} of {where} stops ({last[i]:g}) before it starts ({first[i]:g})."
+        )
+    others = [c for c in columns if c not in (start, stop, length)]
+    about_trials = any("trial" in text.lower() for text in (stem, start, *others))
+    kept = {c: _words_or_numbers(columns[c]) for c in others if _is_alike(columns[c], first)}
+    return Intervals("trials" if about_trials else stem, first, last, kept, in_frames)
+
+
+def events_of(
+    columns: Mapping[str, Any],
+    stem: str,
+    where: str,
+    reading: str = "auto",
+    *,
+    told: bool = False,
+) -> tuple[Events, ...]:
+    """Events, if a column says when each row happened and the rows are no samples.
+
+    Parameters
+    ----------
+    columns : mapping of str to (rows,) array or pandas Series
+    stem : str
+        Name of the file, which names events that no column names.
+    where : str
+        The file, for sentences.
+    reading : str
+        As `OpenSettings.behavior_clock`.
+    told : bool
+        Whether the user says that the rows are events: then any column of times, or the first
+        column of numbers, and any column of words will do.
+    """
+    onset = _named(columns, _START) or (
+        _named(columns, _EVENT | {"time", "times"}) if told else None
+    )
+    names = [n for n, c in columns.items() if _names_events(n, c, told)]
+    clock = find_clock(columns, reading)[0] if names or told else None
+    if onset is not None:
+        at, in_frames = _edge(onset, columns[onset])
+    elif clock is not None and clock.times_in != "samples":
+        at, in_frames = clock.seconds, clock.times_in == "frames"
+    elif told:
+        numbers = [n for n, c in columns.items() if _is_plain_number(c)]
+        if not numbers:
+            raise InputError(f"{where} has no column of numbers: the times of events are needed.")
+        at, in_frames = _edge(numbers[0], columns[numbers[0]])
+    else:
+        return ()
+    rows = np.arange(1, len(at) + 1)
+    if not names:
+        return (Events(stem, at, rows, in_frames),)
+    codes, words = pd.factorize(pd.Series(columns[names[0]]).astype("string"), sort=True)
+    return tuple(
+        Events(str(word), at[codes == i], rows[codes == i], in_frames)
+        for i, word in enumerate(words)
+    )
+
+
+def numbers_rows(name: str, column: Any) -> bool:
+    """Whether a column does nothing but number the rows."""
+    if not set(words_of(name)) <= _ROWS or not _is_plain_number(column) or len(column) < 2:
+        return False
+    numbers = np.asarray(_numbers(column), np.float64)
+    return bool(numbers[0] in (0, 1) and (np.diff(numbers) == 1).all())
+
+
+def _names_events(name: str, column: Any, told: bool) -> bool:
+    """Whether a column holds words that name what happened."""
+    if np.ndim(column) != 1 or column.dtype.kind in "biufcmMV":
+        return False
+    if not told and not _EVENT & set(words_of(name)):
+        return False
+    return pd.Series(column).astype("string").nunique() <= MOST_EVENTS
+
+
+def trials_of(columns: Mapping[str, Any], where: str) -> Intervals:
+    """Trials of a table that the user says is one; without a stop, a trial lasts to the next."""
+    columns = dict(columns)
+    found = intervals_of(columns, "trials", where)
+    if found is None:
+        start = _named(columns, _START) or _named(columns, {"time", "times", "t"})
+        if start is None:
+            known = ", ".join(map(str, columns)) or "none"
+            raise InputError(
+                f"{where} does not tell when trials start: a column start (and stop, or duration) "
+                f"in seconds is needed, or start_frame; its columns are: {known}."
+            )
+        first, in_frames = _edge(start, columns.pop(start))
+        later = np.r_[
+            first[1:], first[-1] + np.median(np.diff(first)) if len(first) > 1 else np.inf
+        ]
+        kept = {n: _words_or_numbers(c) for n, c in columns.items() if _is_alike(c, first)}
+        found = Intervals("trials", first, later, kept, in_frames)
+    return replace(found, name="trials")
+
+
+def _named(columns: Mapping[str, Any], meaning: set[str]) -> str | None:
+    """The column of numbers with such a name, and no other word that changes its meaning."""
+    for name, column in columns.items():
+        words = words_of(name)
+        known = meaning | _BESIDE | _FRAME | set(SECONDS)
+        if set(words) & meaning and set(words) <= known and _is_plain_number(column):
+            return name
+    return None
+
+
+def _is_plain_number(column: Any) -> bool:
+    return (
+        np.ndim(column) == 1
+        and pd.api.types.is_numeric_dtype(column.dtype)
+        and not pd.api.types.is_bool_dtype(column.dtype)
+        and column.dtype.kind != "c"
+    )
+
+
+def _is_alike(column: Any, first: np.ndarray) -> bool:
+    return np.ndim(column) == 1 and len(column) == len(first)
+
+
+def _edge(name: str, column: Any) -> tuple[np.ndarray, bool]:
+    """Edge of intervals in seconds, or in frames if its name says so."""
+    values = np.asarray(_numbers(column), np.float64)
+    words = words_of(name)
+    if {"frame", "frames", "idx", "index"} & set(words):
+        return values, True
+    return values * unit_scale(words), False
+
+
+def _words_or_numbers(column: Any) -> np.ndarray:
+    if _exceeds_floats(column):
+        codes, ids = pd.factorize(pd.Series(column), sort=True)
+        few = len(ids) <= FEW
+        return np.array([*map(str, ids), None], object)[codes] if few else codes.astype(float)
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return _numbers(column)
+    return np.asarray(column, object)
+
+
+def load_trials(path: Path) -> Behavior:
+    """Trials: a row of a table each, or what another format calls trials."""
+    columns = _columns(path)
+    if columns is None:
+        return _only(path, "trials", "intervals")
+    return Behavior(intervals=(trials_of(columns, str(path)),), name=path.name)
+
+
+def load_events(path: Path) -> Behavior:
+    """Events: a row of a table each, or what another format calls events."""
+    columns = _columns(path)
+    if columns is None:
+        return _only(path, "events", "events")
+    return Behavior(events=events_of(columns, path.stem, str(path), told=True), name=path.name)
+
+
+def _columns(path: Path) -> dict[str, object] | None:
+    """Columns of a table; None for any other format."""
+    from napari_xcebra.io.containers.tables import read_table
+
+    form = format_of(path, "behaviour file")
+    if not form.__name__.endswith(".tables"):
+        return None
+    return {str(name): column for name, column in read_table(path, keep=("frame",)).items()}
+
+
+def _only(path: Path, what: str, part: str) -> Behavior:
+    """The trials or the events of a file that holds more."""
+    found: Behavior = format_of(path, "behaviour file").load(path, OpenSettings())
+    if not getattr(found, part):
+        raise InputError(f"{path} holds no {what}.")
+    kept = {part: getattr(found, part)}
+    return Behavior(notes=found.notes, name=found.name, **kept)

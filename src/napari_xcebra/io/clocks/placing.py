@@ -1,4 +1,8 @@
-"""Brings behaviour to the imaging clock."""
+"""Places behaviour on the clock of the recording, whatever its times count.
+
+Times may be seconds, frames, samples, or pulses of the microscope that stand in the rows; a file
+may also mark rows with the frame or trial they belong to.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,255 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.clocks.events import place_events
-from napari_xcebra.io.clocks.labelled import Labelled, check_labels, left_out
-from napari_xcebra.io.clocks.numbers import place_numbers, spread_ticks
-from napari_xcebra.io.clocks.overlap import compare_lengths, coverage, lost_values, misplaced
-from napari_xcebra.io.clocks.resample import Clock, at_frames, clock_of
-from napari_xcebra.io.clocks.trials import PlacedIntervals, place_intervals, trials_numbered
-from napari_xcebra.io.clocks.triggers import check_trigger, marked_frames, sample_times
-from napari_xcebra.io.extraction import Behavior, Series
+from napari_xcebra.io.clocks.resample import (
+    Clock,
+    at_frames,
+    clock_of,
+    compare_lengths,
+    coverage,
+    lost_values,
+    misplaced,
+)
+from napari_xcebra.io.clocks.time_files import check_trigger, marked_frames, sample_times, slack
+from napari_xcebra.io.clocks.trials import (
+    PlacedIntervals,
+    place_events,
+    place_intervals,
+    trials_numbered,
+)
+from napari_xcebra.io.extraction import Behavior, Series, TimesIn
 from napari_xcebra.io.kinds import variable_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording import Trials, Variable
 from napari_xcebra.text import counted
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Labels of frames.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names under which the labels may be asked for.
+    labels : tuple of str
+        What the values 0, 1, 2 … stand for; empty if they are plain numbers.
+    values : (frames,) float64
+    """
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    values: np.ndarray
+
+    def frames(self, wanted: str) -> np.ndarray | None:
+        """(frames,) bool, where the label is ``label`` or ``name=label``; None if unknown here."""
+        name, _, label = wanted.rpartition("=")
+        if name and _plain(name) not in map(_plain, self.names):
+            return None
+        labels = [_plain(known) for known in self.labels]
+        if _plain(label) in labels:
+            return self.values == labels.index(_plain(label))
+        if not name or self.labels:
+            return None
+        try:
+            return self.values == float(label)
+        except ValueError:
+            return None
+
+
+def left_out(labelled: Sequence[Labelled], n_frames: int, settings: OpenSettings) -> np.ndarray:
+    """(frames,) bool, frames that `only` and `exclude` leave out by labels found here."""
+    excluded = np.zeros(n_frames, bool)
+    for frames in _found(labelled, settings.exclude):
+        excluded |= frames
+    chosen = _found(labelled, settings.only)
+    return excluded | ~np.any(chosen, axis=0) if chosen else excluded
+
+
+def check_labels(behaviors: Sequence[Behavior], settings: OpenSettings) -> None:
+    """Raise if `only` or `exclude` names what no behaviour has."""
+    known = [labelled for behavior in behaviors for labelled in _unplaced(behavior)]
+    for knob in ("only", "exclude"):
+        for wanted in _parts(getattr(settings, knob)):
+            if not any(labelled.frames(wanted) is not None for labelled in known):
+                labels = [f"{k.names[0]}={label}" for k in known for label in k.labels]
+                raise InputError(
+                    f"{knob} names {wanted!r}, which is not a label of the behaviour; there are: "
+                    f"{', '.join(labels[:20]) or 'none'}."
+                )
+
+
+def _unplaced(behavior: Behavior) -> list[Labelled]:
+    """Labels of a behaviour before it is placed on the frames."""
+    nothing = np.zeros(0)
+    known = [Labelled((s.name,), s.labels, nothing) for s in behavior.series]
+    for intervals in behavior.intervals:
+        known.append(Labelled((intervals.name,), (intervals.name,), nothing))
+        for name, values in intervals.columns.items():
+            values = np.asarray(values)
+            words = () if values.dtype.kind in "biuf" else tuple({str(v) for v in values})
+            known.append(Labelled((name, f"{intervals.name}_{name}"), words, nothing))
+    return known
+
+
+def _found(labelled: Sequence[Labelled], wanted: str) -> list[np.ndarray]:
+    found = [known.frames(part) for part in _parts(wanted) for known in labelled]
+    return [frames for frames in found if frames is not None]
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _plain(text: str) -> str:
+    return text.strip().casefold()
+
+
+def place_numbers(
+    series: Sequence[Series], frames: np.ndarray, settings: OpenSettings, who: str
+) -> tuple[list[Series], list[str]]:
+    """Series numbered by frames or samples, with times in seconds; and notes.
+
+    Parameters
+    ----------
+    series : sequence of Series
+    frames : (frames,) float64
+        Seconds at which the frames were taken; NaN where that is not known.
+    settings : OpenSettings
+    who : str
+        What sentences call the source.
+    """
+    clocks: dict[int, tuple[np.ndarray | None, np.ndarray | slice]] = {}
+    placed: list[Series] = []
+    notes: list[str] = []
+    for one in series:
+        if one.times is None or one.times_in not in ("frames", "samples"):
+            placed.append(one)
+            continue
+        are_frames = one.times_in == "frames" and not settings.behavior_rate
+        if id(one.times) not in clocks:
+            numbers = np.asarray(one.times, np.float64)
+            times, rows, said = (
+                _by_frames(numbers, frames, settings, who)
+                if are_frames
+                else _by_samples(numbers, len(frames), settings, who)
+            )
+            clocks[id(one.times)] = (times, rows)
+            notes += said
+        times, rows = clocks[id(one.times)]
+        values = np.asarray(one.values)[rows]
+        times_in: TimesIn = "frames" if are_frames else "seconds"
+        placed.append(replace(one, values=values, times=times, times_in=times_in))
+    return placed, notes
+
+
+def _by_frames(
+    numbers: np.ndarray, frames: np.ndarray, settings: OpenSettings, who: str
+) -> tuple[np.ndarray | None, np.ndarray | slice, list[str]]:
+    """Times of the frames that rows name, the rows to take, and notes."""
+    n_frames = len(frames)
+    counted = numbers[np.isfinite(numbers) & (numbers >= 0)]
+    if len(counted) == 0:
+        raise InputError(
+            f"{who} numbers no frame: set `behavior_clock` to rows if each row is one."
+        )
+    low, high = counted.min(), counted.max()
+    first, is_guess = _first_number(low, high, n_frames, settings)
+    numbers = numbers - first
+    inside = np.isfinite(numbers) & (numbers >= 0) & (numbers <= n_frames - 1)
+    beyond = int((numbers > n_frames - 1).sum())
+    if settings.behavior_clock in ("auto", "frames") and beyond > slack(n_frames):
+        raise InputError(
+            f"{who} numbers frames {low:g} to {high:g}, but the recording has {n_frames} frames. "
+            "If they are those of a camera, set `behavior_rate` to its frames per second. To leave "
+            f"out what is beyond the last frame, set `behavior_clock` to frames-from-{first}."
+        )
+    if len(numbers) == n_frames and np.array_equal(numbers, np.arange(n_frames)):
+        return None, slice(None), []
+    seen = len(np.unique(np.round(numbers[inside])))
+    note = f"{who} numbers {seen:,} of {n_frames:,} frames, from {first} on"
+    if is_guess:
+        note += (
+            f", which is a guess: set `behavior_clock` to frames-from-{1 - first} if it is wrong"
+        )
+    notes = [f"{note}. Frames without a row have no value (`gap` bridges them)."]
+    if not inside.all():
+        notes.append(f"{who} has {int((~inside).sum())} rows outside the frames: left out.")
+    if not inside.any():
+        raise InputError(
+            f"{who} numbers frames {low:g} to {high:g}, but the recording has {n_frames} frames."
+        )
+    rows = np.flatnonzero(inside)
+    return np.interp(numbers[rows], np.arange(n_frames), frames), rows, notes
+
+
+def _first_number(
+    low: float, high: float, n_frames: int, settings: OpenSettings
+) -> tuple[int, bool]:
+    """Number of the first frame, 0 or 1, and whether it is a guess."""
+    if settings.behavior_clock in ("frames-from-0", "frames-from-1"):
+        return int(settings.behavior_clock[-1]), False
+    if low == 0:
+        return 0, False
+    if high == n_frames:
+        return 1, False
+    # nothing but the range tells: a table that ends early rather begins with the first frame
+    return (1, True) if low == 1 and high < n_frames - 1 else (0, True)
+
+
+def _by_samples(
+    numbers: np.ndarray, n_frames: int, settings: OpenSettings, who: str
+) -> tuple[np.ndarray | None, np.ndarray | slice, list[str]]:
+    """Times of numbered samples, or their order if there is one for each frame; and notes."""
+    known = numbers[np.isfinite(numbers)]
+    if settings.behavior_rate:
+        first = 1.0 if len(known) and known.min() == 1 else 0.0
+        return (numbers - first) / settings.behavior_rate, slice(None), []
+    order = np.argsort(numbers, kind="stable")
+    steps = np.diff(numbers[order])
+    regular = len(steps) and np.all(np.abs(steps / np.median(steps) - 1) < 0.01)
+    if len(numbers) == n_frames and len(known) == n_frames and regular and np.median(steps) > 0:
+        note = (
+            f"{who} numbers its samples, one for each frame in their order: if that is wrong, set "
+            "`behavior_rate` to the samples per second."
+        )
+        return None, order, [note]
+    raise InputError(
+        f"{who} numbers its samples, {len(numbers):,} for {n_frames:,} frames: set `behavior_rate` "
+        "to the samples per second, or `behavior_clock` to rows if each row is a frame."
+    )
+
+
+def spread_ticks(times: np.ndarray, frames: np.ndarray) -> np.ndarray | None:
+    """Times of rows that share a tick of a clock that is coarser than the frames.
+
+    A clock of whole seconds gives ten rows a second the same time. They are spread evenly over
+    the second; at the ends and beside gaps, where a tick has fewer rows, as wide as usual.
+
+    Parameters
+    ----------
+    times : (rows,) float64
+        Ascending.
+    frames : (frames,) float64
+
+    Returns
+    -------
+    (rows,) float64 or None
+        None if fewer than half of the rows share the time of another, or ticks are fine enough.
+    """
+    ticks, inverse, counts = np.unique(times, return_inverse=True, return_counts=True)
+    if len(ticks) < 2 or len(frames) < 2 or len(ticks) > 0.5 * len(times) + 1:
+        return None
+    steps = np.diff(ticks)
+    tick, usual = float(np.median(steps)), float(np.median(counts))
+    if tick <= float(np.median(np.diff(frames))):
+        return None
+    place = np.arange(len(times)) - np.r_[0, np.cumsum(counts)[:-1]][inverse]
+    alone = steps > 1.5 * tick
+    begins, ends = np.r_[True, alone], np.r_[alone, True]
+    width = np.where((begins | ends) & (counts < usual), usual, counts)
+    lead = np.where(begins & ~ends, width - counts, 0)
+    return np.asarray(times + tick * (place + lead[inverse]) / width[inverse])
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,8 @@ import numpy as np
 import scipy  # whose parts are imported when they are first used
 from h5py import h5a, h5l, h5o, h5z
 
-from napari_xcebra.errors import InputError
+from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.io.extraction import Arrays
-from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import BLOCK_BYTES, IN_MEMORY, LazyTraces
 

@@ -22,7 +22,7 @@ import h5py
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 
-from napari_xcebra.errors import InputError
+from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.containers.hdf5 import (
     LARGEST_DENSE,
@@ -36,7 +36,6 @@ from napari_xcebra.io.containers.hdf5 import (
     read,
     sparse_matrix,
 )
-from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.orientation import smoother_axis
 from napari_xcebra.io.settings import Layout
 

@@ -24,8 +24,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from napari_xcebra.errors import InputError
-from napari_xcebra.io.failures import sentence_on_failure
+from napari_xcebra.errors import InputError, sentence_on_failure
 
 _DTYPE = re.compile(r"[?]|b1|[iu][1248]|f(2|4|8|12|16)|c(8|16|24|32)|[SU][0-9]{1,6}|O8?")
 

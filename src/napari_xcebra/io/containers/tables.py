@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from napari_xcebra.errors import InputError
+from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.files import first_bytes
-from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.text import decimal_mark, parse_number
 
 TABLE = "a table of numbers"

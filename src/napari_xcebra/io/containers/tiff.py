@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.errors import InputError
-from napari_xcebra.io.failures import sentence_on_failure
+from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.io.pixel_size import of_description
 from napari_xcebra.recording.footprints import MOST_PIXELS
 

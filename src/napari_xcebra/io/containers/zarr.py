@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.errors import InputError
+from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.io.extraction import Arrays
-from napari_xcebra.io.failures import sentence_on_failure
 from napari_xcebra.io.pixel_size import judged, micrometres
 from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, read_block
 

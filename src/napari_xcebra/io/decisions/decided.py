@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,14 @@ import numpy as np
 
 from napari_xcebra.curation.order import centroids_of
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.transaction.plan import Plan, change_to, target_of
 from napari_xcebra.recording import Recording
+from napari_xcebra.report.exports import default_path
+from napari_xcebra.spreadsheets import write_csv
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 CURATED = ("status", "by", "tags", "note", "curator", "time")
 """Columns of `Curation.table` that are written, in this order."""
@@ -128,3 +133,20 @@ def _places(recording: Recording) -> dict[str, np.ndarray]:
     if centres.shape[1] > 2 and "plane" not in recording.cells:
         places = {"plane": centres[:, 0], **places}
     return places
+
+
+TABLE = "Table of everything (.csv)"
+
+
+def plan_table(decided: Decided, destination: Path | None) -> Plan:
+    """One file: a row per cell."""
+    default = default_path(decided.recording, "decisions", suffix=".csv")
+    path = target_of(default, destination)
+    table = decided.everything()
+    what = f"A row for each of the {len(table)} cells: {', '.join(table.columns)}."
+    return Plan("csv", (change_to(path, what, writing(table)),), decided.summary())
+
+
+def writing(table: pd.DataFrame) -> Callable[[Path], None]:
+    """Function that writes the table to a path."""
+    return lambda path: write_csv(table, path)

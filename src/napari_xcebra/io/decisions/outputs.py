@@ -8,24 +8,95 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import h5py
 import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import in_a_sentence
-from napari_xcebra.io.caiman import decisions as caiman
-from napari_xcebra.io.decisions import table
-from napari_xcebra.io.decisions.decided import Decided
-from napari_xcebra.io.decisions.originally import extractor_accepted
+from napari_xcebra.io.containers.hdf5 import dataset_at, open_hdf5, read
+from napari_xcebra.io.containers.npy import read_npy
+from napari_xcebra.io.decisions.decided import TABLE, Decided, plan_table
 from napari_xcebra.io.decisions.restoring import interrupted
-from napari_xcebra.io.discovery import folder_of, format_of
-from napari_xcebra.io.imagej import decisions as imagej
-from napari_xcebra.io.nwb import decisions as nwb
-from napari_xcebra.io.suite2p import decisions as suite2p
+from napari_xcebra.io.discovery import format_of, room_of
+from napari_xcebra.io.formats import caiman, imagej
+from napari_xcebra.io.formats.nwb import decisions as nwb
+from napari_xcebra.io.formats.nwb.walk import is_nwb
+from napari_xcebra.io.formats.suite2p import decisions as suite2p
+from napari_xcebra.io.formats.suite2p.facts import folders_at, is_extracted
+from napari_xcebra.io.formats.suite2p.rois import read_flags
+from napari_xcebra.io.transaction import backups
 from napari_xcebra.io.transaction.plan import Plan
 from napari_xcebra.recording import Recording
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def extractor_accepted(recording: Recording, source_path: str | PathLike[str] | None) -> np.ndarray:
+    """Which ROIs the extractor accepted, even if the file now has our decisions.
+
+    Parameters
+    ----------
+    recording : Recording
+    source_path : path or None
+        What it was opened from.
+
+    Returns
+    -------
+    (cells,) bool
+        `recording.accepted` if nothing was written here, or the original file is gone.
+    """
+    present = np.asarray(recording.accepted)
+    if source_path is None:
+        return present
+    path = Path(source_path).resolve()
+    try:
+        before = _in_file(path) if path.is_file() else _in_folders(path)
+    except InputError:  # the backup is damaged
+        return present
+    return present if before is None or before.shape != present.shape else before
+
+
+def _in_folders(path: Path) -> np.ndarray | None:
+    """Flags of suite2p, folder by folder; None if none of them was written here."""
+    folders = [folder for folder in folders_at(path) if is_extracted(folder)]
+    files = [folder / suite2p.ISCELL for folder in folders]
+    if not any(map(_original, files)) or not all(file.is_file() for file in files):
+        return None
+    return np.concatenate([_flags(_original(file) or file) for file in files])
+
+
+def _flags(file: Path) -> np.ndarray:
+    return read_flags(file, len(read_npy(file)))[0]
+
+
+def _in_file(path: Path) -> np.ndarray | None:
+    if path.name == suite2p.ISCELL or folders_at(path):
+        return _in_folders(path.parent)
+    original = _original(path)
+    if original is None:
+        return None
+    with open_hdf5(original) as file:
+        return nwb.accepted_in(file) if is_nwb(original) else _components(file)
+
+
+def _components(file: h5py.File) -> np.ndarray | None:
+    """Components that CaImAn accepts; all of them if it does not say."""
+    traces, chosen = (
+        dataset_at(file, "estimates/C"),
+        dataset_at(file, f"estimates/{caiman.ACCEPTED}"),
+    )
+    if traces is None:
+        return None
+    if chosen is None or chosen.dtype.kind not in "iu":
+        return np.ones(traces.shape[0], bool)
+    return np.isin(np.arange(traces.shape[0]), read(chosen))
+
+
+def _original(path: Path) -> Path | None:
+    """The original file, if the current one was written here."""
+    found = backups.originals(path)
+    return found[0] if found and backups.is_ours(path) else None
 
 
 def accepted_labels(recording: Recording, accepted: np.ndarray) -> np.ndarray:
@@ -59,12 +130,12 @@ def accepted_labels(recording: Recording, accepted: np.ndarray) -> np.ndarray:
 OutputKind = Literal["suite2p", "caiman", "nwb", "csv", "imagej"]
 OUTPUT_KINDS: tuple[OutputKind, ...] = get_args(OutputKind)
 
-_WRITERS: dict[OutputKind, Any] = {
-    "suite2p": suite2p,
-    "caiman": caiman,
-    "nwb": nwb,
-    "csv": table,
-    "imagej": imagej,
+_WRITERS: dict[OutputKind, tuple[str, Callable[..., Plan]]] = {
+    "suite2p": (suite2p.TITLE, suite2p.plan_decisions),
+    "caiman": (caiman.TITLE, caiman.plan_decisions),
+    "nwb": (nwb.TITLE, nwb.plan_decisions),
+    "csv": (TABLE, plan_table),
+    "imagej": (imagej.TITLE, imagej.plan_decisions),
 }
 _NATIVE = ("suite2p", "caiman", "nwb")
 
@@ -105,8 +176,8 @@ def possible_outputs(
     """
     path = None if source_path is None else Path(source_path)
     return tuple(
-        Output(kind, writer.TITLE, _why_not(kind, recording, path))
-        for kind, writer in _WRITERS.items()
+        Output(kind, title, _why_not(kind, recording, path))
+        for kind, (title, _) in _WRITERS.items()
     )
 
 
@@ -158,8 +229,7 @@ def plan_output(
     with in_a_sentence(where or path or "The file"):
         extractor = extractor_accepted(recording, path)
         decided = Decided(recording, path, np.asarray(accepted), table, scores, extractor)
-        writer: Callable[..., Plan] = _WRITERS[known].plan
-        plan = writer(decided, where, **options)
+        plan = _WRITERS[known][1](decided, where, **options)
         warnings = interrupted(path) if path is not None else ()
     return replace(plan, warnings=(*plan.warnings, *warnings))
 
@@ -169,7 +239,7 @@ def _why_not(kind: OutputKind, recording: Recording, path: Path | None) -> str:
         return "The recording has no footprints: there are no outlines to write."
     if kind not in _NATIVE:
         return ""
-    title = _WRITERS[kind].TITLE.split(" (")[0]
+    title = _WRITERS[kind][0].split(" (")[0]
     if path is None:
         return (
             f"The recording was not opened from {title}: write a table (csv) or ROIs (imagej) "
@@ -179,6 +249,6 @@ def _why_not(kind: OutputKind, recording: Recording, path: Path | None) -> str:
         found = format_of(path, "recording")
     except InputError as error:
         return str(error)
-    if folder_of(found) != kind:
+    if room_of(found) != kind:
         return f"{path} was opened as {found.NAME}, not {title}."
     return ""

@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.errors import InputError
+from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.containers.tiff import can_unpack, is_tiff, open_tiff, page_pixel_size
-from napari_xcebra.io.failures import sentence_on_failure
-from napari_xcebra.io.movie.like import Like
+from napari_xcebra.io.movie.finding import Like
 from napari_xcebra.recording.movies.frames import (
     Frames,
     JoinedFrames,
@@ -33,7 +32,7 @@ from napari_xcebra.recording.movies.frames import (
 from napari_xcebra.recording.movies.movie import Movie
 from napari_xcebra.recording.stored_file import changed_since
 
-NAME = "TIFF stack, or a folder of TIFF files"
+MOVIE = "TIFF stack, or a folder of TIFF files"
 MOST_FILES, MOST_TAGS = 200_000, 1000
 LARGEST_FRAME = 2**28
 """Bytes of a frame; what claims more is damaged."""
@@ -42,7 +41,7 @@ _FORM = (256, 257, 258, 259, 262, 277, 317, 339)
 pixel, predictor, kind of numbers."""
 
 
-def sniff(path: Path) -> bool:
+def sniff_movie(path: Path) -> bool:
     """Whether it begins like a TIFF, or is a folder of such files and nothing but them."""
     if path.is_dir():
         files = _files(path)
@@ -50,8 +49,8 @@ def sniff(path: Path) -> bool:
     return is_tiff(first_bytes(path))
 
 
-def load(path: Path, like: Like) -> Movie:
-    """Movie with a frame a page."""
+def load_movie(path: Path, like: Like) -> Movie:
+    """Opens a stack with a frame a page, or a folder of TIFF files that follow each other."""
     files = _files(path) if path.is_dir() else [path]
     if not files:
         raise InputError(f"{path} has no TIFF files.")
@@ -235,8 +234,8 @@ class PackedFrames(KeptFrames):
     pages: range
 
     @cached_property
-    def _stored(self) -> _Open:
-        return _Open(self.path)
+    def _stored(self) -> _OpenTiff:
+        return _OpenTiff(self.path)
 
     def together(self, number: int) -> tuple[int, np.ndarray]:
         """The page alone."""
@@ -250,7 +249,7 @@ class PackedFrames(KeptFrames):
         return number, page[None]
 
 
-class _Open:
+class _OpenTiff:
     """A TIFF file that is open as long as this object lives."""
 
     def __init__(self, path: Path) -> None:

@@ -22,7 +22,7 @@ from napari_xcebra import jobs
 from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.io.discovery import is_pose, is_recording, needs_library
 from napari_xcebra.io.guard import open_task, question
-from napari_xcebra.io.movie.opening import is_movie, may_be_of
+from napari_xcebra.io.movie.finding import is_movie, may_be_of
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.cell_shapes import CellShapes, Neighbor, correlation
 from napari_xcebra.recording.clips import Clips, read_clips

@@ -21,7 +21,7 @@ from napari_xcebra.curation import (
     summary_of,
 )
 from napari_xcebra.errors import InputError, refusal
-from napari_xcebra.io.decisions import extractor_accepted
+from napari_xcebra.io.decisions.outputs import extractor_accepted
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.preferences import keep, kept_text
 from napari_xcebra.widgets.state.signals import Signal

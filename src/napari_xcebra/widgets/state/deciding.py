@@ -9,7 +9,8 @@ import numpy as np
 
 from napari_xcebra.curation import UNDECIDED, Curation, Status
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.decisions import recall, table_beside
+from napari_xcebra.io.decisions.recalling import recall
+from napari_xcebra.io.formats.suite2p.decisions import table_beside
 from napari_xcebra.text import counted
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.shown import shown_map

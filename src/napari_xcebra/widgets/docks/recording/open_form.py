@@ -12,8 +12,8 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QCompleter, QDoubleSpinBox, QWidget
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.arrays.named import names_of_arrays
 from napari_xcebra.io.containers.video import is_video
+from napari_xcebra.io.formats.array_roles import names_of_arrays
 from napari_xcebra.io.guard import reading
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings

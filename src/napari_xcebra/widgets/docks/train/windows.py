@@ -28,12 +28,12 @@ from qtpy.QtWidgets import (
 from napari_xcebra.attribution.methods import METHODS, title_of_method
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.guard import reading
+from napari_xcebra.io.sessions import session_names
 from napari_xcebra.jobs import tasks
 from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.data.suggestions import latents_for
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording.matching import MISSING, Matching
-from napari_xcebra.recording.session_names import session_names
 from napari_xcebra.text import counted
 from napari_xcebra.widgets.controls.boxes import PlainLabel, WholeBox, plain
 from napari_xcebra.widgets.controls.forms import PathField
@@ -444,7 +444,7 @@ def _compare_days(
     """
     # with pandas, which the dock can do without
     from napari_xcebra.attribution.matched import matched_scores
-    from napari_xcebra.io.matching import read_matching
+    from napari_xcebra.io.sessions import read_matching
 
     job = reader_of(viewer).submit(reading(read_matching, path, paths=[path]))
     in_background(

@@ -1,1 +1,0 @@
-"""Arrays of traces, recognised by name and in either orientation."""

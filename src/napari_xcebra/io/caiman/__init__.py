@@ -1,1 +1,0 @@
-"""CaImAn: reads its HDF5 files and writes its component indices."""

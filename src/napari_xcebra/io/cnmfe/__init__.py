@@ -1,1 +1,0 @@
-"""CNMF-E: reads its MATLAB structs."""

@@ -1,1 +1,0 @@
-"""EXTRACT: reads its MATLAB structs."""

@@ -1,0 +1,1 @@
+"""Formats of recordings, a room each; see `napari_xcebra.io.discovery`."""

@@ -1,1 +1,0 @@
-"""ImageJ: reads ROIs and writes outlines of accepted cells."""

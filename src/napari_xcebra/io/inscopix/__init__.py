@@ -1,1 +1,0 @@
-"""Inscopix: reads its tables."""

@@ -1,1 +1,0 @@
-"""Reads MATLAB files of both kinds as plain numbers."""

@@ -1,1 +1,0 @@
-"""Minian: reads its folders of zarr arrays."""

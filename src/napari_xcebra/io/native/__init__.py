@@ -1,1 +1,0 @@
-"""napari-xcebra's own format."""

@@ -1,1 +1,0 @@
-"""NWB files in zarr folders, as hdmf-zarr writes them."""
