@@ -29,7 +29,7 @@ from qtpy.QtWidgets import QApplication
 from report import header, row, typed
 
 from napari_xcebra.recording import Movie, Recording
-from napari_xcebra.recording.movies.frames import PlainFrames
+from napari_xcebra.recording.movies import PlainFrames
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.napari_window import full_name

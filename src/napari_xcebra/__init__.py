@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.quality.embedding import EmbeddingQuality, embedding_quality
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.recording import Footprints, Recording, Trials, Variable
-    from napari_xcebra.recording.around_events import PeriEvent, peri_event
+    from napari_xcebra.recording.events import PeriEvent, peri_event
     from napari_xcebra.verification import verify
     from napari_xcebra.widgets.app.workspace import paint
 
@@ -95,7 +95,7 @@ _HOMES = {
     "learn.quality.embedding": ["EmbeddingQuality", "embedding_quality"],
     "learn.settings": ["FitSettings"],
     "recording": ["Footprints", "Recording", "Trials", "Variable"],
-    "recording.around_events": ["PeriEvent", "peri_event"],
+    "recording.events": ["PeriEvent", "peri_event"],
     "verification": ["verify"],
     "widgets.app.workspace": ["paint"],
 }

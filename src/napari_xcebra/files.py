@@ -25,6 +25,9 @@ TEMPORARY_NAME = re.compile(re.escape(TEMPORARY) + r"(\d+)-[0-9a-f]{32}(\.\w+)?"
 _NO_FLUSH = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
 """What drives answer that cannot be told to write at once: some shared ones."""
 
+GUARDED = "NAPARI_XCEBRA_GUARDED"
+"""Environment variable: 0 has Python and commands read files without a child, and so without
+limits."""
 CHECKSUM = "checksum"
 MOST_BYTES = 2**31
 """Bytes of a file of ours past which it is not read at once: maps and weights take far less."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from napari_xcebra.readers import current_viewer, layers_to_adopt
-from napari_xcebra.recording import Recording
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.widgets.services.reading import made_now
 from napari_xcebra.widgets.state.own_layers import LayerTuple
 
@@ -25,7 +25,7 @@ FRAMES = 12_000
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampleRecording:
     """A simulated recording to try things on.
 
     Parameters
@@ -97,27 +97,27 @@ def _told(simulation: Simulation, name: str) -> Recording:
 
 
 SAMPLES = {
-    "navigating_animal": Sample(
+    "navigating_animal": SampleRecording(
         "Navigating animal, imaged field",
         "200 cells that carry place, speed, direction or nothing, and 20 ROIs that are not cells.",
         _navigating_animal,
     ),
-    "hard_case": Sample(
+    "hard_case": SampleRecording(
         "Hard case: variables that go together",
         "Speed is correlated with place and with an unobserved state; cells carry two variables.",
         _hard_case,
     ),
-    "belt_task": Sample(
+    "belt_task": SampleRecording(
         "Belt task, imaged field",
         "120 cells of a mouse that runs laps: place, speed, licking and an unobserved state.",
         _belt_task,
     ),
-    "choice_task": Sample(
+    "choice_task": SampleRecording(
         "Choice task, imaged field",
         "110 cells of a mouse that chooses left or right: stimulus, choice, outcome, running.",
         _choice_task,
     ),
-    "box_model": Sample(
+    "box_model": SampleRecording(
         "Box model of the paper (no footprints)",
         "50 cells without footprints, drawn on a grid.",
         _box_model,

@@ -34,11 +34,9 @@ from napari_xcebra.files import read_description, refuse_link, write_description
 from napari_xcebra.io import save_recording
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.locks import locked
-from napari_xcebra.recording import Recording
-from napari_xcebra.recording.cell_shapes import CellShapes
-from napari_xcebra.recording.drawn_cells import drawn_labels
 from napari_xcebra.recording.fingerprint import fingerprint, same_sample
-from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.footprints import CellShapes, Footprints, drawn_labels
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.runs import FILE as RUN
 from napari_xcebra.runs import Run, remove_run
 

@@ -15,6 +15,7 @@ import pytest
 import napari_xcebra as xc
 from napari_xcebra.cli import main
 from napari_xcebra.errors import InputError
+from napari_xcebra.files import GUARDED
 from napari_xcebra.io import guard
 from napari_xcebra.io.sessions import read_matching
 from napari_xcebra.jobs import limits
@@ -23,7 +24,7 @@ from napari_xcebra.jobs import limits
 @pytest.fixture
 def door(monkeypatch):
     """The door as users have it: most tests open files in their own process, to be quick."""
-    monkeypatch.delenv(limits.GUARDED, raising=False)
+    monkeypatch.delenv(GUARDED, raising=False)
     monkeypatch.setattr(limits, "COMPUTING", 2.0)
     monkeypatch.setattr(limits, "MEMORY", 300 * 2**20)
 
@@ -131,7 +132,7 @@ def test_a_process_keeps_its_child_which_knows_neither_torch_nor_napari(door, go
 
 def test_without_the_door_files_are_read_here(door, good, monkeypatch):
     assert guard.read(pid_here, good, paths=(good,), guarded=False) == os.getpid()
-    monkeypatch.setenv(limits.GUARDED, "0")
+    monkeypatch.setenv(GUARDED, "0")
     assert guard.read(pid_here, good, paths=(good,)) == os.getpid()
 
 
@@ -160,7 +161,7 @@ def test_a_script_needs_no_guard_of_its_own_and_leaves_nothing(good, tmp_path):
         print(xc.open_recording({str(good)!r}, rate=10).n_cells, guard._door().pid)
         """)
     )
-    environment = {k: v for k, v in os.environ.items() if k != limits.GUARDED}
+    environment = {k: v for k, v in os.environ.items() if k != GUARDED}
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, env=environment, check=True
     )
@@ -171,7 +172,7 @@ def test_a_script_needs_no_guard_of_its_own_and_leaves_nothing(good, tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="has other signals")
 @pytest.mark.parametrize("sent, code", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_command_and_its_child(endless, sent, code):
-    environment = {k: v for k, v in os.environ.items() if k != limits.GUARDED}
+    environment = {k: v for k, v in os.environ.items() if k != GUARDED}
     program = "import sys; from napari_xcebra.cli import main; sys.exit(main(sys.argv[1:]))"
     command = subprocess.Popen(
         [sys.executable, "-c", program, "info", endless],

@@ -7,9 +7,15 @@ import pytest
 
 from napari_xcebra import Recording, Trials, Variable, peri_event
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording import around_events
-from napari_xcebra.recording.moments import Moments, moments_in, splits_in, usual_view, window_of
-from napari_xcebra.recording.responses import responses
+from napari_xcebra.recording import events as around_events
+from napari_xcebra.recording.events import (
+    Moments,
+    moments_in,
+    responses,
+    splits_in,
+    usual_view,
+    window_of,
+)
 
 FRAMES = 400
 

@@ -3,7 +3,7 @@ import pytest
 from skimage.measure import points_in_poly
 
 from napari_xcebra.recording import Footprints
-from napari_xcebra.recording.cell_shapes import REACH, CellShapes, correlation
+from napari_xcebra.recording.footprints import REACH, CellShapes, correlation
 
 
 def discs(*places, radius=6, field=(60, 80), planes=None):

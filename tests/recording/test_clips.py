@@ -5,9 +5,9 @@ import pytest
 
 from napari_xcebra.errors import Stopped
 from napari_xcebra.recording import Footprints, Movie, Recording
-from napari_xcebra.recording.cell_shapes import CellShapes
-from napari_xcebra.recording.clips import read_clips
-from napari_xcebra.recording.movies.frames import Frames
+from napari_xcebra.recording.footprints import CellShapes
+from napari_xcebra.recording.movies import Frames
+from napari_xcebra.recording.overview import read_clips
 
 RATE, FRAMES, FIELD = 10.0, 600, (30, 40)
 PEAKS = [100, 250, 400, 595]

@@ -3,8 +3,7 @@
 import numpy as np
 import scipy
 
-from napari_xcebra.recording.drawn_cells import drawn_labels
-from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.footprints import Footprints, drawn_labels
 
 
 def two_discs(first=1.0, second=1.0, noise=0.0, size=40):

@@ -7,7 +7,7 @@ import scipy.signal
 from napari_xcebra.io import open_recording
 from napari_xcebra.learn.data.inputs import inputs_for
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.recording.transients import are_events, half_fall
+from napari_xcebra.recording.traces import are_events, half_fall
 
 RATE = 30.0
 RNG = np.random.default_rng(0)

@@ -11,8 +11,8 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Movie
-from napari_xcebra.recording.movies import frames as frames_module
-from napari_xcebra.recording.movies.frames import (
+from napari_xcebra.recording import movies as frames_module
+from napari_xcebra.recording.movies import (
     JoinedFrames,
     PixelFrames,
     PlainFrames,
@@ -138,14 +138,13 @@ def test_no_more_files_are_open_than_a_few(tmp_path, monkeypatch):
 CHANGED = """
 import os, pickle, sys
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording.movies import frames
+from napari_xcebra.recording import movies, stored
 
-frames.AHEAD = 1  # what was read ahead would still be right
+movies.AHEAD = 1  # what was read ahead would still be right
 movie = pickle.load(open(sys.argv[1], "rb"))
 movie.frame(2)
 if sys.argv[2] == "unseen":
-    from napari_xcebra.recording import stored_file
-    stored_file.StoredFile.check_same = lambda self: None
+    stored.StoredFile.check_same = lambda self: None
 os.truncate(movie.source, 100)
 movie.close() if sys.argv[2] == "closed" else None
 try:

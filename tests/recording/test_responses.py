@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from napari_xcebra.recording import Recording, Variable
-from napari_xcebra.recording.moments import Moments
-from napari_xcebra.recording.responses import responses
+from napari_xcebra.recording.events import Moments, responses
 
 EVENTS, EVERY, CELLS = 60, 50, 80
 

@@ -180,14 +180,14 @@ SHORTENED = """
 import os, sys
 from pathlib import Path
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording import stored_file
+from napari_xcebra.recording import stored
 from napari_xcebra.recording.traces import NpyTraces
 
 path = Path(sys.argv[1])
 traces = NpyTraces(path, cells_first=True)
 traces[:, 3], traces[7]
 if sys.argv[2] == "unseen":  # shortened after the size was compared
-    stored_file.StoredFile.check_same = lambda self: None
+    stored.StoredFile.check_same = lambda self: None
 os.truncate(path, 4096)
 for index in [(slice(None), 199), 2000, (slice(0, 30), slice(150, 200)), slice(None)]:
     try:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.recording.transients import largest_transients
+from napari_xcebra.recording.traces import largest_transients
 
 RATE = 20.0
 

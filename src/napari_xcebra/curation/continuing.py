@@ -23,8 +23,8 @@ from napari_xcebra.curation.journal import (
 )
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import MOST_TEXT, read_bytes, whole
-from napari_xcebra.recording import Recording
 from napari_xcebra.recording.fingerprint import cells_fingerprint, same_cells, same_sample
+from napari_xcebra.recording.recording import Recording
 
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 

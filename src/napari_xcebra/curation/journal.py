@@ -27,8 +27,8 @@ from napari_xcebra.curation.changes import (
 )
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import flush, refuse_link, sync_folder
-from napari_xcebra.recording import Recording
 from napari_xcebra.recording.fingerprint import cells_fingerprint
+from napari_xcebra.recording.recording import Recording
 
 _HELD = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
 _FAR = 2**30

@@ -29,7 +29,8 @@ from napari_xcebra.io.kinds import told, with_kinds
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.transaction.unfinished import unfinished_in
 from napari_xcebra.plugins import problems
-from napari_xcebra.recording import Kind, Recording
+from napari_xcebra.recording.recording import Recording
+from napari_xcebra.recording.variables import Kind
 
 __all__ = ["OpenSettings", "open_recording", "save_recording"]
 

@@ -16,8 +16,9 @@ from napari_xcebra.io.clocks.timestamps import rate_of, usual_step
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.signals import chosen_traces
-from napari_xcebra.recording import Origin, Recording, Variable
-from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, in_blocks, read_block
+from napari_xcebra.recording.recording import Recording
+from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, Origin, in_blocks, read_block
+from napari_xcebra.recording.variables import Variable
 
 Value = TypeVar("Value")
 

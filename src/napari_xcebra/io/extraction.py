@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from napari_xcebra.recording import Kind
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import LazyTraces
+from napari_xcebra.recording.variables import Kind
 
 Signal = Literal["fluorescence", "neuropil", "dff", "denoised", "events", "traces"]
 """What a program may have extracted; "traces" is for arrays that do not say what they are."""

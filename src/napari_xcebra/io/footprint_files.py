@@ -15,7 +15,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.containers.npy import read_npy
 from napari_xcebra.io.containers.tiff import is_tiff, read_tiff, tiff_pixel_size
 from napari_xcebra.io.formats.imagej import MAGIC as ROI_MAGIC
-from napari_xcebra.io.formats.imagej import Rois, read_rois
+from napari_xcebra.io.formats.imagej import DrawnRois, read_rois
 from napari_xcebra.recording.footprints import MOST_PIXELS, Footprints
 
 LARGEST_LABEL = 2**53
@@ -49,7 +49,7 @@ def read_footprints(given: Any, n_cells: int, field: tuple[int, ...] | None = No
     if isinstance(given, str | PathLike):
         regions = read_regions(Path(given))
         found = regions.of_cells(n_cells)
-        if isinstance(regions.content, Rois) and field is not None and len(field) == 2:
+        if isinstance(regions.content, DrawnRois) and field is not None and len(field) == 2:
             return _within(found, field)
         return found
     return regions_of(given).of_cells(n_cells)
@@ -125,18 +125,18 @@ class Regions:
     ----------
     name : str
         Where it comes from, for sentences.
-    content : array of labels or masks, or Rois
+    content : array of labels or masks, or DrawnRois
     pixel_size : float or None
         Micrometres per pixel, where the file says so.
     """
 
     name: str
-    content: np.ndarray | Rois
+    content: np.ndarray | DrawnRois
     pixel_size: float | None = None
 
     def of_cells(self, n_cells: int, *, every: bool = False) -> Footprints:
         """Footprints of that many cells, or a sentence; `every` if none may be without."""
-        if isinstance(self.content, Rois):
+        if isinstance(self.content, DrawnRois):
             return self._of_rois(self.content, n_cells)
         image = self.content
         if image.ndim not in (2, 3) or image.dtype.kind not in "biuf" or not image.size:
@@ -166,7 +166,7 @@ class Regions:
             return False
         return True
 
-    def _of_rois(self, rois: Rois, n_cells: int) -> Footprints:
+    def _of_rois(self, rois: DrawnRois, n_cells: int) -> Footprints:
         """Cell i is the i-th ROI; points and lines are passed over if there are too many ROIs."""
         if rois.count == n_cells:
             return rois.footprints

@@ -16,12 +16,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from napari_xcebra.jobs.calls import Call
-from napari_xcebra.jobs.limits import GUARDED
+from napari_xcebra.files import GUARDED
 
 if TYPE_CHECKING:
     from napari_xcebra.io.opening import Opening
-    from napari_xcebra.jobs import Worker
+    from napari_xcebra.jobs import Call, Worker
 
 Result = TypeVar("Result")
 
@@ -52,6 +51,8 @@ def reading(
     seconds : float
         That may pass.
     """
+    from napari_xcebra.jobs import Call
+
     return Call(
         _read,
         (function, *arguments),

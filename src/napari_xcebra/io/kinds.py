@@ -16,7 +16,8 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import Behavior, Series
-from napari_xcebra.recording import KINDS, Kind, Recording, Variable, looks_like_an_event
+from napari_xcebra.recording.recording import Recording
+from napari_xcebra.recording.variables import KINDS, Kind, Variable, looks_like_an_event
 
 FEW = 20
 """Up to this many different values, whole numbers or words count as categories."""

@@ -12,7 +12,8 @@ from typing import Any
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import read_json, whole
 from napari_xcebra.io import OpenSettings, open_recording
-from napari_xcebra.recording import Kind, Recording
+from napari_xcebra.recording.recording import Recording
+from napari_xcebra.recording.variables import Kind
 from napari_xcebra.settings import known_only
 
 FILE = "opening.json"

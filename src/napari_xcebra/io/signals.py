@@ -12,8 +12,7 @@ import scipy  # whose parts are imported when they are first used
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.settings import OpenSettings, TraceKind
-from napari_xcebra.recording.traces import CorrectedTraces, LazyTraces, read_block
-from napari_xcebra.recording.transients import are_events
+from napari_xcebra.recording.traces import CorrectedTraces, LazyTraces, are_events, read_block
 
 USUAL_NEUROPIL = 0.7
 """Share of the neuropil where the source does not say (suite2p's own default)."""

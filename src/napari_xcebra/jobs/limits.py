@@ -28,14 +28,12 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from napari_xcebra.files import GUARDED
 from napari_xcebra.jobs.events import Failed
 
 if TYPE_CHECKING:
     from napari_xcebra.jobs.worker import ChildProcess, Job
 
-GUARDED = "NAPARI_XCEBRA_GUARDED"
-"""Environment variable: 0 has Python and commands read files without a child, and so without
-limits."""
 _LIFT = f"If it is whole, {GUARDED}=0 lets Python and commands open it without limits."
 
 GB = 2**30

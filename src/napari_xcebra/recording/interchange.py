@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording.origin import Origin
-from napari_xcebra.recording.traces import in_blocks
-from napari_xcebra.recording.transients import are_events
-from napari_xcebra.recording.variable import Variable, looks_like_an_event
+from napari_xcebra.recording.traces import Origin, are_events, in_blocks
+from napari_xcebra.recording.variables import Variable, looks_like_an_event
 
 if TYPE_CHECKING:
     from napari_xcebra.recording.recording import Recording

@@ -18,12 +18,9 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.interchange import Interchange
-from napari_xcebra.recording.movies.movie import Movie
-from napari_xcebra.recording.movies.video import Video
-from napari_xcebra.recording.origin import Origin
-from napari_xcebra.recording.traces import LazyTraces
-from napari_xcebra.recording.trials import Trials
-from napari_xcebra.recording.variable import Kind, Variable
+from napari_xcebra.recording.movies import Movie, Video
+from napari_xcebra.recording.traces import LazyTraces, Origin
+from napari_xcebra.recording.variables import Kind, Trials, Variable
 
 _MAPPINGS = ("behavior", "images", "cells")
 """Fields of a recording that are read-only mappings."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from napari_xcebra.recording.recording import Recording, Variable
 from napari_xcebra.recording.traces import in_blocks
-from napari_xcebra.recording.trials import Trials
+from napari_xcebra.recording.variables import Trials
 from napari_xcebra.text import counted, duration, percent
 
 POOR, LEAST = 0.5, 3

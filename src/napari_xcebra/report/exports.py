@@ -17,7 +17,7 @@ from napari_xcebra.files import whole
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.attribution.comparison import Comparison
-    from napari_xcebra.recording import Recording
+    from napari_xcebra.recording.recording import Recording
 
 
 def default_path(recording: Recording, *parts: str, suffix: str) -> Path:

@@ -19,7 +19,7 @@ from napari_xcebra.io import open_recording
 from napari_xcebra.io.opening import FILE as OPENING
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn import Factor, Fit
-from napari_xcebra.recording import Recording
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.results import results_in, why_not_of
 from napari_xcebra.runs import Run
 from napari_xcebra.spreadsheets import read_csv

@@ -16,7 +16,7 @@ from napari_xcebra.files import named_by_suite2p
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.recording import Recording
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.summary import (
     VARIABLE_WORDS,
     duration_of,

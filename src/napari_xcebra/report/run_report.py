@@ -25,7 +25,7 @@ from napari_xcebra.attribution.single_cell import STATISTICS
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import whole
 from napari_xcebra.learn.data.factors import TIME
-from napari_xcebra.recording import Recording
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.report.document import (
     Block,
     Document,

@@ -18,7 +18,8 @@ import numpy as np
 from scipy.special import expit
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording import Recording, Variable
+from napari_xcebra.recording.recording import Recording
+from napari_xcebra.recording.variables import Variable
 from napari_xcebra.simulate.simulation import (
     Simulation,
     check_count,

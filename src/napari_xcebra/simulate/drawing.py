@@ -10,8 +10,8 @@ from scipy.ndimage import gaussian_filter
 from skimage.draw import disk
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording import Footprints, Movie
-from napari_xcebra.recording.movies.rendered import RenderedFrames
+from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.movies import Movie, RenderedFrames
 
 RADII = (5.0, 6.5)
 """Range of the radius of a soma, in pixels."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording import Footprints, Origin
+from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.traces import Origin
 from napari_xcebra.simulate.arena_model import arena
 from napari_xcebra.simulate.drawing import (
     PIXEL_SIZE,

@@ -12,7 +12,8 @@ import numpy as np
 import scipy
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording import Footprints, Recording
+from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.recording import Recording
 
 TEMPLATES = 60
 """Tuned cells whose distribution of rates and time scale the untuned cells take over."""

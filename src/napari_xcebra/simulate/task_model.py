@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from napari_xcebra.recording import Recording, Trials, Variable
+from napari_xcebra.recording.recording import Recording
+from napari_xcebra.recording.variables import Trials, Variable
 from napari_xcebra.simulate.motion import running_rates, with_baseline
 from napari_xcebra.simulate.simulation import (
     Population,

@@ -13,7 +13,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.movie.finding import fitted
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.recording import Footprints, Movie, Recording
-from napari_xcebra.recording.movies.frames import PlainFrames
+from napari_xcebra.recording.movies import PlainFrames
 from napari_xcebra.recording.summary import facts
 
 T, H, W = 60, 12, 16

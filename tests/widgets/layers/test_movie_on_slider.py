@@ -10,7 +10,7 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Movie, Recording
-from napari_xcebra.recording.movies.frames import Frames
+from napari_xcebra.recording.movies import Frames
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.layers.legend import overlay_of
 from napari_xcebra.widgets.layers.movie import MovieOnSlider

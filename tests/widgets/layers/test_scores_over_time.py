@@ -5,7 +5,7 @@ import pytest
 
 from napari_xcebra.attribution import attribute
 from napari_xcebra.learn import FitSettings, fit
-from napari_xcebra.recording.moments import window_of
+from napari_xcebra.recording.events import window_of
 from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import task
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock

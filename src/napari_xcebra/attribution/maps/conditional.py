@@ -26,7 +26,7 @@ from napari_xcebra.attribution.encoding.ridge import HeldOut
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.learn.data.factors import TIME
-from napari_xcebra.recording.transients import half_fall
+from napari_xcebra.recording.traces import half_fall
 from napari_xcebra.text import counted
 
 DRAWS, LEVELS = 400, (0.05, 0.95)

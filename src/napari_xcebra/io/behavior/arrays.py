@@ -17,7 +17,13 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.behavior.tables import intervals_of, series_of
-from napari_xcebra.io.clocks.timestamps import Found, find_clock, order_of, scale_of, seconds_of
+from napari_xcebra.io.clocks.timestamps import (
+    ClockColumn,
+    find_clock,
+    order_of,
+    scale_of,
+    seconds_of,
+)
 from napari_xcebra.io.containers.hdf5 import has_signature, is_plain, read_arrays
 from napari_xcebra.io.containers.matlab import is_mat, joined, read_mat
 from napari_xcebra.io.containers.npy import read_npy, read_npz
@@ -145,9 +151,9 @@ def _column_names(columns: Mapping[str, np.ndarray]) -> dict[str, tuple[str, tup
 
 def _clocks(
     columns: Mapping[str, np.ndarray], settings: OpenSettings
-) -> tuple[dict[int, Found], list[str]]:
+) -> tuple[dict[int, ClockColumn], list[str]]:
     """The clock of the arrays of each length, and notes on arrays that are not clocks."""
-    clocks: dict[int, Found] = {}
+    clocks: dict[int, ClockColumn] = {}
     notes: list[str] = []
     for length in {len(column) for column in columns.values() if column.ndim == 1}:
         alike = {n: c for n, c in columns.items() if c.ndim == 1 and len(c) == length}
@@ -159,7 +165,7 @@ def _clocks(
     return clocks, notes
 
 
-def _own_clocks(columns: Mapping[str, np.ndarray]) -> dict[str, Found]:
+def _own_clocks(columns: Mapping[str, np.ndarray]) -> dict[str, ClockColumn]:
     """Clocks that are named after the array they belong to."""
     clocks = {}
     for name, column in columns.items():
@@ -173,7 +179,7 @@ def _own_clocks(columns: Mapping[str, np.ndarray]) -> dict[str, Found]:
     return clocks
 
 
-def _names(clock: Found) -> tuple[str, ...]:
+def _names(clock: ClockColumn) -> tuple[str, ...]:
     return (clock.name, *clock.spare)
 
 

@@ -31,7 +31,7 @@ from napari_xcebra.io.clocks.trials import (
 from napari_xcebra.io.extraction import Behavior, Series, TimesIn
 from napari_xcebra.io.kinds import variable_of
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import Trials, Variable
+from napari_xcebra.recording.variables import Trials, Variable
 from napari_xcebra.text import counted
 
 
@@ -289,7 +289,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _OnFrames:
     """Series on the frames, and what to say about them."""
 
     pairs: tuple[tuple[Series, Variable], ...] = ()
@@ -424,7 +424,7 @@ def _unused_trigger(behavior: Behavior, settings: OpenSettings) -> tuple[str, ..
     return (f"{behavior.name} has no column {settings.trigger}: its own times are used.",)
 
 
-def _one_a_frame(series: Sequence[Series], times: np.ndarray) -> _Found:
+def _one_a_frame(series: Sequence[Series], times: np.ndarray) -> _OnFrames:
     """Series that have a sample for every frame; others are left out if some do."""
     n_frames, rate = len(times), _rate(times)
     fits = [s for s in series if len(s.values) == n_frames or _is_short(s, n_frames)]
@@ -434,7 +434,7 @@ def _one_a_frame(series: Sequence[Series], times: np.ndarray) -> _Found:
     notes = [
         f"{s.name} has {len(s.values)} rows, not one per frame: it is left out." for s in others
     ]
-    return _Found(tuple((s, _filled_up(s, n_frames, rate)) for s in fits), tuple(notes))
+    return _OnFrames(tuple((s, _filled_up(s, n_frames, rate)) for s in fits), tuple(notes))
 
 
 def _rate(times: np.ndarray) -> float:
@@ -475,7 +475,7 @@ def _by_time(
     source: str,
     *,
     is_marked: bool,
-) -> _Found:
+) -> _OnFrames:
     """Series that have a clock of their own, brought to the frames clock by clock."""
     clocks: dict[object, list[Series]] = {}
     for one in series:
@@ -511,7 +511,7 @@ def _by_time(
     if misses and not pairs:
         raise InputError(misses[0])
     notes += [f"Left out: {miss}" for miss in misses]
-    return _Found(tuple(pairs), tuple(notes), tuple(warnings))
+    return _OnFrames(tuple(pairs), tuple(notes), tuple(warnings))
 
 
 def _clock(

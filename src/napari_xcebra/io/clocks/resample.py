@@ -17,7 +17,7 @@ import numpy as np
 
 from napari_xcebra.io.clocks.timestamps import GAP, usual_step
 from napari_xcebra.io.clocks.trials import PER_SECOND, count_in_frames, frames_at
-from napari_xcebra.recording import Kind
+from napari_xcebra.recording.variables import Kind
 from napari_xcebra.text import percent
 
 MOST_COUNTS = 50_000_000

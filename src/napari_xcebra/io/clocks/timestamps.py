@@ -57,7 +57,7 @@ Order = Literal["forward", "sortable", "again", "jumbled"]
 
 
 @dataclass(frozen=True)
-class Found:
+class ClockColumn:
     """A column that tells the time.
 
     Parameters
@@ -126,7 +126,7 @@ def find_clock(
     *,
     counters: bool = True,
     strict: bool = False,
-) -> tuple[Found | None, tuple[str, ...]]:
+) -> tuple[ClockColumn | None, tuple[str, ...]]:
     """The first column that tells the time, if there is one; and notes on those that do not.
 
     Parameters
@@ -141,8 +141,8 @@ def find_clock(
     """
     if reading == "rows":
         return None, ()
-    clocks: list[Found] = []
-    jumbled: list[Found] = []
+    clocks: list[ClockColumn] = []
+    jumbled: list[ClockColumn] = []
     notes: list[str] = []
     for name, column in columns.items():
         counts = counted_in(name)
@@ -180,7 +180,7 @@ def find_clock(
     return replace(clocks[0], spare=spare), tuple(notes)
 
 
-def _clock_in(name: str, column: Any, reading: str, counts: TimesIn | None) -> Found | None:
+def _clock_in(name: str, column: Any, reading: str, counts: TimesIn | None) -> ClockColumn | None:
     """What a column says of the time; None if it is no clock by its name."""
     scale, names_unit = scale_of(name), bool(set(words_of(name)) & set(SECONDS))
     wanted: Any = reading.split("-")[0]
@@ -202,16 +202,16 @@ def _clock_in(name: str, column: Any, reading: str, counts: TimesIn | None) -> F
     return replace(found, times_in="seconds") if names_unit else found
 
 
-def seconds_of(column: Any, scale: float, name: str) -> Found | None:
+def seconds_of(column: Any, scale: float, name: str) -> ClockColumn | None:
     """Column in seconds; dates and times of day count from the first. None if it is neither."""
     import pandas as pd
 
     column = pd.Series(np.asarray(column) if not isinstance(column, pd.Series) else column)
     if pd.api.types.is_timedelta64_dtype(column):
-        return Found(name, column.dt.total_seconds().to_numpy(np.float64))
+        return ClockColumn(name, column.dt.total_seconds().to_numpy(np.float64))
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         numbers = column.to_numpy(np.float64, na_value=np.nan)
-        return Found(name, numbers * scale, times_in="unnamed")
+        return ClockColumn(name, numbers * scale, times_in="unnamed")
     if not _is_date(column) and (of_day := _of_day(column, name)) is not None:
         return of_day
     dates = column if _is_date(column) else _dates(column)
@@ -219,7 +219,7 @@ def seconds_of(column: Any, scale: float, name: str) -> Found | None:
         return None
     first = dates.min()
     seconds = (dates - first).dt.total_seconds().to_numpy(np.float64)
-    return Found(name, seconds, (_from_the_first(name, f"{first:%Y-%m-%d %H:%M:%S}"),))
+    return ClockColumn(name, seconds, (_from_the_first(name, f"{first:%Y-%m-%d %H:%M:%S}"),))
 
 
 def _from_the_first(name: str, first: str) -> str:
@@ -229,7 +229,7 @@ def _from_the_first(name: str, first: str) -> str:
     )
 
 
-def _of_day(column: pd.Series, name: str) -> Found | None:
+def _of_day(column: pd.Series, name: str) -> ClockColumn | None:
     """Texts such as 3:07.5 (m:ss), 0:03:07 or 2:59:30 PM, in seconds; None if they are not."""
     texts = column.astype("string").str.strip()
     known = texts.dropna()
@@ -249,14 +249,14 @@ def _of_day(column: pd.Series, name: str) -> Found | None:
     times = np.nan_to_num(hours) * 3600 + minutes * 60 + seconds
     if not has_hours and not has_halves:
         note = f"Times in column {name} are read as minutes and seconds (m:ss)."
-        return Found(name, times, (note,), times_in="unnamed")
+        return ClockColumn(name, times, (note,), times_in="unnamed")
     times, first = _across_midnight(times), np.nanmin(times)
     if first < SINCE_START and not has_halves and np.nanmax(times) < 86400:
-        return Found(name, times)
+        return ClockColumn(name, times)
     first = np.nanmin(times)
     whole = int(first) % 86400
     clock = f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-    return Found(name, times - first, (_from_the_first(name, clock),))
+    return ClockColumn(name, times - first, (_from_the_first(name, clock),))
 
 
 def _across_midnight(times: np.ndarray) -> np.ndarray:

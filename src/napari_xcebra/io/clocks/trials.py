@@ -19,7 +19,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.timestamps import SECONDS, unit_scale, words_of
 from napari_xcebra.io.extraction import Events, Intervals
 from napari_xcebra.io.kinds import FEW, variable_from
-from napari_xcebra.recording import Trials, Variable
+from napari_xcebra.recording.variables import Trials, Variable
 from napari_xcebra.text import counted
 
 PER_SECOND = {"ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -125,7 +125,7 @@ WITHIN, SLACK = 0.9, 1.0
 
 
 @dataclass(frozen=True)
-class Column:
+class TrialColumn:
     """What is known about intervals, on the frames.
 
     Parameters
@@ -149,7 +149,7 @@ class PlacedIntervals:
     Parameters
     ----------
     name : str
-    columns : sequence of Column
+    columns : sequence of TrialColumn
     events : sequence of Variable
         Moments within the intervals.
     starts : (segments,) int64
@@ -162,7 +162,7 @@ class PlacedIntervals:
     """
 
     name: str
-    columns: Sequence[Column]
+    columns: Sequence[TrialColumn]
     events: Sequence[Variable]
     starts: np.ndarray
     inside: np.ndarray
@@ -353,7 +353,7 @@ def _held_from(begins: np.ndarray, number: np.ndarray) -> np.ndarray:
 
 def _column(
     name: str, short: str, values: np.ndarray, number: np.ndarray
-) -> tuple[Column | None, str | None]:
+) -> tuple[TrialColumn | None, str | None]:
     """What is known about each interval, at the frames; or a note why not."""
     import pandas as pd
 
@@ -361,7 +361,7 @@ def _column(
         values = values.astype(np.float64)
         values = np.where(np.isinf(values), np.nan, values)
         placed = np.where(number >= 0, values[number], np.nan)
-        return Column(replace(variable_from(name, values), values=placed), short, values), None
+        return TrialColumn(replace(variable_from(name, values), values=placed), short, values), None
     codes, words = pd.factorize(pd.Series(values).astype("string"), sort=True)
     if len(words) > FEW:
         return None, f"Column {short} holds text and was left out."
@@ -369,7 +369,7 @@ def _column(
     coded = np.where(codes >= 0, codes, np.nan)
     placed = np.where(number >= 0, coded[number], np.nan)
     note = f"{name} holds words: {', '.join(labels)}." if labels else None
-    return Column(Variable(name, placed, "discrete", words=labels), short, coded), note
+    return TrialColumn(Variable(name, placed, "discrete", words=labels), short, coded), note
 
 
 def trials_numbered(

@@ -21,8 +21,7 @@ import numpy as np
 from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.files import first_bytes, whole
 from napari_xcebra.io.containers.pickles import loads
-from napari_xcebra.recording.stored_file import changed_since
-from napari_xcebra.recording.stored_matrix import StoredMatrix
+from napari_xcebra.recording.stored import StoredMatrix, changed_since
 from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, StoredTraces
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.time_files import read_times, slack
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import Recording
-from napari_xcebra.recording.movies.video import Video
+from napari_xcebra.recording.movies import Video
+from napari_xcebra.recording.recording import Recording
 
 FORMATS = {
     ".mp4": "mp4",

@@ -26,7 +26,7 @@ from napari_xcebra.io.formats.suite2p.facts import folders_at, is_extracted
 from napari_xcebra.io.formats.suite2p.rois import read_flags
 from napari_xcebra.io.transaction import backups
 from napari_xcebra.io.transaction.plan import Plan
-from napari_xcebra.recording import Recording
+from napari_xcebra.recording.recording import Recording
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.curation.order import centroids_of
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording import Recording
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.spreadsheets import read_csv
 
 if TYPE_CHECKING:

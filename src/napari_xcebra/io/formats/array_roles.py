@@ -238,7 +238,7 @@ def extraction_of(
     arrays: Mapping[str, Any],
     path: Path,
     settings: OpenSettings,
-    beside: Beside,
+    beside: FilesBeside,
     oriented: Oriented,
     *,
     elements: Mapping[str, np.ndarray] | None = None,
@@ -254,7 +254,7 @@ def extraction_of(
     path : Path
         Of the file, for sentences.
     settings : OpenSettings
-    beside : Beside
+    beside : FilesBeside
         What else may say how many cells and frames there are.
     oriented : callable
         Gives the traces (frames, cells) of an array by its name and whether its cells come first.
@@ -344,7 +344,7 @@ def _trial_starts(starts: np.ndarray | None, n_frames: int) -> np.ndarray | None
 
 
 @dataclass(frozen=True)
-class Beside:
+class FilesBeside:
     """What may say how many cells and frames a file has, outside of it.
 
     Parameters

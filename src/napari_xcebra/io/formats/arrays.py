@@ -39,7 +39,7 @@ from napari_xcebra.io.extraction import (
 )
 from napari_xcebra.io.footprint_files import Regions, regions_beside
 from napari_xcebra.io.formats.array_roles import (
-    Beside,
+    FilesBeside,
     extraction_of,
 )
 from napari_xcebra.io.formats.suite2p.rois import read_fall
@@ -81,7 +81,7 @@ def load(path: Path, settings: OpenSettings, behavior: Sequence[Behavior] = ()) 
     behavior : sequence of Behavior
         Files given with it, whose length may tell frames from cells.
     """
-    beside = Beside(path, regions_beside(path), behavior)
+    beside = FilesBeside(path, regions_beside(path), behavior)
     start, suffix = first_bytes(path), path.suffix.lower()
     if start.startswith(NPY) or (suffix == ".npy" and not start.startswith(ZIP)):
         found = _from_npy(path, settings, beside)
@@ -91,7 +91,7 @@ def load(path: Path, settings: OpenSettings, behavior: Sequence[Behavior] = ()) 
     return _with_footprints(found, beside.regions)
 
 
-def _from_npy(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
+def _from_npy(path: Path, settings: OpenSettings, beside: FilesBeside) -> Extraction:
     header = mapped_header(path)
     if len(header.shape) != 2 or 0 in header.shape or header.dtype.kind not in "biuf":
         raise InputError(
@@ -108,7 +108,7 @@ def _from_npy(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
     return Extraction({"traces": array.T if layout.cells_first else array}, notes=(note,))
 
 
-def _from_table(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
+def _from_table(path: Path, settings: OpenSettings, beside: FilesBeside) -> Extraction:
     table = read_trace_table(path, settings, beside)
     notes = list(table.notes)
     if table.layout is not None:
@@ -148,7 +148,7 @@ def _with_footprints(found: Extraction, beside: Sequence[Regions]) -> Extraction
     return replace(found, notes=(*found.notes, note))
 
 
-def from_several(path: Path, settings: OpenSettings, beside: Beside) -> Extraction | None:
+def from_several(path: Path, settings: OpenSettings, beside: FilesBeside) -> Extraction | None:
     """What the arrays of a file are; None if it is no such file."""
     if path.is_dir():
         return _from_stored(read_zarr(path), path, settings, beside)
@@ -159,7 +159,7 @@ def from_several(path: Path, settings: OpenSettings, beside: Beside) -> Extracti
     return _from_stored(read_hdf5(path), path, settings, beside) if has_signature(path) else None
 
 
-def _from_npz(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
+def _from_npz(path: Path, settings: OpenSettings, beside: FilesBeside) -> Extraction:
     arrays = read_or_map(path)
 
     def oriented(name: str, cells_first: bool) -> Any:
@@ -170,7 +170,7 @@ def _from_npz(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
     return extraction_of(arrays, path, settings, beside, oriented)
 
 
-def _from_mat(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
+def _from_mat(path: Path, settings: OpenSettings, beside: FilesBeside) -> Extraction:
     arrays = read_mat(path)
     if not settings.array and (plane := read_fall(arrays, path)) is not None:
         return plane
@@ -189,7 +189,9 @@ def _from_mat(path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
     )
 
 
-def _from_stored(arrays: Arrays, path: Path, settings: OpenSettings, beside: Beside) -> Extraction:
+def _from_stored(
+    arrays: Arrays, path: Path, settings: OpenSettings, beside: FilesBeside
+) -> Extraction:
     """From arrays of which large ones stay on disk (HDF5, zarr)."""
 
     def oriented(name: str, cells_first: bool) -> Any:
@@ -238,14 +240,14 @@ class TraceTable:
     notes: Sequence[str] = field(default=())
 
 
-def read_trace_table(path: Path, settings: OpenSettings, beside: Beside) -> TraceTable:
+def read_trace_table(path: Path, settings: OpenSettings, beside: FilesBeside) -> TraceTable:
     """Traces of a table.
 
     Parameters
     ----------
     path : Path
     settings : OpenSettings
-    beside : Beside
+    beside : FilesBeside
         What may say how many cells and frames there are.
     """
     table = read_table(path, keep=("frame",))

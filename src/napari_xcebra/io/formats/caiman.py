@@ -45,9 +45,8 @@ from napari_xcebra.io.movie.finding import Like
 from napari_xcebra.io.pixel_size import judged, pair
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.io.transaction.plan import Plan, change_to, seen, target_of
-from napari_xcebra.recording import Footprints
-from napari_xcebra.recording.movies.frames import Frames, PixelFrames, PlainFrames, TurnedFrames
-from napari_xcebra.recording.movies.movie import Movie
+from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.movies import Frames, Movie, PixelFrames, PlainFrames, TurnedFrames
 from napari_xcebra.recording.traces import CorrectedTraces, LazyTraces
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ MOST_WORK = 2**32
 
 
 @dataclass(frozen=True)
-class Rois:
+class DrawnRois:
     """ROIs in the order of the ROI Manager.
 
     Parameters
@@ -44,7 +44,7 @@ class Rois:
     footprints: Footprints
 
 
-def read_rois(path: Path) -> Rois:
+def read_rois(path: Path) -> DrawnRois:
     """ROIs of a RoiSet.zip or .roi file, filled."""
     shapes = [_shape(roi, path) for roi in _rois(path)]
     if not shapes:
@@ -62,7 +62,7 @@ def read_rois(path: Path) -> Rois:
         column=column,
         weight=np.ones(len(row), np.float32),
     )
-    return Rois(len(shapes), footprints)
+    return DrawnRois(len(shapes), footprints)
 
 
 def _rois(path: Path) -> Iterator[Any]:

@@ -28,8 +28,7 @@ from napari_xcebra.io.movie.arrays import ZarrFrames, checked
 from napari_xcebra.io.movie.finding import Like
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.footprints import Footprints
-from napari_xcebra.recording.movies.frames import TiledFrames
-from napari_xcebra.recording.movies.movie import Movie
+from napari_xcebra.recording.movies import Movie, TiledFrames
 from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, read_block
 
 NAME = "Minian (a folder with A.zarr and C.zarr)"
@@ -53,13 +52,13 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
     home = home_of(path)
     if home is None:
         raise InputError(f"{path} has no arrays A and C as Minian writes them.")
-    calcium = _Traces.at(home, "C", path)
+    calcium = _UnitTraces.at(home, "C", path)
     ids, notes = calcium.ids, []
     signals: dict[Any, Any] = {"denoised": calcium.traces}
     for name, signal in (("S", "events"), ("YrA", "traces")):
         if place_of(home, name) is None:
             continue
-        other = _Traces.at(home, name, path)
+        other = _UnitTraces.at(home, name, path)
         if other.traces.shape != calcium.traces.shape or not np.array_equal(other.ids, ids):
             notes.append(f"{name} differs from C in its units or frames and was left out.")
             continue
@@ -152,14 +151,14 @@ def _order(stored: StoredArray, axes: tuple[str, ...]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class _Traces:
+class _UnitTraces:
     """Traces of units, and their ids."""
 
     traces: ZarrTraces
     ids: np.ndarray
 
     @classmethod
-    def at(cls, home: Path, name: str, root: Path) -> _Traces:
+    def at(cls, home: Path, name: str, root: Path) -> _UnitTraces:
         stored = stored_in(_found(home, name), root)
         units, _ = _order(stored, ("unit_id", "frame"))
         stored.check_reach()

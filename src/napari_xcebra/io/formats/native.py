@@ -47,9 +47,11 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.files import check_description
 from napari_xcebra.io.containers.npy import NpzTraces, names_in, read_or_map, write_npz
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import Footprints, Movie, Origin, Recording, Trials, Variable
-from napari_xcebra.recording.movies.rendered import RenderedFrames
-from napari_xcebra.recording.traces import LazyTraces
+from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.movies import Movie, RenderedFrames
+from napari_xcebra.recording.recording import Recording
+from napari_xcebra.recording.traces import LazyTraces, Origin
+from napari_xcebra.recording.variables import Trials, Variable
 from napari_xcebra.settings import known_only
 
 NAME = "a recording saved by napari-xcebra (.npz)"

@@ -34,16 +34,16 @@ from napari_xcebra.io.containers.zarr import (
     stored_in,
 )
 from napari_xcebra.io.movie.finding import Like
-from napari_xcebra.recording.movies.frames import (
+from napari_xcebra.recording.movies import (
     AHEAD,
     Frames,
     KeptFrames,
+    Movie,
     PixelFrames,
     PlainFrames,
     TurnedFrames,
 )
-from napari_xcebra.recording.movies.movie import Movie
-from napari_xcebra.recording.stored_file import StoredFile, changed_since
+from napari_xcebra.recording.stored import StoredFile, changed_since
 
 MOVIE = "array of frames × height × width (.npy, HDF5, zarr, OME-Zarr)"
 

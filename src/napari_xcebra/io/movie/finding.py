@@ -13,9 +13,8 @@ import numpy as np
 
 from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.io.formats.suite2p.facts import folders_at
-from napari_xcebra.recording import Recording
-from napari_xcebra.recording.movies.frames import TurnedFrames
-from napari_xcebra.recording.movies.movie import Movie
+from napari_xcebra.recording.movies import Movie, TurnedFrames
+from napari_xcebra.recording.recording import Recording
 
 
 @dataclass(frozen=True)

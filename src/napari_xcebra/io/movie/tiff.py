@@ -22,15 +22,15 @@ from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.containers.tiff import can_unpack, is_tiff, open_tiff, page_pixel_size
 from napari_xcebra.io.movie.finding import Like
-from napari_xcebra.recording.movies.frames import (
+from napari_xcebra.recording.movies import (
     Frames,
     JoinedFrames,
     KeptFrames,
+    Movie,
     Numbers,
     PlainFrames,
 )
-from napari_xcebra.recording.movies.movie import Movie
-from napari_xcebra.recording.stored_file import changed_since
+from napari_xcebra.recording.stored import changed_since
 
 MOVIE = "TIFF stack, or a folder of TIFF files"
 MOST_FILES, MOST_TAGS = 200_000, 1000

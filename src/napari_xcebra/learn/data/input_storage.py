@@ -12,7 +12,7 @@ import psutil
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.smoothing import radius_of, smoothed_within, spans
-from napari_xcebra.recording import Recording
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.traces import lie_by_frame, read_block
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 
-from napari_xcebra.recording import Recording
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.traces import LazyTraces
 
 BLOCK_BYTES = 4 * 2**20

@@ -22,7 +22,8 @@ from skimage.segmentation import find_boundaries
 from napari_xcebra.attribution import Attribution, auroc
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.learn.quality.verdict import NOTHING, decoded_of, nats_of
-from napari_xcebra.recording import Footprints, Recording
+from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.report.figures.paper import (
     NOT_USED,
     PAPER,

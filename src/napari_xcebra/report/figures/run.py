@@ -24,9 +24,8 @@ from napari_xcebra.attribution.single_cell.tuning import (
 )
 from napari_xcebra.learn import Goodness
 from napari_xcebra.learn.data.factors import Part
-from napari_xcebra.recording import Recording
-from napari_xcebra.recording.around_events import PeriEvent, peri_event
-from napari_xcebra.recording.moments import usual_view
+from napari_xcebra.recording.events import PeriEvent, peri_event, usual_view
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.report.document import PagePicture, data_address
 from napari_xcebra.report.figures.paper import LINES, NOT_USED, in_picture
 

@@ -10,7 +10,7 @@ import numpy as np
 from napari.layers import Image
 from superqt.utils import qdebounced
 
-from napari_xcebra.recording.cell_shapes import Neighbor
+from napari_xcebra.recording.footprints import Neighbor
 from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.layers.camera import (
     bring_into_view,

@@ -10,8 +10,7 @@ import numpy as np
 from napari.utils.colormaps import CyclicLabelColormap, label_colormap
 
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.drawn_cells import drawn_labels
-from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.footprints import Footprints, drawn_labels
 from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.layers.movie import CellMovie, movie_layer

@@ -19,7 +19,7 @@ from skimage.measure import points_in_poly
 
 from napari_xcebra.curation import STATUSES, Status
 from napari_xcebra.files import whole
-from napari_xcebra.recording.cell_shapes import correlations
+from napari_xcebra.recording.footprints import correlations
 from napari_xcebra.spreadsheets import write_csv
 from napari_xcebra.widgets.controls.boxes import menu_of
 from napari_xcebra.widgets.controls.napari_window import canvas_of, view_direction

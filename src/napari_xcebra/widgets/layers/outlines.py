@@ -12,7 +12,7 @@ from qtpy.QtCore import QPointF, QRectF, Qt
 from qtpy.QtGui import QColor, QFont, QImage, QPainter, QPen, QPolygonF
 from superqt.utils import qimage_to_array
 
-from napari_xcebra.recording.cell_shapes import CellShapes
+from napari_xcebra.recording.footprints import CellShapes
 from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, Role, metadata, role_of
 

@@ -16,7 +16,7 @@ from napari.utils.colormaps import CyclicLabelColormap, ensure_colormap
 from napari_xcebra.attribution.methods import is_consensus, title_of_method
 from napari_xcebra.attribution.score_map import ScoreMap, attribution_of, color_limits
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.drawn_cells import drawn_labels
+from napari_xcebra.recording.footprints import drawn_labels
 from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.layers.camera import SecondView
 from napari_xcebra.widgets.layers.layers import cell_features, footprints_of

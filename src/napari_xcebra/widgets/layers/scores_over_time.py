@@ -12,7 +12,7 @@ from napari_xcebra.attribution.methods import method_named, title_of_method
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.jobs import tasks
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.moments import window_of
+from napari_xcebra.recording.events import window_of
 from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.layers.movie import CellMovie
 from napari_xcebra.widgets.layers.scores import place_below, set_contrast

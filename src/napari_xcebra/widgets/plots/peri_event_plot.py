@@ -11,9 +11,7 @@ from qtpy.QtCore import QRectF, Qt, Signal
 from qtpy.QtGui import QColor
 from qtpy.QtWidgets import QGraphicsSimpleTextItem
 
-from napari_xcebra.recording.around_events import PeriEvent
-from napari_xcebra.recording.moments import START, STOP
-from napari_xcebra.recording.responses import Responses
+from napari_xcebra.recording.events import START, STOP, PeriEvent, Responses
 from napari_xcebra.widgets.controls.boxes import in_markup
 from napari_xcebra.widgets.plots.figure_menu import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import (

@@ -17,7 +17,7 @@ from napari_xcebra.text import listed
 from napari_xcebra.widgets.controls.boxes import plain
 
 if TYPE_CHECKING:
-    from napari_xcebra.recording.clips import Clips
+    from napari_xcebra.recording.overview import Clips
 
 
 TICKS = ("#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#0072B2")

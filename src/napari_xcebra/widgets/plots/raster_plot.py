@@ -9,7 +9,7 @@ import pyqtgraph
 from qtpy.QtCore import QRectF, Qt, Signal
 from qtpy.QtGui import QWheelEvent
 
-from napari_xcebra.recording.overview.raster import Raster, z_of
+from napari_xcebra.recording.overview import Raster, z_of
 from napari_xcebra.widgets.plots.plot_style import PlotStyle, sequential_map
 from napari_xcebra.widgets.plots.time_plot import LONG_GAP
 from napari_xcebra.widgets.plots.trace_plot import TEXT, TracePlot

@@ -24,8 +24,8 @@ from napari_xcebra.io.discovery import is_pose, is_recording, needs_library
 from napari_xcebra.io.guard import open_task, question
 from napari_xcebra.io.movie.finding import is_movie, may_be_of
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.cell_shapes import CellShapes, Neighbor, correlation
-from napari_xcebra.recording.clips import Clips, read_clips
+from napari_xcebra.recording.footprints import CellShapes, Neighbor, correlation
+from napari_xcebra.recording.overview import Clips, read_clips
 from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.services.jobs import in_background

@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QApplication
 from scored import METHOD, scored_recording, scored_run
 
 from napari_xcebra.attribution.score_map import ScoreMap
-from napari_xcebra.recording.variable import Variable
+from napari_xcebra.recording.variables import Variable
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.napari_window import (
     canvas_of,

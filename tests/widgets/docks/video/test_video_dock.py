@@ -7,7 +7,7 @@ import pytest
 from short_video import number_in, write_video
 
 from napari_xcebra.io import save_recording
-from napari_xcebra.recording.movies.video import Video
+from napari_xcebra.recording.movies import Video
 from napari_xcebra.widgets.controls.napari_window import docked_widget, open_dock
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]

@@ -26,9 +26,8 @@ from napari_xcebra.io.formats.nwb.walk import (
     times_of,
 )
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.recording import KINDS, Recording, Variable
-from napari_xcebra.recording.trials import called
-from napari_xcebra.recording.variable import LENGTHS
+from napari_xcebra.recording.recording import Recording
+from napari_xcebra.recording.variables import KINDS, LENGTHS, Variable, called
 
 SERIES = ("TimeSeries", "SpatialSeries", "PoseEstimationSeries")
 LARGEST = 2**30

@@ -16,7 +16,7 @@ from napari_xcebra.attribution.methods import method_named
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.formats.nwb.behavior import clock_of, plain_name
 from napari_xcebra.io.formats.nwb.walk import RESULTS
-from napari_xcebra.recording import Recording
+from napari_xcebra.recording.recording import Recording
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from napari_xcebra.learn import Fit
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """Values of a column, and what it holds."""
 
     values: Any
@@ -38,19 +38,23 @@ def holds_something(values: Any) -> bool:
     return values.dtype.kind != "f" or not np.isnan(values).all()
 
 
-def factor_columns(first: Attribution) -> dict[str, Column]:
+def factor_columns(first: Attribution) -> dict[str, TableColumn]:
     """A row for each factor: its variables, verdict and goodness of fit."""
     parts, fit = first.parts, first.fit
     by_factor = {
-        "factor": Column([part.name for part in parts], "name of the factor"),
-        "variables": Column([", ".join(part.variables) for part in parts], "its variables"),
-        "map": Column([first.method] * len(parts), "map that `score` is by"),
-        "above_chance": Column(
+        "factor": TableColumn([part.name for part in parts], "name of the factor"),
+        "variables": TableColumn([", ".join(part.variables) for part in parts], "its variables"),
+        "map": TableColumn([first.method] * len(parts), "map that `score` is by"),
+        "above_chance": TableColumn(
             [first.was_found(part.name) for part in parts],
             "False if the map of the factor means nothing",
         ),
-        "verdict": Column([first.verdicts[part.name] for part in parts], "verdict on the factor"),
-        "latents": Column([part.stop - part.start for part in parts], "columns of the embedding"),
+        "verdict": TableColumn(
+            [first.verdicts[part.name] for part in parts], "verdict on the factor"
+        ),
+        "latents": TableColumn(
+            [part.stop - part.start for part in parts], "columns of the embedding"
+        ),
     }
     if fit is not None:
         for name, text in (
@@ -61,11 +65,11 @@ def factor_columns(first: Attribution) -> dict[str, Column]:
         ):
             values = np.array([getattr(fit.goodness[part.name], name) for part in parts], float)
             if holds_something(values):
-                by_factor[name] = Column(values, text)
+                by_factor[name] = TableColumn(values, text)
     return by_factor
 
 
-def made_with(attributions: Sequence[Attribution], threshold: float) -> dict[str, Column]:
+def made_with(attributions: Sequence[Attribution], threshold: float) -> dict[str, TableColumn]:
     """A row for each setting and version: name, value and meaning."""
     first = attributions[0]
     rows = [
@@ -93,9 +97,9 @@ def made_with(attributions: Sequence[Attribution], threshold: float) -> dict[str
     rows += [("note", note, "") for note in _notes(first)]
     settings, values, help = zip(*rows, strict=True)
     return {
-        "setting": Column(settings, "name of the setting"),
-        "value": Column(values, "its value"),
-        "meaning": Column(help, "what it means"),
+        "setting": TableColumn(settings, "name of the setting"),
+        "value": TableColumn(values, "its value"),
+        "meaning": TableColumn(help, "what it means"),
     }
 
 
@@ -255,7 +259,9 @@ class _Tables:
     def __init__(self, nwb: Any, module: Any) -> None:
         self._nwb, self._module = nwb, module
 
-    def add(self, name: str, about: str, columns: Mapping[str, Column], roi: Any = None) -> None:
+    def add(
+        self, name: str, about: str, columns: Mapping[str, TableColumn], roi: Any = None
+    ) -> None:
         """A table, whose rows refer to ROIs if these are given."""
         core = self._nwb.core
         made = [] if roi is None else [roi]
@@ -267,7 +273,7 @@ class _Tables:
         self._module.add(core.DynamicTable(name=name, description=about, columns=made))
 
     def add_by_cell(
-        self, name: str, about: str, columns: Mapping[str, Column], planes: Sequence[RoiRows]
+        self, name: str, about: str, columns: Mapping[str, TableColumn], planes: Sequence[RoiRows]
     ) -> None:
         """A table with a row for each cell; one for each table of ROIs, if there are several."""
         for rois in planes:
@@ -275,32 +281,32 @@ class _Tables:
                 name="roi", description="the ROI", data=rois.rows.tolist(), table=rois.table
             )
             own = {
-                key: Column(np.asarray(values)[rois.cells], description)
+                key: TableColumn(np.asarray(values)[rois.cells], description)
                 for key, (values, description) in columns.items()
             }
             called = name if len(planes) == 1 else f"{name}_{rois.table.name}"
             self.add(called, about, own, refers)
 
 
-def _score_columns(found: Results, factor: str) -> dict[str, Column]:
+def _score_columns(found: Results, factor: str) -> dict[str, TableColumn]:
     """Columns of one factor: the first map with its test, its latents, and the other maps."""
     first = found.attributions[0]
     table = first.table(factor, found.threshold).drop(columns="at_chance")
-    columns = {"score": Column(table.pop("score"), f"score by {_told(first)}")}
+    columns = {"score": TableColumn(table.pop("score"), f"score by {_told(first)}")}
     for name in table:
         text = MEANINGS.get(str(name), f"{name} of {first.method}")
         if name == "selected":
             text = f"whether z is above the threshold, {found.threshold:g}"
-        columns[str(name)] = Column(table[name].to_numpy(), text)
+        columns[str(name)] = TableColumn(table[name].to_numpy(), text)
     for each in found.attributions:
         own = each.method.replace("-", "_")
         if each is not first:
-            columns[own] = Column(each.score(factor), f"score by {_told(each)}")
+            columns[own] = TableColumn(each.score(factor), f"score by {_told(each)}")
         part = each.part(factor)
         if each.has_latents and part.stop - part.start > 1:
             for i in range(part.stop - part.start):
                 text = f"score by {each.method} for latent {i + 1} of the factor"
-                columns[f"{own}_latent_{i + 1}"] = Column(each.latent(factor, i), text)
+                columns[f"{own}_latent_{i + 1}"] = TableColumn(each.latent(factor, i), text)
     known = {key: each for key, each in columns.items() if holds_something(each.values)}
     return {"cell": known.pop("cell"), **known}
 
@@ -318,11 +324,11 @@ def _about(found: Results, factor: str) -> str:
     return " ".join(filter(None, told))
 
 
-def _decision_columns(decisions: pd.DataFrame, cell_ids: np.ndarray) -> dict[str, Column]:
+def _decision_columns(decisions: pd.DataFrame, cell_ids: np.ndarray) -> dict[str, TableColumn]:
     by_cell = decisions.drop_duplicates("cell").set_index("cell").reindex(cell_ids)
-    columns = {"cell": Column(cell_ids, MEANINGS["cell"])}
+    columns = {"cell": TableColumn(cell_ids, MEANINGS["cell"])}
     for name in (name for name in by_cell if name in MEANINGS):
-        columns[str(name)] = Column(by_cell[name].fillna("").astype(str), MEANINGS[str(name)])
+        columns[str(name)] = TableColumn(by_cell[name].fillna("").astype(str), MEANINGS[str(name)])
     return columns
 
 

@@ -31,8 +31,8 @@ from napari_xcebra.io.formats.nwb.decisions import opened_planes, write_columns
 from napari_xcebra.io.formats.nwb.results import Results, RoiRows, add_results
 from napari_xcebra.io.formats.nwb.rois import described
 from napari_xcebra.io.formats.nwb.walk import RESULTS, is_nwb
-from napari_xcebra.recording import Recording
 from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.traces import LazyTraces
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from napari_xcebra.io.formats.suite2p.facts import (
 )
 from napari_xcebra.io.formats.suite2p.rois import columns_of, read_flags, read_stat
 from napari_xcebra.io.transaction.plan import FileChange, Plan, change_to, seen
-from napari_xcebra.recording import Recording
 from napari_xcebra.recording.footprints import Footprints
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.traces import NpyTraces
 from napari_xcebra.text import listed
 

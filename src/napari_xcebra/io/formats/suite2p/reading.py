@@ -38,8 +38,7 @@ from napari_xcebra.io.formats.suite2p.rois import (
 from napari_xcebra.io.movie.finding import Like
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.footprints import Footprints
-from napari_xcebra.recording.movies.frames import PlainFrames, TiledFrames
-from napari_xcebra.recording.movies.movie import Movie
+from napari_xcebra.recording.movies import Movie, PlainFrames, TiledFrames
 from napari_xcebra.recording.traces import JoinedTraces, LazyTraces, NpyTraces
 
 NAME = "suite2p (a folder with F.npy, or with plane folders)"

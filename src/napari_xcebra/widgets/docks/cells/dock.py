@@ -14,7 +14,7 @@ from qtpy.QtWidgets import (
 from superqt.utils import qdebounced
 
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.moments import moments_in
+from napari_xcebra.recording.events import moments_in
 from napari_xcebra.widgets.controls.napari_window import end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.docks.cells.embedding_panel import EmbeddingPanel

@@ -14,8 +14,13 @@ from napari_xcebra.attribution.single_cell.peaks import preferred_values
 from napari_xcebra.attribution.single_cell.tuning import columns_of
 from napari_xcebra.jobs import tasks
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.overview.cell_order import INSTALL, by_correlation, has_rastermap
-from napari_xcebra.recording.overview.raster import Raster, raster_of
+from napari_xcebra.recording.overview import (
+    INSTALL,
+    Raster,
+    by_correlation,
+    has_rastermap,
+    raster_of,
+)
 from napari_xcebra.widgets.controls.boxes import PlainLabel, fill, plain, small_box
 from napari_xcebra.widgets.controls.napari_window import follow
 from napari_xcebra.widgets.docks.cells.panel import BehaviorChoice, LookedAt, Panel, TimeRow

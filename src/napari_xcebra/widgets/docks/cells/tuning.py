@@ -11,16 +11,18 @@ from superqt.utils import qdebounced
 
 from napari_xcebra.attribution.single_cell.tuning import Spacing, Tuning, columns_of, tuning_to
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.around_events import PeriEvent, peri_event
-from napari_xcebra.recording.moments import (
+from napari_xcebra.recording.events import (
     START,
     Moments,
+    PeriEvent,
+    Responses,
     moments_in,
+    peri_event,
+    responses,
     splits_in,
     usual_view,
     window_of,
 )
-from napari_xcebra.recording.responses import Responses, responses
 from napari_xcebra.widgets.controls.boxes import NumberBox, fill, slim, small_box, small_button
 from napari_xcebra.widgets.controls.layouts import in_row, spare_from_wheel
 from napari_xcebra.widgets.docks.cells.panel import LookedAt, Panel

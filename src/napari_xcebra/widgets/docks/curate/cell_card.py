@@ -34,7 +34,7 @@ from napari_xcebra.widgets.state.shown import shown_map
 
 if TYPE_CHECKING:
     from napari_xcebra.recording import Recording
-    from napari_xcebra.recording.cell_shapes import Neighbor
+    from napari_xcebra.recording.footprints import Neighbor
     from napari_xcebra.widgets.state.curations import Curations
     from napari_xcebra.widgets.state.shown import Shown
     from napari_xcebra.widgets.state.state import State

@@ -12,7 +12,7 @@ from qtpy.QtWidgets import QSizePolicy, QWidget
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.containers.video import Decoder
-from napari_xcebra.recording.movies.video import Video
+from napari_xcebra.recording.movies import Video
 from napari_xcebra.widgets.controls.boxes import PlainLabel
 from napari_xcebra.widgets.controls.layouts import in_column
 from napari_xcebra.widgets.controls.napari_window import Presence, end_with_dock, follow

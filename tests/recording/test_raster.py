@@ -9,9 +9,15 @@ import pytest
 
 from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.overview import cell_order
-from napari_xcebra.recording.overview.cell_order import by_correlation, by_rastermap
-from napari_xcebra.recording.overview.raster import HIGHEST, LOWEST, raster_of, z_of
+from napari_xcebra.recording import overview as cell_order
+from napari_xcebra.recording.overview import (
+    HIGHEST,
+    LOWEST,
+    by_correlation,
+    by_rastermap,
+    raster_of,
+    z_of,
+)
 from napari_xcebra.recording.traces import NpyTraces
 
 CODE = (HIGHEST - LOWEST) / 254
@@ -103,7 +109,7 @@ def test_rastermap_sorts_and_is_imported_only_then() -> None:
     order = by_rastermap(assemblies(rng)[mixed])
     np.testing.assert_array_equal(np.sort(order), np.arange(60))
     assert pieces((mixed // 12)[order]) < 10
-    code = "import sys, napari_xcebra.recording.overview.cell_order as c; c.has_rastermap()"
+    code = "import sys, napari_xcebra.recording.overview as c; c.has_rastermap()"
     subprocess.run(
         [sys.executable, "-c", f"{code}; assert 'rastermap' not in sys.modules"], check=True
     )

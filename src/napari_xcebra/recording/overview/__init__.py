@@ -1,1 +1,0 @@
-"""All traces at once: small enough to draw, and cells sorted by likeness."""
