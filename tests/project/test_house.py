@@ -15,13 +15,13 @@ PACKAGE = Path(napari_xcebra.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 MOST = {
-    "modules": 374,
-    "lines": 80_158,
+    "modules": 359,
+    "lines": 80_057,
     "public names": 1_571,
-    "class names used twice": 13,
-    "short modules with few importers": 33,
+    "class names used twice": 7,
+    "short modules with few importers": 28,
     "file names used more than three times": 2,
-    "depth of imports": 22,
+    "depth of imports": 20,
 }
 """What there was last: lower it with every merge, never raise it.
 

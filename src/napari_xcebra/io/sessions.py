@@ -26,7 +26,6 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import name_of
 from napari_xcebra.io.containers.matlab import is_mat, read_mat
-from napari_xcebra.io.containers.tables import read_table
 from napari_xcebra.recording.matching import MISSING, Matching
 
 MOST = 512 * 2**20
@@ -57,6 +56,8 @@ def read_matching(path: str | PathLike[str]) -> Matching:
 
 
 def _table(path: Path) -> Matching:
+    from napari_xcebra.io.containers.tables import read_table  # imports pandas
+
     table = read_table(path)
     wrong = [str(name) for name, values in table.items() if values.dtype.kind not in "biuf"]
     if wrong:
