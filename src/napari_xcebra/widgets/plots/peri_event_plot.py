@@ -13,7 +13,7 @@ from qtpy.QtWidgets import QGraphicsSimpleTextItem
 
 from napari_xcebra.recording.events import START, STOP, PeriEvent, Responses
 from napari_xcebra.widgets.controls.boxes import in_markup
-from napari_xcebra.widgets.plots.figure_menu import FigureMenu
+from napari_xcebra.widgets.plots.paper import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import (
     PlotStyle,
     add_color_bar,
