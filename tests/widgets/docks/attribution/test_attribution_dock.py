@@ -137,7 +137,7 @@ def test_factors_and_their_latents_can_be_chosen(painted, state):
 def test_a_factor_that_could_not_be_tested_is_painted_and_marked_in_words(
     dock, state, viewer, recording, trained
 ):
-    slow = replace(trained.fit.goodness["speed"], p=np.nan, samples=4.0)
+    slow = replace(trained.fit.goodness["speed"], p=np.nan, untested="Too few.")
     fitted = replace(trained.fit, goodness={**trained.fit.goodness, "speed": slow})
     run = replace(trained, fit=fitted, attributions={})
     state.show(recording)
@@ -147,7 +147,7 @@ def test_a_factor_that_could_not_be_tested_is_painted_and_marked_in_words(
     assert len(np.unique(layer.colormap.colors[1:], axis=0)) > 2
     assert dock.scores.colors.isEnabled()
     assert "speed is not found in these cells" in dock.verdict.text
-    assert "too few to test this against chance" in dock.verdict.text
+    assert "speed was not tested against chance" in dock.verdict.text
     assert EDGES["plain"] in dock.verdict.rows["speed"].head.styleSheet()
 
 
