@@ -184,7 +184,7 @@ def test_a_signal_ends_a_command_and_its_child(endless, sent, code):
         assert command.poll() is None
         time.sleep(0.05)
     command.send_signal(sent)
-    assert command.wait(30) == code
+    assert command.wait(120) == code
     assert "Traceback" not in command.communicate()[1]
     assert not any(child.is_running() for child in busy)
 

@@ -14,6 +14,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
@@ -265,7 +266,8 @@ class Job:
         if isinstance(outcome, Finished):
             return outcome.result
         if isinstance(outcome, Failed):
-            raise outcome.error or CallFailed(outcome.sentence, outcome.details)
+            # a copy: what is raised holds all frames that it passes, a window among them
+            raise copy(outcome.error) or CallFailed(outcome.sentence, outcome.details)
         raise Stopped
 
     def cancel(self, grace: float = GRACE) -> None:

@@ -47,7 +47,7 @@ class Trainer(OfState):
     def __init__(self, state: State, processes: Processes, painter: ScorePainter) -> None:
         super().__init__(state)
         self._jobs = JobQueue(processes)
-        self._jobs.changed.connect(self._tell)
+        self._jobs.changed.connect(self.changed.emit)
         self._layers = painter.layers
         self._live = _MapSoFar(state, painter.layers)
         self._waiting: list[tuple[Opened, Fit]] = []
@@ -163,9 +163,6 @@ class Trainer(OfState):
         """Say something of a run, with the name of its recording if that is not in front."""
         said = f"{self.elsewhere}: {sentence}" if self.elsewhere else sentence
         self.said.emit(said, tone, details)
-
-    def _tell(self) -> None:
-        self.changed.emit()
 
     def _end(self) -> None:
         self.doing, self.stopping = "", False
