@@ -140,7 +140,7 @@ def verdicts(run: Material) -> Section:
         lambda: goodness_beside_chance(goodness),
         "Goodness of fit of each factor with its standard error, beside the range that labels "
         "shifted in time reach: " + "; ".join(_spoken(one) for one in goodness.values()) + ".",
-        "Blue: in the cells. Grey: at chance. Diamonds: too slow to be tested. p decides, and it "
+        "Blue: in the cells. Grey: at chance. Diamonds: not tested. p decides, and it "
         "looks at decoding and at the strongest cell: a variable that few cells carry may be found "
         "although its point lies in the grey bar.",
     )

@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 from napari_xcebra.widgets.controls.napari_window import docked_widget
-from napari_xcebra.widgets.plots.sparkline import Sparkline
+from napari_xcebra.widgets.plots.pictures import Sparkline
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.readers import read
