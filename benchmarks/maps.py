@@ -198,8 +198,8 @@ AGREEMENTS = ("variables alone", "encoder lower", "both", "encoder alone", "neit
 def agreements(scores: Attribution, factor: str, truth: np.ndarray) -> dict[str, list[int]]:
     """Of the cells that both routes, or one of them, see: how many there are, and carry it."""
     variables, encoder = (
-        scores.detail("from_variables", factor),
-        scores.detail("from_encoder", factor),
+        scores.detail(factor, "from_variables"),
+        scores.detail(factor, "from_encoder"),
     )
     ratio = encoder / np.maximum(variables, 1e-9)
     seen = variables > SEEN
