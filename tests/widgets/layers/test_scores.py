@@ -115,7 +115,5 @@ def test_the_layer_of_a_deleted_run_is_taken_over_by_the_next(
         assert painter.layer.metadata[KEY]["run"] == run.name
         state.remove_run(name)
 
-    assert names == [
-        f"place · both routes · {name}" for name in ("first", "second", "third")
-    ]
+    assert names == [f"place · both routes · {name}" for name in ("first", "second", "third")]
     assert sum(role_of(layer) == "scores" for layer in state.layers.of(opened)) == 1
