@@ -16,8 +16,8 @@ TESTS = Path(__file__).parents[1]
 
 MOST = {
     "modules": 427,
-    "lines": 80_656,
-    "public names": 1_580,
+    "lines": 80_682,
+    "public names": 1_581,
     "class names used twice": 14,
     "short modules with few importers": 54,
     "file names used more than three times": 5,
