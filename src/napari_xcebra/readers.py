@@ -3,7 +3,7 @@
 Where two readers accept a kind of file, napari asks the user to choose before either can look into
 it. So the manifest names only files that extractors write, and folders; plain arrays and tables,
 which are mostly something else, are opened in the Recording dock. Once that is open, its
-`canvas_drops` takes what belongs there before napari asks.
+`CanvasDrops` takes what belongs there before napari asks.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from scored import CELLS, METHOD, UNUSED, scored_recording, scored_run
 from napari_xcebra.attribution.ranking import Ranking
 from napari_xcebra.attribution.ranks import rank_correlation
 from napari_xcebra.attribution.score_map import LAG, ScoreMap, attribution_of
-from napari_xcebra.widgets.docks.attribution.choices import factor_choices
+from napari_xcebra.widgets.docks.attribution.panels import factor_choices
 
 
 @pytest.fixture

@@ -15,13 +15,13 @@ PACKAGE = Path(napari_xcebra.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 MOST = {
-    "modules": 427,
-    "lines": 80_682,
-    "public names": 1_581,
+    "modules": 405,
+    "lines": 80_394,
+    "public names": 1_560,
     "class names used twice": 14,
-    "short modules with few importers": 54,
+    "short modules with few importers": 45,
     "file names used more than three times": 5,
-    "depth of imports": 25,
+    "depth of imports": 22,
 }
 """What there was last: lower it with every merge, never raise it.
 

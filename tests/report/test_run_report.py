@@ -26,9 +26,8 @@ from napari_xcebra.learn.data.factors import Factor, Part
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Variable
 from napari_xcebra.report.document import LARGEST_PLAIN, Document, download
-from napari_xcebra.report.findings import controls, verdicts
+from napari_xcebra.report.findings import controls, reproduction_section, settings_section, verdicts
 from napari_xcebra.report.material import Material, material_in
-from napari_xcebra.report.provenance import reproduction_section, settings_section
 from napari_xcebra.report.run_report import cell_sections, rendered, run_report
 
 VOID = {"meta", "img", "link", "br", "hr", "input", "source", "base", "area", "col", "embed"}

@@ -33,8 +33,8 @@ from napari_xcebra.report.document import (
 )
 from napari_xcebra.report.figures.comparisons import against, agreement_of_seeds
 from napari_xcebra.report.figures.run import picture
+from napari_xcebra.report.findings import citing_section, facts_table, made_now
 from napari_xcebra.report.material import material_in
-from napari_xcebra.report.provenance import citing_section, facts_table, made_now
 from napari_xcebra.report.run_report import run_report, write_report
 from napari_xcebra.support.logs import without_folders
 from napari_xcebra.text import counted, listed, two

@@ -55,20 +55,18 @@ from napari_xcebra.report.figures.run import (
 )
 from napari_xcebra.report.findings import (
     cells_in_words,
+    citing_section,
     controls,
     decoding,
     learning,
-    summary,
-    verdicts,
-)
-from napari_xcebra.report.material import Material
-from napari_xcebra.report.provenance import (
-    citing_section,
     made_now,
     recording_section,
     reproduction_section,
     settings_section,
+    summary,
+    verdicts,
 )
+from napari_xcebra.report.material import Material
 from napari_xcebra.text import counted, listed
 
 if TYPE_CHECKING:

@@ -20,18 +20,16 @@ from napari_xcebra.widgets.controls.napari_window import (
     viewer_part,
 )
 from napari_xcebra.widgets.layers import layers
-from napari_xcebra.widgets.layers.camera import FollowFront
-from napari_xcebra.widgets.layers.close_up import CloseUp
+from napari_xcebra.widgets.layers.camera import CloseUp, FollowFront
+from napari_xcebra.widgets.layers.layers import DecisionPainter
 from napari_xcebra.widgets.layers.legend import ScaleBar, TimeText
 from napari_xcebra.widgets.layers.mouse import CellMenu, Picking
 from napari_xcebra.widgets.layers.movie import MoviePlayer
-from napari_xcebra.widgets.layers.outlines import DecisionPainter
 from napari_xcebra.widgets.layers.scores import ScorePainter
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes
 from napari_xcebra.widgets.services.reading import close_reader
-from napari_xcebra.widgets.state.cell_queue import CellQueue
+from napari_xcebra.widgets.state.cell_queue import CellQueue, Deciding
 from napari_xcebra.widgets.state.curations import Curations
-from napari_xcebra.widgets.state.deciding import Deciding
 from napari_xcebra.widgets.state.preferences import follow_preferences
 from napari_xcebra.widgets.state.signals import Listeners
 from napari_xcebra.widgets.state.state import State
@@ -44,9 +42,13 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.layers.mouse import Lasso
     from napari_xcebra.widgets.layers.scores_over_time import AroundPainter, TimePainter
     from napari_xcebra.widgets.services.reading import CellStudies
-    from napari_xcebra.widgets.services.run_jobs import RunJobs, StatisticsStore
+    from napari_xcebra.widgets.services.run_jobs import (
+        DimensionSearch,
+        RunJobs,
+        StatisticsStore,
+        Sweeper,
+    )
     from napari_xcebra.widgets.services.scores_over_time import ScoreFeed
-    from napari_xcebra.widgets.services.sweeps import DimensionSearch, Sweeper
     from napari_xcebra.widgets.services.training import Retraining, Trainer
 
 
@@ -193,14 +195,14 @@ class Services:
     @cached_property
     def dimension_search(self) -> DimensionSearch:
         """Tries numbers of latents."""
-        from napari_xcebra.widgets.services.sweeps import DimensionSearch
+        from napari_xcebra.widgets.services.run_jobs import DimensionSearch
 
         return DimensionSearch(self.state, self.jobs)
 
     @cached_property
     def sweeper(self) -> Sweeper:
         """Runs sweeps."""
-        from napari_xcebra.widgets.services.sweeps import Sweeper
+        from napari_xcebra.widgets.services.run_jobs import Sweeper
 
         return Sweeper(self.processes)
 

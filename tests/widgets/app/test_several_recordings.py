@@ -46,7 +46,7 @@ def dock(make_napari_viewer, days):
 
 
 def wait_idle(dock, qtbot):
-    qtbot.waitUntil(lambda: not dock.busy and not dock.training._waiting, timeout=60_000)
+    qtbot.waitUntil(lambda: not dock.busy and not dock.training._unscored, timeout=60_000)
 
 
 def test_a_run_is_carried_from_one_recording_to_the_other(dock, qtbot, days):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from napari_xcebra.recording import Recording, Trials, Variable
-from napari_xcebra.widgets.docks.recording.found_panel import FoundPanel
+from napari_xcebra.widgets.docks.recording.panels import FoundPanel
 from napari_xcebra.widgets.plots.pictures import course_of
 
 FRAMES = 1000

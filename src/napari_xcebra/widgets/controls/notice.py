@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal
 
 from qtpy.QtCore import QSize, Qt, Signal
 from qtpy.QtWidgets import (
     QApplication,
+    QDialog,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -26,7 +27,15 @@ from napari_xcebra.support.diagnostics import diagnostics
 from napari_xcebra.text import about, left
 from napari_xcebra.widgets.controls.boxes import PlainLabel, plain
 from napari_xcebra.widgets.controls.forms import in_dock
-from napari_xcebra.widgets.controls.layouts import TWO_LINES, in_column, in_row, keep_room
+from napari_xcebra.widgets.controls.layouts import (
+    TWO_LINES,
+    Part,
+    fill_layout,
+    in_column,
+    in_row,
+    keep_room,
+)
+from napari_xcebra.widgets.controls.napari_window import follow
 
 if TYPE_CHECKING:
     from napari_xcebra.jobs import Advanced
@@ -321,3 +330,49 @@ def takes(seconds: float, *, ready: bool = True) -> str:
     words = [] if ready else ["after start-up"]
     words += [] if math.isnan(seconds) else [about(seconds)]
     return f" ({', '.join(words)})" if words else ""
+
+
+class ResultWindow(QDialog):
+    """A window that follows the state, and says what went wrong.
+
+    Parameters
+    ----------
+    title : str
+    size : (int, int)
+        Pixels.
+    parent : QWidget
+    lasting : bool
+        Whether its notice stays until the next one.
+    """
+
+    def __init__(
+        self, title: str, size: tuple[int, int], parent: QWidget, *, lasting: bool = False
+    ) -> None:
+        super().__init__(parent)
+        self.notice = Notice(lasting=lasting)
+        self.setWindowTitle(title)
+        self.resize(*size)
+
+    def lay_out(self, *parts: Part) -> None:
+        """Put its parts below each other."""
+        layout = QVBoxLayout(self)
+        margins = layout.contentsMargins()
+        fill_layout(layout, parts)
+        layout.setContentsMargins(margins)
+
+    def follow(self, *pairs: tuple[Any, Callable[..., object]]) -> None:
+        """Call methods at each emission of their signals, for as long as it exists."""
+        for signal, method in pairs:
+            follow(self, signal, method)
+
+    def refresh(self) -> None:
+        """Show what changed while it was closed."""
+
+    def showEvent(self, event: Any) -> None:
+        """Bring it up to date."""
+        super().showEvent(event)
+        self.refresh()
+
+    def say_problem(self, sentence: str, details: str = "") -> None:
+        """Say what went wrong."""
+        self.notice.say(sentence, "problem", details)

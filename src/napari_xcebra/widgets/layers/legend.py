@@ -25,10 +25,9 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.text import brief, round_length
 from napari_xcebra.widgets.controls.napari_window import canvas_of, scene_of
 from napari_xcebra.widgets.layers.camera import camera_of
-from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import KEY, role_of
 from napari_xcebra.widgets.state.shown import painted_map
-from napari_xcebra.widgets.state.signals import Signal
+from napari_xcebra.widgets.state.signals import OfState, Signal
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.layers.scores import Limits, ScorePainter

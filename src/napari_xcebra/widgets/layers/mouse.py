@@ -24,20 +24,19 @@ from napari_xcebra.spreadsheets import write_csv
 from napari_xcebra.widgets.controls.boxes import menu_of
 from napari_xcebra.widgets.controls.napari_window import canvas_of, view_direction
 from napari_xcebra.widgets.layers.camera import camera_of, labels_layer
-from napari_xcebra.widgets.layers.outlines import add_quietly, outline, outlines_layer
+from napari_xcebra.widgets.layers.layers import add_quietly, outline, outlines_layer
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.services.jobs import in_background
-from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import painted_map, shown_map
-from napari_xcebra.widgets.state.signals import Signal
+from napari_xcebra.widgets.state.signals import OfState, Signal
 
 if TYPE_CHECKING:
     from napari.layers import Layer
 
     from napari_xcebra.recording import Recording
+    from napari_xcebra.widgets.state.cell_queue import Deciding
     from napari_xcebra.widgets.state.curations import Curations
-    from napari_xcebra.widgets.state.deciding import Deciding
     from napari_xcebra.widgets.state.state import State
     from napari_xcebra.workspace_file import Opened
 

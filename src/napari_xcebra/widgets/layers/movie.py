@@ -12,8 +12,8 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Movie, Recording
-from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import LayerTuple, metadata, role_of
+from napari_xcebra.widgets.state.signals import OfState
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.state import State

@@ -19,12 +19,10 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.recording.drawn_cells import drawn_labels
 from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.layers.camera import SecondView
-from napari_xcebra.widgets.layers.layers import cell_features, footprints_of
-from napari_xcebra.widgets.layers.outlines import outline_others
-from napari_xcebra.widgets.state.of_state import OfState
+from napari_xcebra.widgets.layers.layers import cell_features, footprints_of, outline_others
 from napari_xcebra.widgets.state.own_layers import KEY, Role, metadata, role_of
 from napari_xcebra.widgets.state.shown import COLORMAP, TRAINING, bright_cells, painted_map
-from napari_xcebra.widgets.state.signals import Signal
+from napari_xcebra.widgets.state.signals import OfState, Signal
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution

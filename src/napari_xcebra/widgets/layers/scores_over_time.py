@@ -23,10 +23,9 @@ from napari_xcebra.widgets.services.scores_over_time import (
     ScoreFeed,
     ScoresOverTime,
 )
-from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.own_layers import KEY, metadata
 from napari_xcebra.widgets.state.shown import shown_map
-from napari_xcebra.widgets.state.signals import Signal
+from napari_xcebra.widgets.state.signals import OfState, Signal
 from napari_xcebra.widgets.state.state import State
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from qtpy.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from qtpy.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
 from qtpy.QtWidgets import QWidget
 
-from napari_xcebra.widgets.plots.figure_menu import FigureMenu
+from napari_xcebra.widgets.plots.paper import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import ColorKey, PlotStyle
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from napari_xcebra.recording.around_events import PeriEvent
 from napari_xcebra.recording.moments import START, STOP
 from napari_xcebra.recording.responses import Responses
 from napari_xcebra.widgets.controls.boxes import in_markup
-from napari_xcebra.widgets.plots.figure_menu import FigureMenu
+from napari_xcebra.widgets.plots.paper import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import (
     PlotStyle,
     add_color_bar,

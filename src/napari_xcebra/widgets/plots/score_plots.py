@@ -15,7 +15,7 @@ from superqt.utils import qthrottled, signals_blocked
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.widgets.controls.boxes import NumberBox, PlainLabel, plain
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
-from napari_xcebra.widgets.plots.figure_menu import FigureMenu
+from napari_xcebra.widgets.plots.paper import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import BLUE, ORANGE, PlotStyle, dress, plain_plot
 
 BINS = 40

@@ -10,7 +10,7 @@ from qtpy.QtCore import QRectF, Qt, Signal
 from qtpy.QtGui import QColor, QPainter
 
 from napari_xcebra.recording import Recording
-from napari_xcebra.widgets.plots.figure_menu import FigureMenu
+from napari_xcebra.widgets.plots.paper import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import ColorKey, PlotStyle, own_menus
 
 NARROWEST = 10

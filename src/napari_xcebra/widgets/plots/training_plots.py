@@ -14,7 +14,7 @@ from qtpy.QtWidgets import QLabel, QWidget
 from napari_xcebra.learn.quality.consistency import Dimensions
 from napari_xcebra.widgets.controls.boxes import in_markup
 from napari_xcebra.widgets.controls.layouts import in_column
-from napari_xcebra.widgets.plots.figure_menu import FigureMenu
+from napari_xcebra.widgets.plots.paper import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import ON_LIGHT, PlotStyle, dress, plain_plot
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from napari_xcebra.attribution.single_cell.tuning import (
 )
 from napari_xcebra.text import round_length
 from napari_xcebra.widgets.controls.boxes import in_markup
-from napari_xcebra.widgets.plots.figure_menu import FigureMenu
+from napari_xcebra.widgets.plots.paper import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import (
     PlotStyle,
     add_color_bar,

@@ -148,7 +148,7 @@ class JobQueue:
         self.current: Work | None = None
         self.started = False
         """Whether the process has begun with the task; it may be busy with one of another queue."""
-        self.progress: Advanced | None = None
+        self._progress: Advanced | None = None
 
     # ------------------------------------------------------------ what is under way
 
@@ -156,6 +156,11 @@ class JobQueue:
     def busy(self) -> bool:
         """Whether a task is under way, or waits for its turn."""
         return self.current is not None
+
+    @property
+    def progress(self) -> Advanced | None:
+        """The last report of the task under way."""
+        return self._progress if self.busy else None
 
     def awaits(self, key: Hashable) -> bool:
         """Whether the work of that key is under way, or waits for its turn."""
@@ -228,7 +233,7 @@ class JobQueue:
     def _begin(self) -> None:
         if self._waiting:
             self.current = work = self._waiting.pop(0)
-            self.started, self.progress = False, None
+            self.started, self._progress = False, None
             process: Worker = getattr(self._processes, work.process)
             self._job = process.submit(work.call)
             # what answers at once, or is asked again and again, would only flicker
@@ -244,7 +249,7 @@ class JobQueue:
         if isinstance(event, Started):
             self.started = True
         elif isinstance(event, Advanced):
-            self.progress = event
+            self._progress = event
             if self._bar is not None:
                 self._bar.show(event.done, event.total)
         if isinstance(event, Outcome):

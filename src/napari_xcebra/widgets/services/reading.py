@@ -29,9 +29,8 @@ from napari_xcebra.recording.clips import Clips, read_clips
 from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.services.jobs import in_background
-from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.preferences import kept_pixel_size
-from napari_xcebra.widgets.state.signals import Signal
+from napari_xcebra.widgets.state.signals import OfState, Signal
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget

@@ -17,9 +17,8 @@ from napari_xcebra.learn.joint.result import JointFit
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 from napari_xcebra.widgets.state.curations import OFFERED
-from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.shown import TRAINING, Asked, LiveRun, best_factor, shown_map
-from napari_xcebra.widgets.state.signals import Signal
+from napari_xcebra.widgets.state.signals import OfState, Signal
 
 if TYPE_CHECKING:
     from napari_xcebra.jobs import Call, Event
@@ -36,21 +35,15 @@ MEASURING = 600.0
 """Seconds that a training has to measure what it has learned when it is stopped."""
 
 
-class Trainer(OfState):
+class Trainer(JobQueue, OfState):
     """Trains one run at a time, scores the cells with it, and shows it."""
 
-    changed = Signal()
-    """It began, advanced or ended."""
-    said = Signal(str, str, str)
-    """A sentence for a notice, its tone, and details."""
-
     def __init__(self, state: State, processes: Processes, painter: ScorePainter) -> None:
-        super().__init__(state)
-        self._jobs = JobQueue(processes)
-        self._jobs.changed.connect(self.changed.emit)
+        JobQueue.__init__(self, processes)
+        OfState.__init__(self, state)
         self._layers = painter.layers
         self._live = _MapSoFar(state, painter.layers)
-        self._waiting: list[tuple[Opened, Fit]] = []
+        self._unscored: list[tuple[Opened, Fit]] = []
         self._methods: Sequence[str] = ()
         self.opened: Opened | None = None
         """The recording that was trained on last, which need not be in front."""
@@ -61,16 +54,6 @@ class Trainer(OfState):
         """Reports of the training so far, for the curves of a dock that opens later."""
         self.chance = np.nan
         """Loss of an encoder that knows nothing, in nats; NaN for a supervised fit."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether a run is being trained or scored."""
-        return self._jobs.busy
-
-    @property
-    def progress(self) -> Advanced | None:
-        """The last report of what runs."""
-        return self._jobs.progress if self.busy else None
 
     @property
     def at_stake(self) -> str:
@@ -124,28 +107,24 @@ class Trainer(OfState):
     def _learn(self, call: Call, asked: Asked, settings: FitSettings) -> Job | None:
         if self.busy:
             return None
-        self.opened, self.course, self._waiting = asked.opened, [], []
+        self.opened, self.course, self._unscored = asked.opened, [], []
         self.doing = "starting"
         self.chance = np.nan if settings.mode == "supervised" else float(np.log(settings.negatives))
         heard = partial(self._trained, asked=asked)
-        return self._jobs.ask(Work(asked.name, call, heard=heard, grace=MEASURING))
+        return self.ask(Work(asked.name, call, heard=heard, grace=MEASURING))
 
     def _method_to_show(self) -> str:
         """The method of the painted run, if it is one of those computed first."""
         looked_at = self.state.shown.method if self.state.shown_run else ""
         return looked_at if looked_at in FIRST else FIRST[0]
 
-    def cancel(self) -> None:
+    def cancel(self, grace: float | None = None) -> None:
         """Stop what runs, and keep what was learned so far; the second time, nothing is kept."""
         if not self.busy:
             return
-        if self.stopping:
-            self.doing = "stopping"
-            self._jobs.cancel(grace=0.0)
-        else:
-            self.stopping = True
-            self.doing = "stopping: measuring what was learned …"
-            self._jobs.cancel()
+        self.doing = "stopping" if self.stopping else "stopping: measuring what was learned …"
+        super().cancel(0.0 if self.stopping else grace)
+        self.stopping = True
         self.changed.emit()
 
     @property
@@ -164,7 +143,7 @@ class Trainer(OfState):
         said = f"{self.elsewhere}: {sentence}" if self.elsewhere else sentence
         self.said.emit(said, tone, details)
 
-    def _end(self) -> None:
+    def _clear_words(self) -> None:
         self.doing, self.stopping = "", False
         self.changed.emit()
 
@@ -174,11 +153,11 @@ class Trainer(OfState):
         elif isinstance(event, Sketched):
             self._live.show(event, asked)
         elif isinstance(event, Failed):
-            self._end()
+            self._clear_words()
             self._live.give_up(asked)
             self._say(event.sentence, "problem", event.details)
         elif isinstance(event, Finished | Cancelled):
-            self._end()
+            self._clear_words()
             if event.result is None:
                 self._live.give_up(asked)
                 self._say("Stopped; nothing of this run is kept.", "plain")
@@ -211,7 +190,7 @@ class Trainer(OfState):
                 "warning",
             )
             return
-        self._waiting = [(o, r.fit) for o, r in zip(asked.others, others, strict=True)]
+        self._unscored = [(o, r.fit) for o, r in zip(asked.others, others, strict=True)]
         self._methods = sorted(FIRST, key=lambda method: method != first)
         self._score(opened, run.fit, self._methods)
         # napari takes a turn of the window to insert it; the map is still being made
@@ -235,7 +214,7 @@ class Trainer(OfState):
         method, *others = methods
         self.opened, self.doing = opened, "scoring the cells"
         call = tasks.ATTRIBUTE(fit, opened.recording, method)
-        self._jobs.ask(
+        self.ask(
             Work(method, call, heard=lambda e: self._scored(e, opened, fit, others, show=show))
         )
 
@@ -243,7 +222,7 @@ class Trainer(OfState):
         self, event: Event, opened: Opened, fit: Fit, others: Sequence[str], *, show: bool
     ) -> None:
         if isinstance(event, Failed):
-            self._end()
+            self._clear_words()
             self._say(event.sentence, "problem", event.details)
             if others:
                 self._score(opened, fit, others, show=show)
@@ -256,12 +235,12 @@ class Trainer(OfState):
             if run is not None and event.result is not None:
                 run = run.with_attribution(event.result)
                 self.state.replace_run(run.name, run)
-            self._end()
+            self._clear_words()
             if show and run is not None:
                 self._show(opened, run, event.result.method if event.result is not None else "")
             self._live.end()
             if isinstance(event, Cancelled):
-                self._waiting = []
+                self._unscored = []
             elif others and run is not None and opened in self.state.opened:
                 self._score(opened, fit, others, show=False)
             else:
@@ -269,9 +248,9 @@ class Trainer(OfState):
 
     def _score_next(self) -> None:
         """Make the maps of the next run that was trained together with this one, if any."""
-        self._waiting = [(o, fit) for o, fit in self._waiting if o in self.state.opened]
-        if self._waiting:
-            opened, fit = self._waiting.pop(0)
+        self._unscored = [(o, fit) for o, fit in self._unscored if o in self.state.opened]
+        if self._unscored:
+            opened, fit = self._unscored.pop(0)
             self._score(opened, fit, self._methods)
 
     def _show(self, opened: Opened, run: Run, method: str = "") -> None:

@@ -22,9 +22,8 @@ from napari_xcebra.curation import (
 )
 from napari_xcebra.errors import InputError, refusal
 from napari_xcebra.io.decisions import extractor_accepted
-from napari_xcebra.widgets.state.of_state import OfState
 from napari_xcebra.widgets.state.preferences import keep, kept_text
-from napari_xcebra.widgets.state.signals import Signal
+from napari_xcebra.widgets.state.signals import OfState, Signal
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -142,7 +142,7 @@ def preferred_settings() -> FitSettings:
     return FitSettings(device=preferred(GENERAL, "device").strip() or "auto")
 
 
-def apply_preferences(_: object = None) -> None:
+def _apply_preferences(_: object = None) -> None:
     """Apply the preferences of the whole program: the log, and where journals are kept."""
     start_logging("window", preferred(GENERAL, "log_level"))
     _use_data_directory(preferred(GENERAL, "data_directory").strip())
@@ -150,9 +150,9 @@ def apply_preferences(_: object = None) -> None:
 
 def follow_preferences() -> None:
     """Apply the preferences now, and whenever they change."""
-    apply_preferences()
+    _apply_preferences()
     if (changes := changes_of(GENERAL)) is not None:
-        changes.connect(apply_preferences)  # once, however often it is asked for
+        changes.connect(_apply_preferences)  # once, however often it is asked for
 
 
 def _use_data_directory(chosen: str) -> None:

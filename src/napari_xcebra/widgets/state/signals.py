@@ -1,12 +1,16 @@
-"""Tells listeners of a change: all of them, also where one fails."""
+"""Ties services to the state of a window, and tells all listeners of a change."""
 
 from __future__ import annotations
 
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, overload
-from weakref import WeakMethod
+from typing import TYPE_CHECKING, Any, overload
+from weakref import WeakMethod, ref
+
+if TYPE_CHECKING:
+    from napari_xcebra.widgets.state.state import State
+
 
 Listener = Callable[..., object]
 
@@ -81,3 +85,23 @@ def _takes(listener: Listener) -> int:
         return sys.maxsize
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(each.kind in by_position for each in parameters)
+
+
+class OfState:
+    """Belongs to the state of a window, and does not keep it alive."""
+
+    def __init__(self, state: State) -> None:
+        self._state = ref(state)
+
+    @property
+    def state(self) -> State:
+        """The state it belongs to."""
+        state = self._state()
+        assert state is not None, "the state is gone"
+        return state
+
+    @property
+    def state_open(self) -> bool:
+        """Whether the window is still open, for what was put off until later."""
+        state = self._state()
+        return state is not None and not state.closed

@@ -1,30 +1,32 @@
-"""Holds what all docks of a viewer share: recordings, runs, what is shown, and the selection.
-
-Docks change it through its methods and listen to its signals.
-"""
+"""Follows and moves napari's time slider in frames of the current recording."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
-from weakref import ref
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
 from napari_xcebra.files import name_of
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run, free_name
-from napari_xcebra.widgets.state.layer_sets import Drawing, LayerSets
-from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple, role_of, token_of
+from napari_xcebra.widgets.state.own_layers import (
+    KEY,
+    Drawing,
+    LayerSets,
+    LayerTuple,
+    role_of,
+    token_of,
+)
 from napari_xcebra.widgets.state.preferences import preferred_colormap
-from napari_xcebra.widgets.state.saved_runs import SavedRuns
 from napari_xcebra.widgets.state.shown import Shown, View, painted_map
-from napari_xcebra.widgets.state.signals import Signal
-from napari_xcebra.widgets.state.time_slider import TimeSlider
+from napari_xcebra.widgets.state.signals import OfState, Signal
 from napari_xcebra.workspace_file import Opened, WorkspaceFile
 
 if TYPE_CHECKING:
@@ -32,7 +34,122 @@ if TYPE_CHECKING:
 
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.io.opening import Opening
+    from napari_xcebra.learn import Fit
     from napari_xcebra.widgets.state.shown import LiveRun
+
+
+IN_TIME = ("movie", "activity", "scores over time", "scores around an event")
+"""Roles of layers that change with the slider."""
+
+
+class _TimeSlider(OfState):
+    """Follows the slider and moves it; keeps the frame itself where no layer has frames.
+
+    Emits `frame_changed` of the state.
+    """
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self.frame = 0
+        self._held = False
+        state.viewer.dims.events.current_step.connect(self._follow)
+        state.viewer.layers.events.inserted.connect(_keep_thumbnail)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Follow nothing while layers come and go, at which napari moves the slider."""
+        before, self._held = self._held, True
+        try:
+            yield
+        finally:
+            self._held = before
+
+    def begin_at(self, frame: int) -> bool:
+        """Put the slider of a recording that came to the front on a frame; whether it changed."""
+        before = self.frame
+        with self.held():
+            self.go_to(frame)
+        self.frame = self.there
+        return self.frame != before
+
+    def go_to(self, frame: int) -> None:
+        """Move to a frame, or to the first or last where there is no such frame."""
+        recording = self.state.recording
+        if recording is None:
+            return
+        frame = int(np.clip(frame, 0, recording.n_frames - 1))
+        axis = self._axis
+        if axis is not None:
+            self.state.viewer.dims.set_current_step(axis, frame)
+        else:
+            self._take(frame)
+
+    @property
+    def _axis(self) -> int | None:
+        """Axis of the viewer that counts the frames; None if no layer with frames is there."""
+        state = self.state
+        if state.current is None:
+            return None
+        axis = state.viewer.dims.ndim - state.current.labels.ndim - 1
+        return axis if axis >= 0 else None
+
+    @property
+    def there(self) -> int:
+        """Where the slider is in the current recording, which may be shorter than another one."""
+        axis, recording = self._axis, self.state.recording
+        if recording is None:
+            return self.frame
+        at = self.frame if axis is None else int(self.state.viewer.dims.current_step[axis])
+        return min(at, recording.n_frames - 1)
+
+    def _follow(self) -> None:
+        if not self._held:
+            self._take(self.there)
+
+    def _take(self, frame: int) -> None:
+        if frame != self.frame:
+            self.frame = frame
+            self.state.frame_changed.emit(frame)
+
+
+def _keep_thumbnail(inserted: Any) -> None:
+    """Let a layer change without a word to napari's list of layers.
+
+    For every new thumbnail napari paints the whole list, which takes a third of each frame.
+    """
+    layer = inserted.value
+    if role_of(layer) in IN_TIME and not layer.events.thumbnail.blocked():
+        layer.events.thumbnail.block()
+
+
+NAMED = 3
+"""Unsaved runs to name at most; of more, only the number is given."""
+
+
+class _SavedRuns:
+    """Knows runs by their fit, which a run keeps when it is renamed or scored once more."""
+
+    def __init__(self) -> None:
+        self._fits: WeakValueDictionary[int, Fit] = WeakValueDictionary()
+
+    def mark(self, runs: Iterable[Run]) -> None:
+        """Note runs that were just written, or come from a file."""
+        for run in runs:
+            self._fits[id(run.fit)] = run.fit
+
+    def lacking(self, opened: Opened) -> list[Run]:
+        """Runs of a recording that are not on disk."""
+        return [run for run in opened.runs if id(run.fit) not in self._fits]
+
+    def sentence(self, recordings: Sequence[Opened]) -> str:
+        """The runs that would be lost with the window; empty if there are none."""
+        names = [f"{run.name} of {each.name}" for each in recordings for run in self.lacking(each)]
+        if not names:
+            return ""
+        which = ", ".join(names) if len(names) <= NAMED else f"{len(names)} runs"
+        are = "is" if len(names) == 1 else "are"
+        where = "Save in the Train dock, or File ▸ IO Utilities ▸ Save workspace"
+        return f"{which} {are} not saved ({where})."
 
 
 def collect_while_waiting() -> None:
@@ -79,8 +196,8 @@ class State:
         self._selection = np.zeros(0, np.int64)
         # by token, of recordings that are not in front
         self._views: dict[str, View] = {}
-        self.saved_runs = SavedRuns()
-        self._slider = TimeSlider(self)
+        self.saved_runs = _SavedRuns()
+        self._slider = _TimeSlider(self)
         for layer in viewer.layers:
             self._adopt(layer)
         # when napari is done with the layer, as those of other recordings are taken out

@@ -29,8 +29,8 @@ from napari_xcebra.simulate import field
 from napari_xcebra.text import brief
 from napari_xcebra.widgets.controls.napari_window import docked_widget
 from napari_xcebra.widgets.controls.notice import EDGES
-from napari_xcebra.widgets.docks.attribution.choices import ColorRow
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
+from napari_xcebra.widgets.docks.attribution.panels import ColorRow
 from napari_xcebra.widgets.services import run_jobs
 from napari_xcebra.widgets.services.jobs import listen
 from napari_xcebra.widgets.state.own_layers import role_of

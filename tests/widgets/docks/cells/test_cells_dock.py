@@ -19,7 +19,7 @@ from napari_xcebra.recording.traces import NpyTraces
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.docks.cells.dock import CellsDock
 from napari_xcebra.widgets.docks.cells.panel import moment
-from napari_xcebra.widgets.layers.outlines import segments
+from napari_xcebra.widgets.layers.layers import segments
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.tuning_plot import TuningPlot
 from napari_xcebra.widgets.state.shown import Shown

@@ -32,7 +32,7 @@ from napari_xcebra.widgets.controls.napari_window import (
 from napari_xcebra.widgets.docks.curate.cell_card import facts_of
 from napari_xcebra.widgets.docks.curate.keys import chosen_keys
 from napari_xcebra.widgets.layers.camera import camera_of
-from napari_xcebra.widgets.layers.outlines import REJECTED as RED
+from napari_xcebra.widgets.layers.layers import REJECTED as RED
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import Shown, chosen_map
 from napari_xcebra.widgets.window import services_of

@@ -8,7 +8,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.readers import read
 from napari_xcebra.widgets.controls.napari_window import docked_widget
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
-from napari_xcebra.widgets.docks.recording.questions import most_varied
+from napari_xcebra.widgets.docks.recording.panels import most_varied
 from napari_xcebra.widgets.plots.pictures import Sparkline
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]

@@ -31,7 +31,7 @@ from napari_xcebra.readers import get_reader, read
 from napari_xcebra.widgets.controls.napari_window import docked_widget
 from napari_xcebra.widgets.docks.recording import opener
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
-from napari_xcebra.widgets.docks.recording.found_panel import KNOWN, RANGE
+from napari_xcebra.widgets.docks.recording.panels import KNOWN, RANGE
 from napari_xcebra.widgets.services.reading import close_reader, reader_of
 from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.preferences import recent_paths

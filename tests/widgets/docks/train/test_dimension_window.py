@@ -8,7 +8,7 @@ import pytest
 from napari_xcebra.learn.quality.consistency import Dimension, Dimensions
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.widgets.docks.train.dock import TrainDock
-from napari_xcebra.widgets.services.sweeps import Trial
+from napari_xcebra.widgets.services.run_jobs import Trial
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 

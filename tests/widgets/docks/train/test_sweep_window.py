@@ -9,7 +9,7 @@ from napari_xcebra.batch.cluster import ClusterFound
 from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.docks.train.dock import TrainDock
-from napari_xcebra.widgets.docks.train.sweep_form import values_of
+from napari_xcebra.widgets.docks.train.sweep_window import values_of
 from napari_xcebra.widgets.docks.train.windows import CohortWindow
 from napari_xcebra.widgets.window import services_of
 
@@ -60,7 +60,7 @@ def test_a_sweep_runs_and_its_members_open_as_runs_and_are_compared(window, qtbo
     assert window.state.shown.run == "seed 4"
     assert window.state.scores.shape == (16,)
     pages = []
-    monkeypatch.setattr("napari_xcebra.widgets.services.sweeps.show_page", pages.append)
+    monkeypatch.setattr("napari_xcebra.widgets.services.run_jobs.show_page", pages.append)
     qtbot.mouseClick(window.report_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: bool(pages), timeout=TIMEOUT)
     assert pages == [window.place.folder.path / "report.html"]

@@ -29,8 +29,7 @@ from napari_xcebra.widgets.controls.layouts import (
 )
 from napari_xcebra.widgets.controls.napari_window import Presence, end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import NextStep, Notice, VerdictRows
-from napari_xcebra.widgets.docks.attribution.choices import FactorChoice, ShownChoice
-from napari_xcebra.widgets.docks.attribution.score_panel import ScorePanel
+from napari_xcebra.widgets.docks.attribution.panels import FactorChoice, ScorePanel, ShownChoice
 from napari_xcebra.widgets.docks.attribution.windows import BLIND, MethodsWindow
 from napari_xcebra.widgets.docks.attribution.work_rows import ComputeRow, no_scores_by
 from napari_xcebra.widgets.services.jobs import in_background

@@ -25,15 +25,14 @@ from napari_xcebra.attribution.ranking import CellColumn, Ranking, help_on
 from napari_xcebra.attribution.ranks import rank_correlation, ranks_of
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.attribution.single_cell import STATISTICS
-from napari_xcebra.runs import Run
 from napari_xcebra.text import counted, two
 from napari_xcebra.widgets.controls.boxes import PlainLabel, choice_box, fill, in_markup
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
-from napari_xcebra.widgets.controls.result_window import ResultWindow
+from napari_xcebra.widgets.controls.notice import ResultWindow
 from napari_xcebra.widgets.docks.attribution.cell_table import CellTable
 from napari_xcebra.widgets.docks.attribution.work_rows import ComputeRow
 from napari_xcebra.widgets.layers.scores import Beside, doubt_of
-from napari_xcebra.widgets.plots.figure_menu import FigureMenu
+from napari_xcebra.widgets.plots.paper import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import (
     BLUE,
     ORANGE,
@@ -43,11 +42,13 @@ from napari_xcebra.widgets.plots.plot_style import (
     style_of,
 )
 from napari_xcebra.widgets.services.run_jobs import computed
-from napari_xcebra.widgets.state.shown import Shown
-from napari_xcebra.widgets.window import Services
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from napari_xcebra.runs import Run
+    from napari_xcebra.widgets.state.shown import Shown
+    from napari_xcebra.widgets.window import Services
 
 
 CELL = QSize(36, 20)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from qtpy.QtCore import Signal
@@ -15,8 +15,6 @@ from qtpy.QtWidgets import (
 from superqt.utils import signals_blocked
 
 from napari_xcebra.attribution.methods import EVERY, method_named, title_of_method
-from napari_xcebra.attribution.score_map import ScoreMap
-from napari_xcebra.runs import Run
 from napari_xcebra.text import about, two
 from napari_xcebra.widgets.controls.boxes import (
     SMALL,
@@ -29,11 +27,15 @@ from napari_xcebra.widgets.controls.boxes import (
 )
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.notice import WorkBar, takes
-from napari_xcebra.widgets.services.jobs import JobQueue
 from napari_xcebra.widgets.services.run_jobs import Kind, seconds_to_repeat
 from napari_xcebra.widgets.state.shown import shown_map
-from napari_xcebra.widgets.window import Services
-from napari_xcebra.workspace_file import Opened
+
+if TYPE_CHECKING:
+    from napari_xcebra.attribution.score_map import ScoreMap
+    from napari_xcebra.runs import Run
+    from napari_xcebra.widgets.services.jobs import JobQueue
+    from napari_xcebra.widgets.window import Services
+    from napari_xcebra.workspace_file import Opened
 
 
 class ComputeRow(QWidget):

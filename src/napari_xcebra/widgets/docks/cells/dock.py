@@ -17,10 +17,10 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.recording.moments import moments_in
 from napari_xcebra.widgets.controls.napari_window import end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import Notice
-from napari_xcebra.widgets.docks.cells.embedding_panel import EmbeddingPanel
 from napari_xcebra.widgets.docks.cells.panel import (
     MOST_CELLS,
     BehaviorChoice,
+    EmbeddingPanel,
     LookedAt,
     Panel,
     factors_of,

@@ -20,8 +20,14 @@ from napari_xcebra.widgets.controls.boxes import PlainLabel, fill, plain, small_
 from napari_xcebra.widgets.controls.napari_window import follow
 from napari_xcebra.widgets.docks.cells.panel import BehaviorChoice, LookedAt, Panel, TimeRow
 from napari_xcebra.widgets.plots.plot_style import ColorKey, sequential_map
-from napari_xcebra.widgets.plots.raster_plot import RasterPlot, z_limits
-from napari_xcebra.widgets.plots.trace_plot import Lane, TracePlot, cell_lane, score_lane
+from napari_xcebra.widgets.plots.trace_plot import (
+    Lane,
+    RasterPlot,
+    TracePlot,
+    cell_lane,
+    score_lane,
+    z_limits,
+)
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 from napari_xcebra.widgets.services.scores_over_time import (
     Question,

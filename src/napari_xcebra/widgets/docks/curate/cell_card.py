@@ -26,7 +26,7 @@ from napari_xcebra.widgets.controls.boxes import PlainLabel, in_markup
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.docks.curate.rows import COLORS, MARKS
-from napari_xcebra.widgets.layers.close_up import ALIKE
+from napari_xcebra.widgets.layers.camera import ALIKE
 from napari_xcebra.widgets.plots.pictures import LEAST, MOST, ClipStrip
 from napari_xcebra.widgets.plots.score_plots import ScoreStrip
 from napari_xcebra.widgets.services.reading import NO_MOVIE, CellStudy

@@ -25,10 +25,9 @@ from napari_xcebra.widgets.controls.boxes import SMALL, PlainLabel, fill, plain,
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.napari_window import follow, main_window
 from napari_xcebra.widgets.docks.curate.keys import MOST_TAGS, Keys, readable
+from napari_xcebra.widgets.layers.layers import ACCEPTED, REJECTED
 from napari_xcebra.widgets.layers.mouse import Form, Lasso
-from napari_xcebra.widgets.layers.outlines import ACCEPTED, REJECTED
-from napari_xcebra.widgets.state.cell_queue import QueueChoice
-from napari_xcebra.widgets.state.deciding import Deciding
+from napari_xcebra.widgets.state.cell_queue import Deciding, QueueChoice
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.state.state import State
 

@@ -49,8 +49,8 @@ from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.layers.layers import footprints_of
 from napari_xcebra.widgets.services.jobs import in_background
+from napari_xcebra.widgets.state.cell_queue import earlier_table, take_over
 from napari_xcebra.widgets.state.curations import OFFERED, Curations
-from napari_xcebra.widgets.state.deciding import earlier_table, take_over
 from napari_xcebra.widgets.state.shown import shown_map
 
 if TYPE_CHECKING:

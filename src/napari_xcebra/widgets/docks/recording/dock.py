@@ -29,12 +29,15 @@ from napari_xcebra.widgets.controls.layouts import (
     spare_from_wheel,
 )
 from napari_xcebra.widgets.controls.napari_window import end_with_dock, follow
-from napari_xcebra.widgets.docks.recording.canvas_drops import CanvasDrops
-from napari_xcebra.widgets.docks.recording.drop_target import DropTarget, sample_button
-from napari_xcebra.widgets.docks.recording.footer import Footer
-from napari_xcebra.widgets.docks.recording.found_panel import FoundPanel, LayersButton
 from napari_xcebra.widgets.docks.recording.open_form import OpenForm
-from napari_xcebra.widgets.docks.recording.opener import SAMPLES, Opener
+from napari_xcebra.widgets.docks.recording.opener import SAMPLES, CanvasDrops, Opener
+from napari_xcebra.widgets.docks.recording.panels import (
+    DropTarget,
+    Footer,
+    FoundPanel,
+    LayersButton,
+    sample_button,
+)
 from napari_xcebra.widgets.window import services_of
 
 if TYPE_CHECKING:

@@ -1,35 +1,156 @@
-"""Reads recordings and samples in the background, one at a time, and shows them."""
+"""Reads recordings and samples in the background, and takes those that are dropped on the image."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
 
-from qtpy.QtCore import QObject, Signal
+import numpy as np
+from qtpy.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from qtpy.QtGui import QDragLeaveEvent
+from qtpy.QtWidgets import QApplication
 
-from napari_xcebra.io.opening import Opening
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.containers.npy import mapped_header
+from napari_xcebra.io.containers.video import is_video
+from napari_xcebra.io.kinds import with_kinds
 from napari_xcebra.io.orientation import LayoutUnclear
-from napari_xcebra.widgets.docks.recording.loading import (
-    SAMPLES,
-    Loaded,
-    is_from,
-    put_into,
-    read,
-    simulate,
-    take_behavior,
-    with_kind,
-    with_pixel_size,
+from napari_xcebra.sample_data import SAMPLES
+from napari_xcebra.widgets.controls.forms import dropped_paths
+from napari_xcebra.widgets.controls.napari_window import (
+    before_opening,
+    main_window,
+    parts_that_take_drops,
+    real_viewer,
 )
+from napari_xcebra.widgets.docks.recording.open_form import TABLES
+from napari_xcebra.widgets.layers.layers import recording_layers
 from napari_xcebra.widgets.services.jobs import ActivityBar, in_background
-from napari_xcebra.widgets.services.reading import Openings, result_of, with_kept_size
+from napari_xcebra.widgets.services.reading import (
+    Openings,
+    has_movie,
+    has_poses,
+    recognised,
+    result_of,
+    with_kept_size,
+)
+from napari_xcebra.widgets.state.own_layers import LayerTuple, shown_by
 from napari_xcebra.widgets.state.preferences import keep_pixel_size
-from napari_xcebra.widgets.window import Services
+from napari_xcebra.widgets.state.state import State, collect_while_waiting
 from napari_xcebra.workspace_file import Opened
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
+
+    from napari_xcebra.io.opening import Opening
+    from napari_xcebra.jobs import Job
+    from napari_xcebra.recording import Recording
+    from napari_xcebra.widgets.window import Services
+
+
+class _Loaded(NamedTuple):
+    """A recording that is ready to be shown.
+
+    Parameters
+    ----------
+    recording : Recording
+    layers : list of (data, arguments, type)
+        Making them involves reading traces and drawing cells.
+    opening : Opening or None
+    """
+
+    recording: Recording
+    layers: list[LayerTuple]
+    opening: Opening | None = None
+
+
+def read(job: Job, opening: Opening) -> _Loaded | LayoutUnclear:
+    """Wait until a recording is read from its files, or a question about it; in a thread."""
+    try:
+        recording = result_of(job)
+    except LayoutUnclear as unclear:
+        return unclear
+    return _Loaded(recording, recording_layers(recording), opening)
+
+
+def simulate(key: str) -> _Loaded:
+    """Make one of the samples."""
+    recording = SAMPLES[key].make()
+    return _Loaded(recording, recording_layers(recording))
+
+
+def _put_into(state: State, loaded: _Loaded) -> None:
+    """Show a recording; one that was opened again replaces the earlier one."""
+    before = state.current
+    again = before if before and _is_from(before, loaded.opening) else None
+    if again is not None and _same_cells(again, loaded.recording):
+        again.opening = loaded.opening
+        state.change_recording(loaded.recording)
+        _adjust_contrast(state, again, loaded.layers)
+        return
+    state.show(loaded.recording, loaded.opening, loaded.layers)
+    if again is not None and not again.runs:
+        state.forget(again)
+    collect_while_waiting()
+
+
+def _with_kind(opened: Opened, name: str, kind: str) -> Recording:
+    """Recording with a variable of another kind, which is noted in how it was opened."""
+    changed = with_kinds(opened.recording, {name: kind})  # type: ignore[dict-item]
+    if opened.opening is not None:
+        kinds = {**opened.opening.kinds, name: kind}
+        opened.opening = replace(opened.opening, kinds=kinds)  # type: ignore[arg-type]
+    return changed
+
+
+def _with_pixel_size(opened: Opened, size: float) -> Recording:
+    """Recording with pixels of another size, in micrometres; remembered for its path.
+
+    0 gives back what the file says once it is opened again, and none until then.
+    """
+    if opened.opening is not None:
+        settings = replace(opened.opening.settings, pixel_size=size)
+        opened.opening = replace(opened.opening, settings=settings)
+        keep_pixel_size(opened.opening.path, size)
+    return replace(opened.recording, pixel_size=size or None)
+
+
+def _take_behavior(state: State, opened: Opened, opening: Opening, recording: Recording) -> None:
+    """Give a recording the behaviour that was read anew, unless it was opened again since."""
+    if opened.opening is opening:
+        state.change_recording(replace(opened.recording, behavior=recording.behavior), opened)
+
+
+def _is_from(opened: Opened, opening: Opening | None) -> bool:
+    """Whether a recording was opened from the same path."""
+    return bool(opening and opened.opening and opened.opening.path == opening.path)
+
+
+def _same_cells(opened: Opened, recording: Recording) -> bool:
+    """Whether a recording can take the place of another under the same layers and runs."""
+    before = opened.recording
+    if before.traces.shape != recording.traces.shape:
+        return False
+    if not np.array_equal(np.asarray(before.cell_ids), np.asarray(recording.cell_ids)):
+        return False
+    return np.array_equal(opened.labels, Opened("", recording, "").labels)
+
+
+def _adjust_contrast(state: State, opened: Opened, layers: list[LayerTuple]) -> None:
+    """Give layers in the viewer the contrast of newly made ones: traces have another scale."""
+    limits = {
+        shown_by(arguments["metadata"]): arguments["contrast_limits"]
+        for _, arguments, _ in layers
+        if "contrast_limits" in arguments
+    }
+    for layer in state.layers.of(opened):
+        if (shown := shown_by(layer.metadata)) in limits:
+            layer.reset_contrast_limits_range()
+            layer.contrast_limits = limits[shown]
 
 
 class Opener(QObject):
@@ -82,7 +203,7 @@ class Opener(QObject):
     def again(self, opening: Opening) -> Opening | None:
         """How to open the recording in front again, if that is what is to be opened."""
         current = self._state.current
-        if current is None or current.opening is None or not is_from(current, opening):
+        if current is None or current.opening is None or not _is_from(current, opening):
             return None
         return replace(opening, kinds=current.opening.kinds)
 
@@ -93,21 +214,21 @@ class Opener(QObject):
 
         An angle that was averaged as a plain number must be averaged again.
         """
-        changed = with_kind(opened, name, kind)
+        changed = _with_kind(opened, name, kind)
         if opened.opening is not None:
-            take = partial(take_behavior, self._state, opened, opened.opening)
+            take = partial(_take_behavior, self._state, opened, opened.opening)
             job = self._openings.submit(opened.opening)
             in_background(partial(result_of, job), take, failed, owner=self._owner)
         self._state.change_recording(changed)
 
     def change_pixel_size(self, opened: Opened, size: float) -> None:
         """Give the recording in front pixels of so many micrometres; 0: not known."""
-        self._state.change_recording(with_pixel_size(opened, size))
+        self._state.change_recording(_with_pixel_size(opened, size))
 
     def _with_size(self, opening: Opening) -> Opening:
         """The size of a pixel as it was given before, unless the form says otherwise."""
         size, current = opening.settings.pixel_size, self._state.current
-        if size or (current is not None and is_from(current, opening)):
+        if size or (current is not None and _is_from(current, opening)):
             keep_pixel_size(opening.path, size)
         return with_kept_size(opening)
 
@@ -118,7 +239,7 @@ class Opener(QObject):
 
     def _load(
         self,
-        work: Callable[[], Loaded | LayoutUnclear],
+        work: Callable[[], _Loaded | LayoutUnclear],
         name: str,
         replacing: bool,
         answer: Callable[[str], None] | None = None,
@@ -142,13 +263,126 @@ class Opener(QObject):
         self,
         before: Opened | None,
         answer: Callable[[str], None] | None,
-        loaded: Loaded | LayoutUnclear,
+        loaded: _Loaded | LayoutUnclear,
     ) -> None:
         if isinstance(loaded, LayoutUnclear):
             self.asked.emit(loaded, answer)
             return
-        put_into(self._state, loaded)
+        _put_into(self._state, loaded)
         if before in self._state.opened:
             self._state.forget(before)
         self._services.processes.warm_up()
         self.shown.emit(loaded.recording)
+
+
+NAPARIS_COLUMN = "axis-0"
+"""In the header of every table that napari itself writes: points, shapes, their features."""
+FOR_NAPARI = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ShiftModifier
+"""Keys with which napari asks for a reader, or makes a stack."""
+
+
+class CanvasDrops(QObject):
+    """Takes what belongs in the Recording dock, for as long as that is open; the rest is napari's.
+
+    napari would ask which reader to use for a folder, its own first, and fail on tables. A reader
+    for tables would make it ask about every table.
+
+    Parameters
+    ----------
+    owner : QWidget
+        Widget it ends with.
+    viewer : napari.Viewer
+    current : callable
+        Gives the recording that is open, if any.
+    take : callable
+        Called with the paths.
+    """
+
+    def __init__(
+        self,
+        owner: QWidget,
+        viewer: Any,
+        current: Callable[[], Recording | None],
+        take: Callable[[Sequence[str]], object],
+    ) -> None:
+        super().__init__(owner)
+        self._current, self._take = current, take
+        self._dropping = False
+        self._viewer = ref(real_viewer(viewer))
+        window = main_window(viewer)
+        if window is None:
+            return
+        for widget in parts_that_take_drops(window):
+            widget.installEventFilter(self)
+        before_opening(viewer, self._take_from_menu, self)
+
+    def eventFilter(self, watched: QObject | None, event: Any) -> bool:
+        """Take a drop of files that belong in the dock."""
+        if event is None or event.type() != QEvent.Type.Drop:
+            return False
+        # napari opens what is left to it at once, as from its menu
+        self._dropping = True
+        QTimer.singleShot(0, self._end_drop)
+        paths = dropped_paths(event)
+        if event.modifiers() & FOR_NAPARI or len(paths) != len(event.mimeData().urls()):
+            return False
+        if not self._take_if_ours(paths):
+            return False
+        event.acceptProposedAction()
+        if watched is not None:  # napari has marked where the drop would go
+            QApplication.sendEvent(watched, QDragLeaveEvent())
+        return True
+
+    def _end_drop(self) -> None:
+        self._dropping = False
+
+    def _take_from_menu(self, paths: list[str]) -> bool:
+        return not self._dropping and self._take_if_ours(paths)
+
+    def _take_if_ours(self, paths: list[str]) -> bool:
+        viewer = self._viewer()
+        if not belong(list(map(Path, paths)), self._current(), viewer):
+            return False
+        if viewer is not None:  # where napari has said which keys to hold
+            viewer.status = "Passed to the Recording dock"
+        self._take(paths)
+        return True
+
+
+def belong(paths: Sequence[Path], recording: Recording | None, viewer: Any) -> bool:
+    """Whether all of these are recordings, behaviour or a movie, as far as can be told at once."""
+    return bool(paths) and all(
+        recognised(path, viewer)
+        or (path.is_file() and _may_be_behavior(path, recording, viewer))
+        or has_movie(path, viewer, recording)
+        or (recording is not None and is_video(path))
+        for path in paths
+    )
+
+
+def _may_be_behavior(path: Path, recording: Recording | None, viewer: Any) -> bool:
+    suffix = path.suffix.lower()
+    if suffix in TABLES:
+        return not _is_naparis(path)
+    if suffix == ".npy":
+        return recording is not None and _has_frames_of(path, recording)
+    if suffix in (".mat", ".npz"):
+        return recording is not None
+    return suffix in (".h5", ".hdf5") and has_poses(path, viewer)
+
+
+def _is_naparis(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return NAPARIS_COLUMN.encode() in file.readline(10_000)
+    except OSError:
+        return False
+
+
+def _has_frames_of(path: Path, recording: Recording) -> bool:
+    """Whether an array holds values per frame rather than a picture."""
+    try:
+        shape = mapped_header(path).shape
+    except InputError:
+        return False
+    return len(shape) == 1 or (len(shape) == 2 and recording.n_frames in shape)

@@ -40,7 +40,7 @@ from napari_xcebra.widgets.controls.layouts import Fold, in_column, in_row, reac
 from napari_xcebra.widgets.docks.train.sweep_window import SweepWindow
 from napari_xcebra.widgets.docks.train.windows import DimensionWindow, MatchedWindow
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
-from napari_xcebra.widgets.services.sweeps import Latents
+from napari_xcebra.widgets.services.run_jobs import Latents
 from napari_xcebra.widgets.state.preferences import keep, kept_text, preferred_settings
 from napari_xcebra.workspace_file import Opened
 

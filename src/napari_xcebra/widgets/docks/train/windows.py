@@ -38,19 +38,18 @@ from napari_xcebra.text import counted
 from napari_xcebra.widgets.controls.boxes import PlainLabel, WholeBox, plain
 from napari_xcebra.widgets.controls.forms import PathField
 from napari_xcebra.widgets.controls.layouts import in_form, in_row
-from napari_xcebra.widgets.controls.notice import Notice, WorkBar, takes
-from napari_xcebra.widgets.controls.result_window import ResultWindow
+from napari_xcebra.widgets.controls.notice import Notice, ResultWindow, WorkBar, takes
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.training_plots import DimensionPlot
 from napari_xcebra.widgets.services.jobs import in_background, while_exists
 from napari_xcebra.widgets.services.reading import reader_of, result_of
-from napari_xcebra.widgets.services.sweeps import Sweeper, Trial
-from napari_xcebra.widgets.window import Services
-from napari_xcebra.workspace_file import Opened
+from napari_xcebra.widgets.services.run_jobs import Sweeper, Trial
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.attribution.matched import MatchedScores
+    from napari_xcebra.widgets.window import Services
+    from napari_xcebra.workspace_file import Opened
 
 
 AskedFor = Callable[[], tuple[dict[str, Factor], FitSettings]]
