@@ -28,8 +28,9 @@ from real_recordings import Real, at_hand, ca1_information
 from report import header, kept, row, typed
 from scipy.stats import spearmanr
 
-from napari_xcebra.attribution import attribute, auroc, significance
+from napari_xcebra.attribution import Attribution, attribute, auroc, significance
 from napari_xcebra.attribution.encoding.predictors import DRIFTS
+from napari_xcebra.attribution.maps.both_routes import APART
 from napari_xcebra.learn import Fit, FitSettings, fit
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.smoothing import gaussian_kernel, smoothed
@@ -39,11 +40,14 @@ from napari_xcebra.simulate.simulation import ornstein_uhlenbeck
 
 RATE = 10.0
 LEVEL = 0.1
+SEEN = 0.02
+"""Score from which on a route sees a cell."""
 STRONG = 0.05
 """Score from which on a cell that carries a variable counts as strong."""
 METHODS = {
-    "conditional-encoding": "conditional encoding",
-    "generative-gradient": "generative gradient",
+    "both-routes": "both routes",
+    "conditional-encoding": "from the variables",
+    "generative-gradient": "from the encoder",
     "inverted-neuron-gradient": "J⁺",
     "neuron-gradient": "\\|J\\|",
 }
@@ -150,6 +154,7 @@ def measured(simulation: Simulation, seed: int) -> dict:
         began = time.perf_counter()
         scores[method] = attribute(trained, recording, method, frames=EVERY.get(method))
         seconds[method] = time.perf_counter() - began
+    random = attribute(_with_random_weights(trained, seed), recording, "generative-gradient")
     began = time.perf_counter()
     tested = _tested(trained, recording)
     seconds["test"] = time.perf_counter() - began
@@ -157,7 +162,13 @@ def measured(simulation: Simulation, seed: int) -> dict:
     for factor in factors:
         truth = np.asarray(simulation.truth[factor])
         strong = truth & (scores["conditional-encoding"].score(factor) > STRONG)
-        about: dict = {"auroc": {m: auroc(s.score(factor), truth) for m, s in scores.items()}}
+        about: dict = {
+            "auroc": {m: auroc(s.score(factor), truth) for m, s in scores.items()},
+            "carriers": int(truth.sum()),
+            "random": auroc(random.score(factor), truth),
+            "learned": bool(trained.goodness[factor].learned),
+            "agreement": agreements(scores["both-routes"], factor, truth),
+        }
         if tested is not None and np.isfinite(tested.q(factor)).any():
             at = tested.q(factor) <= LEVEL
             about |= {
@@ -169,6 +180,40 @@ def measured(simulation: Simulation, seed: int) -> dict:
             }
         found[factor] = about
     return {"factors": found, "seconds": seconds}
+
+
+def _with_random_weights(trained: Fit, seed: int) -> Fit:
+    """The same fit with weights drawn anew, of the same spread: a control."""
+    rng = np.random.default_rng(seed)
+    weights = {
+        name: (rng.normal(size=w.shape) * w.std()).astype(w.dtype)
+        for name, w in trained.weights.items()
+    }
+    return replace(trained, weights=weights)
+
+
+AGREEMENTS = ("variables alone", "encoder lower", "both", "encoder alone", "neither")
+
+
+def agreements(scores: Attribution, factor: str, truth: np.ndarray) -> dict[str, list[int]]:
+    """Of the cells that both routes, or one of them, see: how many there are, and carry it."""
+    variables, encoder = (
+        scores.detail(factor, "from_variables"),
+        scores.detail(factor, "from_encoder"),
+    )
+    ratio = encoder / np.maximum(variables, 1e-9)
+    seen = variables > SEEN
+    groups = (
+        seen & (ratio < APART),
+        seen & (ratio >= APART) & (ratio < 0.5),
+        seen & (ratio >= 0.5),
+        ~seen & (encoder > SEEN),
+        ~seen & (encoder <= SEEN),
+    )
+    return {
+        name: [int(cells.sum()), int((cells & truth).sum())]
+        for name, cells in zip(AGREEMENTS, groups, strict=True)
+    }
 
 
 def _tested(trained: Fit, recording: Recording):
@@ -402,9 +447,10 @@ def print_maps(rows: list[dict]) -> None:
     for method, title in METHODS.items():
         low = [r for r in long if r["auroc"][method] < 0.98]
         print(f"\n{title}: below 0.98 at 4,000 frames or more: {len(low)} of {len(long)}.")
-        if method in ("conditional-encoding", "generative-gradient"):
+        if method in tuple(METHODS)[:3]:
             for each in low:
                 print(f"- {each['name']}, {each['factor']}: {each['auroc'][method]:.3f}")
+    print_routes(rows)
     shares = [r["false"] / max(r["found"], 1) for r in rows if "found" in r]
     if shares:
         print(
@@ -413,6 +459,26 @@ def print_maps(rows: list[dict]) -> None:
         for each in rows:
             if "found" in each and each["false"] > 1 and each["false"] > 0.2 * each["found"]:
                 print(f"- {each['name']}, {each['factor']}: {each['false']} of {each['found']}")
+
+
+def print_routes(rows: list[dict]) -> None:
+    """What the encoder's map owes to training, and how often cells carry what the routes say."""
+    for method, title in METHODS.items():
+        values = [r["auroc"][method] for r in rows]
+        several = [r["auroc"][method] for r in rows if r["carriers"] >= 3]
+        print(
+            f"\n{title}: mean {np.mean(values):.3f}, least {min(values):.3f}; where at least three "
+            f"cells carry the factor {np.mean(several):.3f} and {min(several):.3f}."
+        )
+    random = np.mean([r["random"] for r in rows])
+    print(f"\nFrom an encoder with random weights: {random:.3f}.")
+    unlearned = [f"{r['name']}, {r['factor']}" for r in rows if not r["learned"]]
+    print(f"\nNot learned by the encoder: {', '.join(unlearned) or 'none'}.\n")
+    print(row("cells seen to carry a factor by", "cells", "carry it"))
+    print(row("---", "---", "---"))
+    for name in AGREEMENTS:
+        cells, right = np.sum([r["agreement"][name] for r in rows], axis=0)
+        print(row(name, cells, f"{right / max(cells, 1):.2f}"))
 
 
 def print_real(real: dict[str, dict]) -> None:

@@ -118,7 +118,7 @@ except InputError as error:
 print(*problems(), sep="\\n")
 """
     told = ran(code).splitlines()
-    assert told[0] == "conditional-encoding ('failing', 'squared-gradient')"
+    assert told[0] == "both-routes ('failing', 'squared-gradient')"
     assert told[1] == "(6,)"
     assert told[2].startswith("The method failing of another package failed (ZeroDivisionError")
     assert any("words" in line and "no Method" in line for line in told[3:])

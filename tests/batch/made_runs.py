@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from scored import CELLS, UNUSED, scored_run, scored_test
 
-FIRST = "conditional-encoding"
+FIRST = "both-routes"
 
 
 def made(seed=0, found=3, tested=True):

@@ -102,7 +102,7 @@ def test_runs_of_one_session_are_averaged_and_others_left_out_are_named(tmp_path
     found = xc.cohort(tmp_path, pattern="{animal}/*")
     assert found.by_animal("place", "share").loc["m1", "all"] == pytest.approx(3 / 11)
     assert "Up to 2 runs of one session were averaged." in found.notes
-    assert any("has neuron gradient and not conditional encoding" in n for n in found.notes)
+    assert any("has neuron gradient and not both routes" in n for n in found.notes)
 
 
 def test_the_command_writes_tidy_tables_and_a_figure_a_question(runs, table, tmp_path, capsys):

@@ -166,7 +166,7 @@ def gone(path):
     path.unlink()
 
 
-DAMAGED = ["member.json", "run.json", "fit/fit.json", "fit/weights-*", "cond*.npz", "*.csv"]
+DAMAGED = ["member.json", "run.json", "fit/fit.json", "fit/weights-*", "both*.npz", "*.csv"]
 
 
 @pytest.mark.parametrize("harm", [cut, gone], ids=lambda harm: harm.__name__)

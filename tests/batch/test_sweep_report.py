@@ -89,9 +89,10 @@ def test_what_could_not_be_tested_counts_neither_as_found_nor_as_at_chance(tmp_p
     sweep = Sweep({"one": recording}, {"place": ["x"]}, grid={"seed": [0, 1]})
     kept = SweepFolder(tmp_path)
     kept.plan(sweep)
-    for member, samples in zip(sweep.members, (4.0, np.nan), strict=True):
+    for member, why in zip(sweep.members, ("Too few trials.", ""), strict=True):
         run = scored_run(seed=member.settings.seed)
-        slow = replace(run.fit.goodness["place"], samples=samples, accuracy=0.9, ridge_accuracy=0.8)
+        slow = replace(run.fit.goodness["place"], accuracy=0.9, ridge_accuracy=0.8,
+                       untested=why)  # fmt: skip
         fit = replace(run.fit, settings=member.settings, history={"lambda": np.ones(1)},
                       goodness={"place": slow})  # fmt: skip
         kept.keep(member, MemberResult(fit, replace(run.attributions[METHOD], fit=None), 1.0, "h"))

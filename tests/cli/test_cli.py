@@ -101,10 +101,10 @@ def test_the_table_tells_the_accuracy_of_a_discrete_factor_and_what_could_not_be
                       accuracy=0.9, ridge_r2=0.5, ridge_accuracy=0.95,
                       untested="Too few trials.")  # fmt: skip
     assert goodness_words(choice) == [
-        "0.30 ± 0.05", "50%", "accuracy 0.90", "0.95", "not tested"
+        "0.30 ± 0.05", "50%", "accuracy 0.90", "0.95", "–", "not tested"
     ]  # fmt: skip
     time = Goodness("time", 5.0, 6.2, 0.6, 0.05, 0.6, float("nan"), True)
-    assert goodness_words(time) == ["0.60 ± 0.05", "–", "–", "–", "clear"]
+    assert goodness_words(time) == ["0.60 ± 0.05", "–", "–", "–", "–", "clear"]
 
 
 def test_what_the_demo_suggests_next_can_be_typed(demo, tmp_path):

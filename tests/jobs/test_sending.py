@@ -3,14 +3,17 @@
 import gc
 import io
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
 
-from napari_xcebra.jobs import sending
+from napari_xcebra.jobs import sending, tasks
+from napari_xcebra.jobs.calls import Call
 from napari_xcebra.jobs.sending import EVENT, IDLE, Borrower, Channel, Lender
 from napari_xcebra.recording import Recording
 
+CALLS = [each for each in vars(tasks).values() if isinstance(each, Call)]
 TRACES = 2000 * 50 * 4
 
 
@@ -141,3 +144,9 @@ def test_half_a_message_is_none():
         pipe.truncate()
 
     assert after(write).receive() is None
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.function)
+def test_every_call_of_the_table_names_a_function_that_is_there(call):
+    module, _, name = call.function.partition(":")
+    assert callable(getattr(import_module(module), name))

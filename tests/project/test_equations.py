@@ -11,8 +11,8 @@ SOURCE = Path(__file__).parents[2] / "src"
 IMPLEMENTED = {
     "Eq. 1": "box_walk",
     "Eq. 2": "box_walk",
-    "Eq. 3": "BoxMixing.__call__",
-    "Eq. 7": "BoxMixing.jacobian",
+    "Eq. 3": "_BoxMixing.__call__",
+    "Eq. 7": "_BoxMixing.jacobian",
     "Eq. 8": "Psi.info_nce",
     "Eq. 9": "info_nce",
     "Eq. 10": "Objective.loss",

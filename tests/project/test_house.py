@@ -16,8 +16,8 @@ TESTS = Path(__file__).parents[1]
 
 MOST = {
     "modules": 337,
-    "lines": 79_767,
-    "public names": 1_550,
+    "lines": 79_794,
+    "public names": 1_551,
     "class names used twice": 7,
     "short modules with few importers": 19,
     "file names used more than three times": 2,

@@ -41,10 +41,12 @@ def test_the_fall_of_transients_is_that_of_the_indicator(seconds):
 
 def test_a_file_of_events_is_opened_as_events(tmp_path):
     np.save(tmp_path / "spike_train.npy", SPIKES)
-    recording = open_recording(tmp_path / "spike_train.npy", rate=RATE)
+    recording = open_recording(tmp_path / "spike_train.npy", rate=RATE, layout="frames-cells")
     assert recording.origin.signal == "events"
     assert "events, as most values are 0" in " ".join(recording.notes)
-    as_they_are = open_recording(tmp_path / "spike_train.npy", rate=RATE, traces="raw")
+    as_they_are = open_recording(
+        tmp_path / "spike_train.npy", rate=RATE, layout="frames-cells", traces="raw"
+    )
     assert as_they_are.origin.signal == "raw"
 
 
@@ -56,7 +58,9 @@ def test_a_cell_with_one_event_weighs_less_than_one_with_many(tmp_path):
     frames, settings = np.arange(len(traces)), FitSettings()
     peaks = {}
     for kind in ("events", "raw"):
-        recording = open_recording(tmp_path / "spikes.npy", rate=RATE, traces=kind)
+        recording = open_recording(
+            tmp_path / "spikes.npy", rate=RATE, layout="frames-cells", traces=kind
+        )
         peaks[kind] = inputs_for(recording, frames, settings)[1].max(axis=0)
     assert peaks["raw"][0] == 10  # clipped
     assert peaks["events"][0] < peaks["raw"][0] / 2

@@ -84,8 +84,8 @@ def with_speed_at_chance(recording):
     trained = fit(recording, {"place": ["position"], "speed": ["speed"]}, quick)
     place, speed = (trained.goodness[name] for name in ("place", "speed"))
     known = {
-        "place": replace(place, above_chance=True, p=0.001),
-        "speed": replace(speed, above_chance=False, p=0.04),
+        "place": replace(place, above_chance=True, p=0.001, untested=""),
+        "speed": replace(speed, above_chance=False, p=0.04, untested=""),
     }
     return replace(trained, goodness=trained.goodness | known)
 

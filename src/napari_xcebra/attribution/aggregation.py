@@ -76,7 +76,7 @@ def attribute(
     >>> simulation = box(frames=3000)
     >>> trained = fit(simulation.recording, simulation.factors, FitSettings(steps=20))
     >>> attribute(trained, simulation.recording).table("z2").shape
-    (50, 14)
+    (50, 16)
     """
     if aggregate not in get_args(Aggregate):
         raise InputError(

@@ -1,6 +1,6 @@
 """Reads a sweep from a TOML file.
 
-method = "conditional-encoding"           # may be left out
+method = "both-routes"                    # may be left out
 shifts = [0, 60, 120]                     # seconds; [0] if left out
 
 [[recordings]]                            # one such part per recording

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from napari_xcebra.attribution.methods import title_of_method
 from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.errors import Stopped
-from napari_xcebra.learn.quality.verdict import decoded_of, nats_of, share_of
+from napari_xcebra.learn.quality.verdict import decoded_of, encoder_of, nats_of, share_of
 from napari_xcebra.settings import worded
 from napari_xcebra.text import left
 
@@ -82,7 +82,7 @@ def _what(path: Path) -> str:
     return WHAT.get(path.name) or f"the same arrays by the {title_of_method(path.stem)}"
 
 
-GOODNESS = ("goodness (nats)", "of possible", "decoded", "ridge", "verdict")
+GOODNESS = ("goodness (nats)", "of possible", "decoded", "ridge", "encoder", "verdict")
 """Columns of `goodness_words`."""
 
 
@@ -156,8 +156,9 @@ def agreement_table(comparison: Comparison) -> str:
 
 
 def goodness_words(goodness: Goodness) -> list[str]:
-    """Goodness, its share of the possible, decoding beside a ridge regression, and verdict."""
-    return [nats_of(goodness), share_of(goodness), *decoded_of(goodness), goodness.strength]
+    """Goodness, its share of the possible, decoding beside regression and encoder, and verdict."""
+    measured = nats_of(goodness), share_of(goodness), *decoded_of(goodness), encoder_of(goodness)
+    return [*measured, goodness.strength]
 
 
 class Interrupted(KeyboardInterrupt):

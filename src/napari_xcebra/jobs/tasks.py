@@ -91,7 +91,9 @@ DEVICE = Call(
     sparing="set `device` to cpu",
 )
 CLUSTER = Call(f"{_US}.batch.cluster:look_at", doing="Checking the cluster", sparing=_CLOSE)
-REPORT = Call(f"{_US}.report.writing:write_run_report", doing="Writing the report", sparing=_CLOSE)
+REPORT = Call(
+    f"{_US}.report.run_report:write_run_report", doing="Writing the report", sparing=_CLOSE
+)
 SWEEP_REPORT = Call(
     f"{_US}.batch.sweep_report:write_sweep_report", doing="Writing the report", sparing=_CLOSE
 )

@@ -23,6 +23,7 @@ from napari_xcebra.learn.quality.verdict import (
     TONES,
     decoded_of,
     decoding_of,
+    encoder_of,
     nats_of,
     share_of,
 )
@@ -366,12 +367,15 @@ def verdicts(run: Material) -> Section:
         Heading("of possible", "Goodness as a share of what the variable itself, in place of the "
                "embedding, would reach."),
         Heading("by chance", "Goodness that labels shifted in time reach, 5 to 95 %."),
-        Heading("p", "Twice the smaller p of two tests against labels shifted in time: how well "
-               "the variable is decoded, and how closely the strongest cell follows it."),
+        Heading("p", "Three times the smallest p of three tests against labels shifted in time: "
+               "how well a regression on the cells and the encoder's latents decode the variable, "
+               "and how closely the strongest cell follows it."),
         Heading("decoded", "On held-out blocks of time by a ridge regression from the factor's "
                "latents, with neighbouring frames where that helps: R², or the accuracy of a "
                "discrete factor."),
         Heading("ridge", "The same from the cells themselves, without an encoder: the baseline."),
+        Heading("encoder", "Share of the trained encoder in its mean with the regression, chosen "
+               "on frames set aside.", numeric=False),
         Heading("training", "Goodness on the frames trained on; far above means overfitting."),
         Heading("samples", "Independent samples of the variable in the recording."),
     )  # fmt: skip
@@ -380,7 +384,7 @@ def verdicts(run: Material) -> Section:
         lambda: goodness_beside_chance(goodness),
         "Goodness of fit of each factor with its standard error, beside the range that labels "
         "shifted in time reach: " + "; ".join(_spoken(one) for one in goodness.values()) + ".",
-        "Blue: in the cells. Grey: at chance. Diamonds: too slow to be tested. p decides, and it "
+        "Blue: in the cells. Grey: at chance. Diamonds: not tested. p decides, and it "
         "looks at decoding and at the strongest cell: a variable that few cells carry may be found "
         "although its point lies in the grey bar.",
     )
@@ -407,6 +411,7 @@ def _verdict_row(one: Goodness) -> tuple[Entry, ...]:
         number(one.p, ".2g"),
         Entry(_minus(decoded), own),
         Entry(_minus(ridge), beside),
+        Entry(encoder_of(one)),
         number(one.training, ".2f"),
         number(one.samples, ".0f"),
     )

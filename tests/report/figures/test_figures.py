@@ -58,7 +58,7 @@ def test_every_factor_has_a_panel_with_its_numbers(result):
 
 def test_a_factor_that_could_not_be_tested_is_painted_and_says_so(result):
     simulation, trained, _ = result
-    slow = replace(trained.goodness["speed"], above_chance=False, p=np.nan, samples=3.0)
+    slow = replace(trained.goodness["speed"], above_chance=False, p=np.nan, untested="Too few.")
     other = replace(trained, goodness={**trained.goodness, "speed": slow})
     found = attribute(other, simulation.recording, frames=slice(0, 300))
     assert not found.at_chance("speed")

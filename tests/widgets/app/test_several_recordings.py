@@ -105,12 +105,12 @@ def test_maps_of_two_recordings_have_the_names_they_would_have_alone(dock, qtbot
     }
     assert not any("[" in name for names in maps.values() for name in names)
     for name in ("monday", "tuesday"):
-        assert maps[name][0].startswith("direction · conditional encoding · run 1")
+        assert maps[name][0].startswith("direction · both routes · run 1")
     dock.state.current = tuesday
     (run,) = tuesday.runs
     dock.state.replace_run("run 1", replace(run, name="better"))
     (layer,) = [layer for layer in dock.state.layers.of(tuesday) if is_map(layer)]
-    assert layer.name.startswith("direction · conditional encoding · better")
+    assert layer.name.startswith("direction · both routes · better")
 
 
 def is_map(layer):

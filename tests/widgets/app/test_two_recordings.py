@@ -55,7 +55,7 @@ def a_run(recording, made_up_scores, name="run 1"):
     quick = FitSettings(steps=5, batch_size=64, time_latents=1, seed=0)
     trained = fit(recording, {"place": ["position"], "speed": ["speed"]}, quick)
     scores = made_up_scores(recording)
-    maps = {m: replace(scores, method=m) for m in ("conditional-encoding", "generative-gradient")}
+    maps = {m: replace(scores, method=m) for m in ("both-routes", "generative-gradient")}
     return Run(name, now(), {}, trained, maps)
 
 
@@ -314,13 +314,13 @@ def test_the_layer_of_a_map_says_factor_method_and_run(viewer, state, small_fiel
     state.add_run(a_run(small_field, made_up_scores), one)
     state.shown = replace(state.shown, run="run 1", factor="place")
     (layer,) = [x for x in viewer.layers if role_of(x) == "scores"]
-    assert layer.name == "place · conditional encoding · run 1"
+    assert layer.name == "place · both routes · run 1"
     state.shown = replace(state.shown, method="generative-gradient")
     assert layer.name == "place · generative gradient · run 1"
     state.replace_run("run 1", replace(state.runs[0], name="best"))
     assert layer.name == "place · generative gradient · best"
     layer.name = "figure 2"
-    state.shown = replace(state.shown, method="conditional-encoding")
+    state.shown = replace(state.shown, method="both-routes")
     assert layer.name == "figure 2"
 
 

@@ -19,7 +19,7 @@ def goodness(factor, nats, r2, *, above_chance=True, **known):
 CLEAR = goodness("place", 1.2, 0.81, p=0.001, allowed=3.0, ridge_r2=0.84)
 WEAK = goodness("speed", 0.1, 0.12, p=0.002, allowed=3.0, ridge_r2=0.15)
 ABSENT = goodness("<b>noise</b>", 0.0, -0.01, above_chance=False, p=0.6, allowed=3.0)
-UNTESTED = goodness("drift", 0.1, 0.2, samples=3.0, allowed=3.0)
+UNTESTED = goodness("drift", 0.1, 0.2, above_chance=False, untested="Too few.")
 
 
 @pytest.fixture

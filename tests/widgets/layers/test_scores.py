@@ -52,7 +52,7 @@ def test_a_layer_has_a_row_for_each_label_and_says_where_its_scores_come_from(
 
 def test_a_factor_at_chance_is_grey_and_says_so_in_its_name(small_field, made_up_scores):
     layer = score_layer(small_field, made_up_scores(small_field), "speed")
-    assert layer.name == "speed · conditional-encoding (at chance)"
+    assert layer.name == "speed · both-routes (at chance)"
     colors = np.asarray(layer.colormap.colors)[1:]
     accepted = np.asarray(small_field.accepted)
     np.testing.assert_allclose(colors[accepted], np.tile(GREY, (30, 1)), atol=0.01)
@@ -65,7 +65,7 @@ def test_what_explains_nothing_has_the_colour_of_nothing_wherever_it_is_painted(
     shares = np.linspace(-0.1, 0.9, small_field.n_cells, dtype=np.float32)
     explained = replace(
         made_up_scores(small_field),
-        method="conditional-encoding",
+        method="both-routes",
         factor_scores=np.stack([shares, shares]),
     )
     colors = score_layer(small_field, explained, "place").colormap.colors[1:]
@@ -115,7 +115,5 @@ def test_the_layer_of_a_deleted_run_is_taken_over_by_the_next(
         assert painter.layer.metadata[KEY]["run"] == run.name
         state.remove_run(name)
 
-    assert names == [
-        f"place · conditional encoding · {name}" for name in ("first", "second", "third")
-    ]
+    assert names == [f"place · both routes · {name}" for name in ("first", "second", "third")]
     assert sum(role_of(layer) == "scores" for layer in state.layers.of(opened)) == 1

@@ -174,7 +174,7 @@ def test_the_trained_map_takes_over_layer_factor_and_threshold(state, asked, doc
 
 
 def test_a_real_run_is_painted_as_it_learns(viewer, state, qtbot, monkeypatch):
-    state.show(field(cells=30, frames=2000, seed=0).recording)
+    state.show(field(cells=30, frames=4000, seed=0).recording)
     dock = TrainDock(viewer)
     viewer.window.add_dock_widget(dock, name="Train")
     settings = {"steps": 60, "batch_size": 128, "penalty_batch": 32}

@@ -49,10 +49,12 @@ class BlockSums:
         kept = np.r_[columns, self.xx.shape[1] - 1]
         return BlockSums(self.xx[:, kept[:, None], kept], self.xy[:, kept], self.yy)
 
-    def moments(self, block: int) -> tuple[Moments, Moments]:
+    def moments(
+        self, block: int, whole: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> tuple[Moments, Moments]:
         """Of all blocks but one, and of that one about the means of the others."""
         xx, xy, yy = self.xx[block], self.xy[block], self.yy[block]
-        others = self.xx.sum(0) - xx, self.xy.sum(0) - xy, self.yy.sum(0) - yy
+        others = whole[0] - xx, whole[1] - xy, whole[2] - yy
         frames = others[0][-1, -1]
         mean_x, mean_y = others[0][-1, :-1] / frames, others[1][-1] / frames
         return _about(*others, mean_x, mean_y), _about(xx, xy, yy, mean_x, mean_y)
@@ -135,23 +137,29 @@ class HeldOut:
 
 def held_out(sums: BlockSums) -> HeldOut:
     """Fit all blocks but one, for each block, with the penalty that is best in the others."""
-    both = [sums.moments(block) for block in range(len(sums.xx))]
+    whole = sums.xx.sum(0), sums.xy.sum(0), sums.yy.sum(0)
+    both = [sums.moments(block, whole) for block in range(len(sums.xx))]
     width, cells = sums.xy.shape[1] - 1, sums.xy.shape[2]
-    weights = np.empty((len(RIDGES), len(both), width, cells), np.float32)
-    errors = np.empty((len(RIDGES), len(both), cells))
+    ridges = np.array(RIDGES)
+    errors = np.empty((len(both), len(ridges), cells))
+    spectra = []
     for block, (others, here) in enumerate(both):
         values, vectors = np.linalg.eigh(others.xx / others.frames)
-        projected = vectors.T @ (others.xy / others.frames)
-        turned, product = vectors.T @ here.xx @ vectors, vectors.T @ here.xy
-        for i, ridge in enumerate(RIDGES):
-            slopes = projected / (np.maximum(values, 0) + ridge)[:, None]
-            weights[i, block] = vectors @ slopes
-            missed = (slopes * (turned @ slopes - 2 * product)).sum(0)
-            errors[i, block] = here.yy + missed
-    best = (errors.sum(1, keepdims=True) - errors).argmin(0)
+        values, projected = np.maximum(values, 0)[:, None], vectors.T @ (others.xy / others.frames)
+        slopes = (projected[:, None] / (values + ridges)[:, :, None]).reshape(width, -1)
+        missed = (vectors.T @ here.xx @ vectors) @ slopes
+        missed -= 2 * np.tile(vectors.T @ here.xy, len(ridges))
+        errors[block] = here.yy + np.einsum("ij,ij->j", slopes, missed).reshape(-1, cells)
+        spectra.append((values, vectors, projected))
+    best = (errors.sum(0) - errors).argmin(1)
+    weights = np.empty((len(both), width, cells), np.float32)
+    for own, ridge, (values, vectors, projected) in zip(
+        weights, ridges[best], spectra, strict=True
+    ):
+        own[:] = vectors @ (projected / (values + ridge))
     return HeldOut(
         tuple(here for _, here in both),
-        np.take_along_axis(weights, best[None, :, None], 0)[0],
-        np.take_along_axis(errors, best[None], 0)[0],
+        weights,
+        np.take_along_axis(errors, best[:, None], 1)[:, 0],
         np.stack([here.yy for _, here in both]),
     )

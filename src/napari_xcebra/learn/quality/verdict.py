@@ -225,6 +225,16 @@ def share_of(goodness: Goodness) -> str:
     return NOTHING if np.isnan(goodness.share) else f"{min(max(goodness.share, 0), 1):.0%}"
 
 
+def encoder_of(goodness: Goodness) -> str:
+    """Whether the encoder learned a factor, and its share beside the regression."""
+    if goodness.factor == TIME or np.isnan(goodness.encoder_share):
+        return NOTHING
+    if not goodness.learned:
+        return "not learned"
+    share = goodness.encoder_share
+    return "adds nothing" if share == 0 else f"{100 * share:.0f}%"
+
+
 def decoded_of(goodness: Goodness) -> tuple[str, str]:
     """Decoding of a factor from its latents, and by a regression on the cells.
 

@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
 SECONDS = 1000
 FACTORS = {"place": ["position"], "speed": ["speed"]}
-PLACE = "place · conditional encoding · run 1"
+PLACE = "place · both routes · run 1"
 SETTINGS = FitSettings(steps=60, batch_size=128, penalty_batch=16, smoothing=0, time_latents=1)
 
 
@@ -56,8 +56,8 @@ def trained(recording):
     fitted = fit(recording, FACTORS, SETTINGS)
     place, speed = (fitted.goodness[name] for name in ("place", "speed"))
     known = {
-        "place": replace(place, above_chance=True, p=0.001),
-        "speed": replace(speed, above_chance=False, p=0.5),
+        "place": replace(place, above_chance=True, p=0.001, untested=""),
+        "speed": replace(speed, above_chance=False, p=0.5, untested=""),
         "time": replace(fitted.goodness["time"], above_chance=True),
     }
     fitted = replace(fitted, goodness=known)
@@ -137,24 +137,24 @@ def test_factors_and_their_latents_can_be_chosen(painted, state):
 def test_a_factor_that_could_not_be_tested_is_painted_and_marked_in_words(
     dock, state, viewer, recording, trained
 ):
-    slow = replace(trained.fit.goodness["speed"], p=np.nan, samples=4.0)
+    slow = replace(trained.fit.goodness["speed"], p=np.nan, untested="Too few.")
     fitted = replace(trained.fit, goodness={**trained.fit.goodness, "speed": slow})
     run = replace(trained, fit=fitted, attributions={})
     state.show(recording)
     state.add_run(run.with_attribution(attribute(fitted, recording)))
     choose(dock.choice.factor, "speed (not tested)")
-    layer = score_layers(viewer)["speed · conditional encoding · run 1 (not tested)"]
+    layer = score_layers(viewer)["speed · both routes · run 1 (not tested)"]
     assert len(np.unique(layer.colormap.colors[1:], axis=0)) > 2
     assert dock.scores.colors.isEnabled()
     assert "speed is not found in these cells" in dock.verdict.text
-    assert "too few to test this against chance" in dock.verdict.text
+    assert "speed was not tested against chance" in dock.verdict.text
     assert EDGES["plain"] in dock.verdict.rows["speed"].head.styleSheet()
 
 
 def test_a_factor_at_chance_is_marked_in_words(painted, viewer):
     choose(painted.choice.factor, "at chance")
     assert "(at chance)" in painted.choice.factor.currentText()
-    assert "speed · conditional encoding · run 1 (at chance)" in score_layers(viewer)
+    assert "speed · both routes · run 1 (at chance)" in score_layers(viewer)
     assert not painted.scores.colors.isEnabled()
     assert not painted.scores.over_time.follow.isEnabled()
 
@@ -402,9 +402,9 @@ def test_all_methods_are_computed_and_stand_side_by_side(painted, state, viewer,
     window = painted.methods_button.opened
     assert window.isVisible()
     assert window.correlations.model_.rowCount() == len(FIRST)
-    assert "Not computed yet: 6 methods and 7 statistics" in window.compute.sentence.text()
+    assert "Not computed yet: 7 methods and 7 statistics" in window.compute.sentence.text()
     window.compute.start.click()
-    assert "6 more queued" in window.compute.sentence.text()
+    assert "7 more queued" in window.compute.sentence.text()
     qtbot.waitUntil(lambda: not painted.jobs.busy, timeout=120 * SECONDS)
     assert window.compute.isHidden() and painted.compute.isHidden()
     assert set(state.shown_run.attributions) == set(METHODS)
@@ -590,7 +590,7 @@ def test_dock_layer_and_colour_bar_have_the_same_limits_whoever_sets_them(
         assert scale.bar.lines[2::2] == tuple(map(brief, scale.now.limits))
 
     agree(painted.painter.limits)
-    assert scale.bar.lines[:2] == ("place", "conditional encoding")
+    assert scale.bar.lines[:2] == ("place", "both routes")
     assert scale.bar.lines[3] == "share of variance, R²"
     painted.scores.over_time.follow.setChecked(True)
     painter = services_of(viewer).time_painter

@@ -66,7 +66,7 @@ def test_a_run_is_trained_scored_and_shown(dock, qtbot):
     (run,) = dock.state.runs
     assert run.complete
     assert set(run.factors) == {"position", "direction", "speed"}
-    assert dock.state.shown.method == "conditional-encoding"  # the map to look at first
+    assert dock.state.shown.method == "both-routes"  # the map to look at first
     assert dock.state.scores.shape == (40,)
     assert "nats" in dock.verdict.text
     assert list(dock.verdict.rows) == ["position", "direction", "speed", "time"]
@@ -81,7 +81,7 @@ def test_a_run_is_trained_scored_and_shown(dock, qtbot):
     wait_idle(dock, qtbot)
     (run,) = dock.state.runs
     assert set(run.attributions) == set(FIRST)
-    assert dock.state.shown.method == "conditional-encoding"
+    assert dock.state.shown.method == "both-routes"
 
 
 def test_a_device_that_is_not_there_is_said_before_training(dock, qtbot):
@@ -322,5 +322,5 @@ def test_a_run_is_renamed_saved_deleted_and_loaded_again(dock, qtbot, tmp_path):
     assert dock.state.runs == []
     dock.runs.load(tmp_path / "saved")
     qtbot.waitUntil(lambda: len(dock.state.runs) == 1, timeout=10_000)
-    loaded = dock.state.runs[0].attributions["conditional-encoding"]
+    loaded = dock.state.runs[0].attributions["both-routes"]
     np.testing.assert_allclose(loaded.score(dock.state.runs[0].fit.factors[0]), scores)

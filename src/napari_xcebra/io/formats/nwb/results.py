@@ -61,6 +61,7 @@ def factor_columns(first: Attribution) -> dict[str, TableColumn]:
             ("goodness", "nats above chance on held-out frames"),
             ("r2", "held-out R² of the variables, read from the latents"),
             ("ridge_r2", "the same of a ridge regression from the cells"),
+            ("encoder_share", "of the trained encoder in its mean with the regression"),
             ("p", "of the cells telling the labels that well by chance"),
         ):
             values = np.array([getattr(fit.goodness[part.name], name) for part in parts], float)
