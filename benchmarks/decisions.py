@@ -29,7 +29,7 @@ from report import header, row, typed
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions.outputs import plan_output
 from napari_xcebra.io.decisions.restoring import interrupted, repair, restore
-from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.footprints import Footprints
 

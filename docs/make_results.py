@@ -35,7 +35,7 @@ import scipy.sparse
 
 from napari_xcebra.cli import main as command_line
 from napari_xcebra.io.formats.nwb.writing import write_nwb
-from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
 

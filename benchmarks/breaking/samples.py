@@ -18,7 +18,7 @@ import tifffile
 from napari_xcebra.io.decisions.outputs import plan_output
 from napari_xcebra.io.formats.native import save_recording
 from napari_xcebra.io.formats.nwb.writing import write_nwb
-from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.recording import Footprints, Recording
 
 FRAMES, CELLS, SHAPE = 60, 5, (24, 20)

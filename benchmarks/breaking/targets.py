@@ -22,7 +22,7 @@ from napari_xcebra.curation.changes import read_journal
 from napari_xcebra.io import open_recording, save_recording
 from napari_xcebra.io.decisions.outputs import plan_output
 from napari_xcebra.io.decisions.restoring import repair, restore
-from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn.data.factors import Factor, Part
 from napari_xcebra.learn.data.inputs import Inputs

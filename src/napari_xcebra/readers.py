@@ -1,25 +1,35 @@
-"""Reads recordings that are dropped on napari's window or opened from its File menu.
+"""Gives napari what its File menu opens: recordings that are dropped on it, and simulated ones.
 
 Where two readers accept a kind of file, napari asks the user to choose before either can look into
 it. So the manifest names only files that extractors write, and folders; plain arrays and tables,
 which are mostly something else, are opened in the Recording dock. Once that is open, its
-`CanvasDrops` takes what belongs there before napari asks.
+`canvas_drops` takes what belongs there before napari asks. Simulators are imported only when a
+sample is made: the Recording dock lists them all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.io.guard import open_task
 from napari_xcebra.io.opening import Opening
+from napari_xcebra.recording.recording import Recording
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.layers.layers import recording_layers
-from napari_xcebra.widgets.services.reading import read_now, recognised, with_kept_size
+from napari_xcebra.widgets.services.reading import made_now, read_now, recognised, with_kept_size
 from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple
+
+if TYPE_CHECKING:
+    from napari_xcebra.simulate.simulation import Simulation
+
 
 Paths = str | PathLike[str] | Sequence[str]
 Reader = Callable[[Paths], list[LayerTuple]]
@@ -50,7 +60,7 @@ def read(path: Paths) -> list[LayerTuple]:
 def layers_to_adopt(recording: Any, opening: Opening | None = None) -> list[LayerTuple]:
     """Layers of a recording, which carry how it was opened."""
     layers = recording_layers(recording)
-    point_to_docks()
+    _point_to_docks()
     for _, arguments, _ in layers:
         if "value" in arguments["metadata"][KEY]:
             arguments["metadata"][KEY]["opening"] = opening
@@ -71,7 +81,7 @@ def _ask_in_dock(opening: Opening, error: InputError) -> None:
     dock.ask(opening, error)
 
 
-def point_to_docks() -> None:
+def _point_to_docks() -> None:
     """Point users who open a recording without any dock to the next step."""
     viewer = _viewer_in_sight()
     if viewer is None or any("napari-xcebra" in name for name in viewer.window.dock_widgets):
@@ -100,3 +110,122 @@ def _single(path: Paths) -> Path | None:
     if isinstance(path, str | PathLike):
         return Path(path)
     return Path(path[0]) if len(path) == 1 else None
+
+
+FRAMES = 12_000
+"""Enough to train well, and quick to simulate: napari waits for it."""
+
+
+@dataclass(frozen=True)
+class SampleRecording:
+    """A simulated recording to try things on.
+
+    Parameters
+    ----------
+    title : str
+        In menus.
+    help : str
+        What it is good for.
+    make : function that gives a Recording
+    """
+
+    title: str
+    help: str
+    make: Callable[[], Recording]
+
+
+def _navigating_animal() -> Recording:
+    from napari_xcebra.simulate import field
+
+    return _told(field(cells=200, frames=FRAMES, junk=20, seed=0), "Navigating animal")
+
+
+def _hard_case() -> Recording:
+    from napari_xcebra.simulate import arena, field
+
+    population = arena(
+        place=30,
+        grid=0,
+        direction=30,
+        speed=30,
+        mixed=30,
+        untuned=60,
+        frames=FRAMES,
+        confound=1.0,
+        arousal=1.0,
+        seed=0,
+    )
+    return _told(field(population, seed=0), "Variables that go together")
+
+
+def _belt_task() -> Recording:
+    from napari_xcebra.simulate import belt, field
+
+    return _told(field(belt(frames=FRAMES, seed=0), seed=0), "Belt task")
+
+
+def _choice_task() -> Recording:
+    from napari_xcebra.simulate import field, task
+
+    return _told(field(task(frames=FRAMES, seed=0), seed=0), "Choice task")
+
+
+def _box_model() -> Recording:
+    from napari_xcebra.simulate import box
+
+    note = "This recording has no noise: set λ to 0.1 before training."
+    recording = _told(box(seed=0), "Box model")
+    return replace(recording, notes=(note, *recording.notes))
+
+
+def _told(simulation: Simulation, name: str) -> Recording:
+    """The recording under a name, with what each cell carries in the simulation."""
+    carried = [factor for factor in simulation.truth if factor in simulation.factors]
+    carries = [
+        " and ".join(f for f in carried if simulation.truth[f][cell]) or "nothing"
+        for cell in range(simulation.recording.n_cells)
+    ]
+    return replace(simulation.recording, source=name, cells={"carries": np.array(carries, np.str_)})
+
+
+SAMPLES = {
+    "navigating_animal": SampleRecording(
+        "Navigating animal, imaged field",
+        "200 cells that carry place, speed, direction or nothing, and 20 ROIs that are not cells.",
+        _navigating_animal,
+    ),
+    "hard_case": SampleRecording(
+        "Hard case: variables that go together",
+        "Speed is correlated with place and with an unobserved state; cells carry two variables.",
+        _hard_case,
+    ),
+    "belt_task": SampleRecording(
+        "Belt task, imaged field",
+        "120 cells of a mouse that runs laps: place, speed, licking and an unobserved state.",
+        _belt_task,
+    ),
+    "choice_task": SampleRecording(
+        "Choice task, imaged field",
+        "110 cells of a mouse that chooses left or right: stimulus, choice, outcome, running.",
+        _choice_task,
+    ),
+    "box_model": SampleRecording(
+        "Box model of the paper (no footprints)",
+        "50 cells without footprints, drawn on a grid.",
+        _box_model,
+    ),
+}
+
+
+def _layers_of(name: str) -> list[LayerTuple]:
+    sample = SAMPLES[name]
+    recording = made_now(sample.make, f"Simulating: {sample.title}", current_viewer())
+    return layers_to_adopt(recording)
+
+
+# the manifest names each of them
+navigating_animal = partial(_layers_of, "navigating_animal")
+hard_case = partial(_layers_of, "hard_case")
+belt_task = partial(_layers_of, "belt_task")
+choice_task = partial(_layers_of, "choice_task")
+box_model = partial(_layers_of, "box_model")

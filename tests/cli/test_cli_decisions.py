@@ -9,7 +9,7 @@ from napari_xcebra.cli.commands import OUTPUT_KINDS as KINDS
 from napari_xcebra.curation import open_curation
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions.outputs import OUTPUT_KINDS
-from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.recording import Footprints, Recording
 
 

@@ -11,7 +11,7 @@ import tifffile
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording, save_recording
 from napari_xcebra.io.formats.nwb.writing import write_nwb
-from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
 

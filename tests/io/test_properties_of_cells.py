@@ -13,7 +13,7 @@ from napari_xcebra.attribution import attribute
 from napari_xcebra.cli import main
 from napari_xcebra.io import open_recording, save_recording
 from napari_xcebra.io.formats.nwb.writing import write_nwb
-from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.recording import Footprints, Recording, Variable
 

@@ -39,7 +39,7 @@ def test_every_module_of_the_source_is_in_the_wheel(names):
     source = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.py")}
 
     assert source <= names
-    assert "napari_xcebra/sample_data.py" in source
+    assert "napari_xcebra/readers.py" in source
 
 
 def test_manifest_and_typing_marker_are_in_the_wheel(names):

@@ -23,7 +23,7 @@ from napari_xcebra.recording.variables import Variable
 Value = TypeVar("Value")
 
 
-def told_apart(
+def _told_apart(
     placed: Placed, known: Mapping[str, Variable], file: str
 ) -> tuple[Placed, tuple[str, ...]]:
     """Behaviour of a file with names that no other file has, and a sentence on each change.
@@ -168,7 +168,7 @@ def with_behavior(
     for source in sources:
         placed = on_frames(source, times, _same_clock(settings) if source is own else settings)
         _check_size(placed.variables, source.name)
-        placed, renamed = told_apart(placed, variables, source.name)
+        placed, renamed = _told_apart(placed, variables, source.name)
         variables |= {variable.name: variable for variable in placed.variables}
         starts.append(placed.starts)
         excluded = excluded | placed.excluded

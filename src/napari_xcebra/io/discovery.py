@@ -37,7 +37,7 @@ def formats_of(subject: Subject) -> tuple[Any, ...]:
     """Format modules for recordings or for behaviour, the generic ones last."""
     names = _modules_in("formats" if subject == "recording" else "behavior")
     formats: list[Any] = [m for m in map(import_module, names) if hasattr(m, "sniff")]
-    formats += plugged_formats(subject)
+    formats += _plugged_formats(subject)
     return tuple(sorted(formats, key=lambda module: getattr(module, "GENERIC", False)))
 
 
@@ -129,7 +129,7 @@ def _in_time(function: Callable[[Path], Any], path: Path) -> Any:
     return answers[0]
 
 
-class PluggedFormat:
+class _PluggedFormat:
     """A format of another package, with the names of one of ours."""
 
     def __init__(self, plugged: Plugged, subject: str) -> None:
@@ -166,7 +166,7 @@ class PluggedFormat:
         return found
 
 
-def plugged_formats(subject: str) -> list[PluggedFormat]:
+def _plugged_formats(subject: str) -> list[_PluggedFormat]:
     """Formats that other packages bring for recordings, or for behaviour."""
     found = []
     for plugged in plugged_in("formats"):
@@ -177,5 +177,5 @@ def plugged_formats(subject: str) -> list[PluggedFormat]:
         elif own not in SUBJECTS:
             refuse(plugged.name, plugged.package, f"its SUBJECT is {own!r}")
         elif own == subject:
-            found.append(PluggedFormat(plugged, subject))
+            found.append(_PluggedFormat(plugged, subject))
     return found

@@ -114,7 +114,7 @@ def variable_of(series: Series, rate: float) -> Variable:
 
 def variable_from(name: str, values: Any) -> Variable:
     """Variable whose unit and kind are read off its name and values."""
-    unit = unit_in(name)
+    unit = _unit_in(name)
     variable = Variable(name, values, unit=unit)
     if _are_few_whole(variable.values):
         return replace(variable, kind="discrete")
@@ -122,7 +122,7 @@ def variable_from(name: str, values: Any) -> Variable:
     return variable if turn is None else replace(variable, kind="circular", period=turn)
 
 
-def unit_in(name: str) -> str:
+def _unit_in(name: str) -> str:
     """Unit at the end of a name, or an empty string.
 
     >>> unit_in("x_cm"), unit_in("speed_cm_s"), unit_in("Speed (cm/s)"), unit_in("licks")

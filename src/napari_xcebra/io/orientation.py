@@ -361,7 +361,7 @@ def of_behavior(
         Frames per second, if known.
     """
     evidence: dict[str, Evidence] = {}
-    tables_of_cells = [source for source in sources if is_table_of_cells(source)]
+    tables_of_cells = [source for source in sources if _is_table_of_cells(source)]
     for source, series in ((given, one) for given in sources for one in given.series):
         rows = len(series.values)
         axes = [axis for axis in (0, 1) if shape[axis] == rows]
@@ -384,7 +384,7 @@ def of_behavior(
     return list(evidence.values())
 
 
-def is_table_of_cells(source: Behavior) -> bool:
+def _is_table_of_cells(source: Behavior) -> bool:
     """Whether a file that was given as behaviour says by its columns that its rows are cells."""
     if source.intervals or source.events or any(s.times is not None for s in source.series):
         return False

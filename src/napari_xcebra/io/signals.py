@@ -102,7 +102,7 @@ def _relative(best: Choice, settings: OpenSettings, rate: float) -> Choice:
     )
 
 
-class TracesByCell(LazyTraces):
+class _TracesByCell(LazyTraces):
     """Traces computed from others with some statistics of each cell.
 
     These are computed for a group of cells when one of them is first read, because all their
@@ -151,7 +151,7 @@ class TracesByCell(LazyTraces):
 
 
 @dataclass(frozen=True)
-class RelativeTraces(TracesByCell):
+class RelativeTraces(_TracesByCell):
     """(F − F₀) / F₀ over a running percentile F₀.
 
     Where neuropil correction brings F₀ near zero, it is divided by a tenth of the cell's usual
@@ -198,7 +198,7 @@ class RelativeTraces(TracesByCell):
 
 
 @dataclass(frozen=True)
-class StandardTraces(TracesByCell):
+class StandardTraces(_TracesByCell):
     """Traces in standard deviations from their mean; constant ones are 0."""
 
     source: Traces

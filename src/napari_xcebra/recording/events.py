@@ -298,7 +298,7 @@ def few_cells(
             yield slice(start, start + part.shape[1]), part
 
 
-def means_of(
+def _means_of(
     traces: np.ndarray, moments: Moments, offsets: np.ndarray, recording: Recording
 ) -> np.ndarray:
     """Mean of traces, (frames, cells), over the moments of each group: (groups, bins, cells)."""
@@ -447,7 +447,7 @@ def responses(
         own = traces[used] if not used.all() else traces
         middle, spread = own.mean(0, dtype=np.float64), own.std(0, dtype=np.float64)
         for number, half in enumerate(_halves(moments)):
-            mean = means_of(traces, half, offsets, recording)
+            mean = _means_of(traces, half, offsets, recording)
             # a cell that never changes stays at 0
             found[number, :, :, cells] = (mean - middle) / np.where(spread > 0, spread, 1)
     return Responses(moments, seconds, found)

@@ -282,14 +282,14 @@ def read_clips(
         return None
     rows, columns = _around(shapes, cell, movie.field)
     plane = shapes.plane(cell) if movie.stacked else 0
-    onsets = [onset_of(recording, trace, int(peak)) for peak in peaks]
+    onsets = [_onset_of(recording, trace, int(peak)) for peak in peaks]
     before = max(BEFORE, (peaks - onsets).max() / recording.rate + 2 * PEAK)
     step = max(1, int(np.ceil((before + AFTER) * recording.rate / MOST_FRAMES)))
     clips, rises = [], []
     for peak, onset in zip(peaks, onsets, strict=True):
         if stopped():
             raise Stopped
-        frames = clip_frames(recording, int(peak), before, step)
+        frames = _clip_frames(recording, int(peak), before, step)
         clip = movie.crop(_in_movie(movie, frames), plane, rows, columns)
         clips.append(clip)
         rises.append(_rise(clip, frames <= onset, np.abs(frames - peak) / recording.rate))
@@ -298,7 +298,7 @@ def read_clips(
     return Clips(peaks, tuple(clips), seconds, average, (rows.start, columns.start))
 
 
-def onset_of(recording: Recording, trace: np.ndarray, peak: int) -> int:
+def _onset_of(recording: Recording, trace: np.ndarray, peak: int) -> int:
     """The last frame before a peak at which the trace was still low."""
     start = max(0, peak - round(SLOWEST * recording.rate))
     before = trace[start : peak + 1]
@@ -309,7 +309,7 @@ def onset_of(recording: Recording, trace: np.ndarray, peak: int) -> int:
     return start + int(np.flatnonzero(smooth <= low + BEGUN * max(high - low, 0))[-1])
 
 
-def clip_frames(recording: Recording, peak: int, before: float, step: int) -> np.ndarray:
+def _clip_frames(recording: Recording, peak: int, before: float, step: int) -> np.ndarray:
     """Frames of the recording from seconds before a peak to after it, within its segment."""
     first, last = (round(seconds * recording.rate / step) for seconds in (before, AFTER))
     frames = peak + step * np.arange(-first, last + 1)

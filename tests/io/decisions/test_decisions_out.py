@@ -20,7 +20,7 @@ from napari_xcebra.io.decisions.outputs import (
 )
 from napari_xcebra.io.decisions.restoring import restore
 from napari_xcebra.io.formats.imagej import read_rois
-from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.recording import Footprints, Recording
 
 RNG = np.random.default_rng(0)

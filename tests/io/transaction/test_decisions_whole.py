@@ -13,7 +13,7 @@ from napari_xcebra.files import TEMPORARY, temporary_beside
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions.outputs import plan_output
 from napari_xcebra.io.decisions.restoring import plan_restore, repair, restore
-from napari_xcebra.io.formats.suite2p.decisions import ISCELL, SIDECAR
+from napari_xcebra.io.formats.suite2p.writing import ISCELL, SIDECAR
 from napari_xcebra.io.transaction.plan import Plan, change_to
 from napari_xcebra.io.transaction.unfinished import _lists
 

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import scipy.sparse
 
-from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.recording import Footprints, Recording
 
 FRAMES, CELLS = 40, 5

@@ -47,15 +47,15 @@ def sniff(path: Path) -> bool:
 def load(path: Path, settings: OpenSettings) -> Behavior:
     """Points of every body part of every animal."""
     if _is_deeplabcut(path):
-        return behavior_of(_tracks_of_deeplabcut(path), settings, path)
+        return _behavior_of(_tracks_of_deeplabcut(path), settings, path)
     # SLEAP may leave out frames at the end of a table
     is_table = not has_signature(path)
     tracks = _sleap_from_csv(path) if is_table else _sleap_from_hdf5(path)
-    return behavior_of(tracks, settings, path, sparse=is_table)
+    return _behavior_of(tracks, settings, path, sparse=is_table)
 
 
 @dataclass(frozen=True)
-class Track:
+class _Track:
     """One body part of one animal, over the frames of a video.
 
     Parameters
@@ -75,20 +75,20 @@ class Track:
     likelihood: np.ndarray | None = None
 
 
-def track_of(animal: str, part: str, columns: Mapping[str, np.ndarray]) -> Track:
+def _track_of(animal: str, part: str, columns: Mapping[str, np.ndarray]) -> _Track:
     """Track of the columns x, y, maybe z, and likelihood or score."""
     points = np.stack([columns[axis] for axis in AXES if axis in columns], axis=1)
-    return Track(animal, part, points, columns.get("likelihood", columns.get("score")))
+    return _Track(animal, part, points, columns.get("likelihood", columns.get("score")))
 
 
-def behavior_of(
-    tracks: Sequence[Track], settings: OpenSettings, path: Path, *, sparse: bool = False
+def _behavior_of(
+    tracks: Sequence[_Track], settings: OpenSettings, path: Path, *, sparse: bool = False
 ) -> Behavior:
     """Behaviour of tracks: points less likely than `settings.likelihood` are unknown.
 
     Parameters
     ----------
-    tracks : sequence of Track
+    tracks : sequence of _Track
     settings : OpenSettings
     path : Path
         Of the file, for sentences.
@@ -156,7 +156,7 @@ def _is_deeplabcut(path: Path) -> bool:
         return False
 
 
-def _tracks_of_deeplabcut(path: Path) -> list[Track]:
+def _tracks_of_deeplabcut(path: Path) -> list[_Track]:
     names, values = _dlc_from_hdf5(path) if has_signature(path) else _dlc_from_csv(path)
     parts: dict[tuple[str, str], dict[str, np.ndarray]] = {}
     for i, name in enumerate(names):
@@ -170,7 +170,7 @@ def _tracks_of_deeplabcut(path: Path) -> list[Track]:
     for (_, part), columns in parts.items():
         if not {"x", "y"} <= set(columns):
             raise InputError(f"{path} has {part} without x and y.")
-    return [track_of(animal, part, columns) for (animal, part), columns in parts.items()]
+    return [_track_of(animal, part, columns) for (animal, part), columns in parts.items()]
 
 
 def _coords_row(rows: Sequence[Sequence[str]]) -> int | None:
@@ -316,7 +316,7 @@ def _is_sleap(path: Path) -> bool:
         return False
 
 
-def _sleap_from_hdf5(path: Path) -> list[Track]:
+def _sleap_from_hdf5(path: Path) -> list[_Track]:
     with open_hdf5(path) as file:
         tracks = _ordered(file, "tracks", ("frame", "track", "node", "xy"), path)
         nodes = _texts(file, "node_names")
@@ -333,7 +333,7 @@ def _sleap_from_hdf5(path: Path) -> list[Track]:
     if len(animals) != tracks.shape[1]:
         animals = [f"track_{i}" for i in range(tracks.shape[1])]
     return [
-        Track(animal, node, tracks[:, i, j], None if scores is None else scores[:, i, j])
+        _Track(animal, node, tracks[:, i, j], None if scores is None else scores[:, i, j])
         for i, animal in enumerate(animals)
         for j, node in enumerate(nodes)
     ]
@@ -363,7 +363,7 @@ def _texts(file: h5py.File, name: str) -> list[str]:
     return [] if dataset is None else [str(text) for text in np.atleast_1d(read(dataset))]
 
 
-def _sleap_from_csv(path: Path) -> list[Track]:
+def _sleap_from_csv(path: Path) -> list[_Track]:
     table = read_table(path)
     frames = _frame_numbers(table, path)
     nodes = [str(name)[:-2] for name in table.columns if str(name).endswith(".x")]
@@ -389,7 +389,7 @@ def _sleap_from_csv(path: Path) -> list[Track]:
                     columns[axis][frames[rows]] = values.to_numpy(np.float64)[rows]
             if "y" not in columns:
                 raise InputError(f"{path} has {node}.x without {node}.y.")
-            tracks.append(track_of(name, node, columns))
+            tracks.append(_track_of(name, node, columns))
     return tracks
 
 

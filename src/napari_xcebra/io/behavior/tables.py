@@ -57,7 +57,7 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
         intervals = intervals_of(columns, path.stem, str(path))
         if intervals is not None:
             return Behavior(intervals=(intervals,), name=path.name)
-    events = events_of(columns, path.stem, str(path), settings.behavior_clock)
+    events = _events_of(columns, path.stem, str(path), settings.behavior_clock)
     if events:
         return Behavior(events=events, name=path.name)
     if clock is None:
@@ -66,7 +66,7 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
     used = () if clock is None else (clock.name, *clock.spare)
     series, notes = [], [*(clock.notes if clock else ()), *about_clocks]
     for name, column in columns.items():
-        if name in used or numbers_rows(name, column):
+        if name in used or _numbers_rows(name, column):
             continue
         found, note = series_of(name, column, times, path.name)
         if found is not None:
@@ -219,7 +219,7 @@ def intervals_of(columns: Mapping[str, Any], stem: str, where: str) -> Intervals
     return Intervals("trials" if about_trials else stem, first, last, kept, in_frames)
 
 
-def events_of(
+def _events_of(
     columns: Mapping[str, Any],
     stem: str,
     where: str,
@@ -268,7 +268,7 @@ def events_of(
     )
 
 
-def numbers_rows(name: str, column: Any) -> bool:
+def _numbers_rows(name: str, column: Any) -> bool:
     """Whether a column does nothing but number the rows."""
     if not set(words_of(name)) <= _ROWS or not _is_plain_number(column) or len(column) < 2:
         return False
@@ -285,7 +285,7 @@ def _names_events(name: str, column: Any, told: bool) -> bool:
     return pd.Series(column).astype("string").nunique() <= MOST_EVENTS
 
 
-def trials_of(columns: Mapping[str, Any], where: str) -> Intervals:
+def _trials_of(columns: Mapping[str, Any], where: str) -> Intervals:
     """Trials of a table that the user says is one; without a stop, a trial lasts to the next."""
     columns = dict(columns)
     found = intervals_of(columns, "trials", where)
@@ -353,7 +353,7 @@ def load_trials(path: Path) -> Behavior:
     columns = _columns(path)
     if columns is None:
         return _only(path, "trials", "intervals")
-    return Behavior(intervals=(trials_of(columns, str(path)),), name=path.name)
+    return Behavior(intervals=(_trials_of(columns, str(path)),), name=path.name)
 
 
 def load_events(path: Path) -> Behavior:
@@ -361,7 +361,7 @@ def load_events(path: Path) -> Behavior:
     columns = _columns(path)
     if columns is None:
         return _only(path, "events", "events")
-    return Behavior(events=events_of(columns, path.stem, str(path), told=True), name=path.name)
+    return Behavior(events=_events_of(columns, path.stem, str(path), told=True), name=path.name)
 
 
 def _columns(path: Path) -> dict[str, object] | None:

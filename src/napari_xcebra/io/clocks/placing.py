@@ -77,7 +77,7 @@ def left_out(labelled: Sequence[Labelled], n_frames: int, settings: OpenSettings
     return excluded | ~np.any(chosen, axis=0) if chosen else excluded
 
 
-def check_labels(behaviors: Sequence[Behavior], settings: OpenSettings) -> None:
+def _check_labels(behaviors: Sequence[Behavior], settings: OpenSettings) -> None:
     """Raise if `only` or `exclude` names what no behaviour has."""
     known = [labelled for behavior in behaviors for labelled in _unplaced(behavior)]
     for knob in ("only", "exclude"):
@@ -116,7 +116,7 @@ def _plain(text: str) -> str:
     return text.strip().casefold()
 
 
-def place_numbers(
+def _place_numbers(
     series: Sequence[Series], frames: np.ndarray, settings: OpenSettings, who: str
 ) -> tuple[list[Series], list[str]]:
     """Series numbered by frames or samples, with times in seconds; and notes.
@@ -231,7 +231,7 @@ def _by_samples(
     )
 
 
-def spread_ticks(times: np.ndarray, frames: np.ndarray) -> np.ndarray | None:
+def _spread_ticks(times: np.ndarray, frames: np.ndarray) -> np.ndarray | None:
     """Times of rows that share a tick of a clock that is coarser than the frames.
 
     A clock of whole seconds gives ten rows a second the same time. They are spread evenly over
@@ -300,7 +300,7 @@ class _OnFrames:
 def check_names(behaviors: Sequence[Behavior], settings: OpenSettings) -> None:
     """Raise if the settings name a trigger or a label that no behaviour has."""
     check_trigger(behaviors, settings)
-    check_labels(behaviors, settings)
+    _check_labels(behaviors, settings)
 
 
 # a damaged file may hold numbers so large that no sum of them is finite: they end as not known
@@ -331,7 +331,7 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
     if marked is not None:
         times, offset, notes = marked.times, 0.0, marked.notes
     series = [_finite(s) for s in behavior.series if s.name != settings.trigger]
-    series, about_numbers = place_numbers(series, times, settings, behavior.name or "Behaviour")
+    series, about_numbers = _place_numbers(series, times, settings, behavior.name or "Behaviour")
     timed = [s for s in series if _has_times(s, settings, marked is not None)]
     plain = [s for s in series if not _has_times(s, settings, marked is not None)]
     one_a_frame = _one_a_frame(plain, times)
@@ -545,7 +545,7 @@ def _clock(
         )
         steps = np.diff(times[rows])
     marked, ordered = frames[np.isfinite(frames)], times[rows]
-    if series.times_in != "frames" and (finer := spread_ticks(ordered, marked)) is not None:
+    if series.times_in != "frames" and (finer := _spread_ticks(ordered, marked)) is not None:
         tick = float(np.median(np.diff(np.unique(ordered))))
         notes.append(
             f"{who} gives times in steps of {tick:.3g} s, for several rows each: these are spread "

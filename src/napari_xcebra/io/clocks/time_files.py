@@ -30,7 +30,7 @@ def slack(count: int) -> int:
     return max(3, int(SLACK * count))
 
 
-def is_time_file(text: str) -> bool:
+def _is_time_file(text: str) -> bool:
     """Whether a setting names a file rather than a column."""
     return Path(text).suffix.lower() in SUFFIXES and Path(text).is_file()
 
@@ -38,7 +38,7 @@ def is_time_file(text: str) -> bool:
 def read_times(path: Path) -> np.ndarray:
     """(rows,) float64, seconds: the column that is named as a clock, or the first that may be one.
 
-    Times may run backwards here and there: see `mended`.
+    Times may run backwards here and there: see `_mended`.
     """
     from napari_xcebra.io.containers.npy import read_npy
     from napari_xcebra.io.containers.tables import read_table
@@ -68,7 +68,7 @@ def _column(table: pd.DataFrame) -> np.ndarray | None:
     return next(iter([*forward, *numbers]), None)
 
 
-def mended(times: np.ndarray, path: Path, settings: OpenSettings) -> tuple[np.ndarray, list[str]]:
+def _mended(times: np.ndarray, path: Path, settings: OpenSettings) -> tuple[np.ndarray, list[str]]:
     """Times that increase, and a note on those that did not.
 
     Parameters
@@ -216,7 +216,7 @@ def check_trigger(behaviors: Sequence[Behavior], settings: OpenSettings) -> None
         )
 
 
-def trigger_in(behavior: Behavior, settings: OpenSettings) -> Series | None:
+def _trigger_in(behavior: Behavior, settings: OpenSettings) -> Series | None:
     """The series that marks the frames, if this behaviour has it."""
     return next((s for s in behavior.series if s.name == settings.trigger), None)
 
@@ -228,7 +228,7 @@ def marked_frames(behavior: Behavior, n_frames: int, settings: OpenSettings) -> 
     """
     if not settings.trigger:
         return None
-    series = trigger_in(behavior, settings)
+    series = _trigger_in(behavior, settings)
     if series is not None:
         return _from_series(series, n_frames, settings)
     path = _file(settings)
@@ -240,7 +240,7 @@ def trigger_rate(settings: OpenSettings) -> float | None:
     path = _file(settings)
     if path is None:
         return None
-    return rate_of(mended(read_times(path), path, settings)[0])
+    return rate_of(_mended(read_times(path), path, settings)[0])
 
 
 def sample_times(series: Series, settings: OpenSettings) -> np.ndarray:
@@ -251,11 +251,11 @@ def sample_times(series: Series, settings: OpenSettings) -> np.ndarray:
 
 
 def _file(settings: OpenSettings) -> Path | None:
-    return Path(settings.trigger) if is_time_file(settings.trigger) else None
+    return Path(settings.trigger) if _is_time_file(settings.trigger) else None
 
 
 def _from_file(path: Path, n_frames: int, settings: OpenSettings) -> Marked:
-    times, notes = mended(read_times(path), path, settings)
+    times, notes = _mended(read_times(path), path, settings)
     marked = _matched(times, n_frames, f"{path.name} has", "times")
     return Marked(marked.times, (*notes, *marked.notes))
 

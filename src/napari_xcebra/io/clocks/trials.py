@@ -78,7 +78,7 @@ def count_in_frames(frames: np.ndarray, n_frames: int) -> np.ndarray:
     return np.bincount(frames[frames >= 0], minlength=n_frames).astype(np.float64)
 
 
-def misread_unit(at: np.ndarray, times: np.ndarray, column: str) -> str:
+def _misread_unit(at: np.ndarray, times: np.ndarray, column: str) -> str:
     """What the unit of moments seems to be, if not seconds; empty if nothing tells."""
     at, known = at[np.isfinite(at)], times[np.isfinite(times)]
     if len(at) < 2 or len(known) < 2:
@@ -113,7 +113,7 @@ def _note_on_events_outside(
         f"Row {row} of {where} has {at[first] + offset:g} s; the frames were taken from "
         f"{np.nanmin(times):g} s to {np.nanmax(times):g} s"
     )
-    said = misread_unit(at + offset, times, "time") if misses.mean() > 0.5 else ""
+    said = _misread_unit(at + offset, times, "time") if misses.mean() > 0.5 else ""
     return f"{sentence}: {said}" if said else f"{sentence}."
 
 
@@ -125,7 +125,7 @@ WITHIN, SLACK = 0.9, 1.0
 
 
 @dataclass(frozen=True)
-class TrialColumn:
+class _TrialColumn:
     """What is known about intervals, on the frames.
 
     Parameters
@@ -149,7 +149,7 @@ class PlacedIntervals:
     Parameters
     ----------
     name : str
-    columns : sequence of TrialColumn
+    columns : sequence of _TrialColumn
     events : sequence of Variable
         Moments within the intervals.
     starts : (segments,) int64
@@ -162,7 +162,7 @@ class PlacedIntervals:
     """
 
     name: str
-    columns: Sequence[TrialColumn]
+    columns: Sequence[_TrialColumn]
     events: Sequence[Variable]
     starts: np.ndarray
     inside: np.ndarray
@@ -273,7 +273,7 @@ def _check_unit(intervals: Intervals, held: np.ndarray, times: np.ndarray, offse
 
 def _unit(intervals: Intervals, times: np.ndarray, offset: float) -> str:
     """Sentence on the unit that the times seem to have, if not seconds."""
-    said = misread_unit(np.r_[intervals.start, intervals.stop] + offset, times, "start")
+    said = _misread_unit(np.r_[intervals.start, intervals.stop] + offset, times, "start")
     return f"Perhaps {said}" if said else ""
 
 
@@ -353,7 +353,7 @@ def _held_from(begins: np.ndarray, number: np.ndarray) -> np.ndarray:
 
 def _column(
     name: str, short: str, values: np.ndarray, number: np.ndarray
-) -> tuple[TrialColumn | None, str | None]:
+) -> tuple[_TrialColumn | None, str | None]:
     """What is known about each interval, at the frames; or a note why not."""
     import pandas as pd
 
@@ -361,7 +361,9 @@ def _column(
         values = values.astype(np.float64)
         values = np.where(np.isinf(values), np.nan, values)
         placed = np.where(number >= 0, values[number], np.nan)
-        return TrialColumn(replace(variable_from(name, values), values=placed), short, values), None
+        return _TrialColumn(
+            replace(variable_from(name, values), values=placed), short, values
+        ), None
     codes, words = pd.factorize(pd.Series(values).astype("string"), sort=True)
     if len(words) > FEW:
         return None, f"Column {short} holds text and was left out."
@@ -369,7 +371,7 @@ def _column(
     coded = np.where(codes >= 0, codes, np.nan)
     placed = np.where(number >= 0, coded[number], np.nan)
     note = f"{name} holds words: {', '.join(labels)}." if labels else None
-    return TrialColumn(Variable(name, placed, "discrete", words=labels), short, coded), note
+    return _TrialColumn(Variable(name, placed, "discrete", words=labels), short, coded), note
 
 
 def trials_numbered(

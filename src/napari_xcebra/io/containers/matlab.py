@@ -55,7 +55,7 @@ MOST = 8 * 2**30
 def is_mat(path: Path) -> bool:
     """Whether the content is that of a .mat file; HDF5 counts only if the name says so too."""
     header = first_bytes(path, HEADER)
-    if byte_order(header):
+    if _byte_order(header):
         return True
     saved_by_matlab = header[:10] == b"MATLAB 7.3"
     return (saved_by_matlab or path.suffix.lower() == ".mat") and has_signature(path)
@@ -82,7 +82,7 @@ def read_mat(path: Path, depth: int = DEPTH) -> dict[str, np.ndarray]:
     with sentence_on_failure(path):
         with path.open("rb") as file:
             header = file.read(HEADER)
-        if byte_order(header):
+        if _byte_order(header):
             return dict(_limited(path, _from_scipy(path, depth)))
         if is_mat(path):
             with open_hdf5(path) as file:
@@ -93,7 +93,7 @@ def read_mat(path: Path, depth: int = DEPTH) -> dict[str, np.ndarray]:
     )
 
 
-def byte_order(header: bytes) -> str | None:
+def _byte_order(header: bytes) -> str | None:
     """'<' or '>' if these are the first bytes of a MATLAB 5 file, else None."""
     if len(header) < HEADER:
         return None
@@ -105,7 +105,7 @@ def struct_fields(path: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     try:
         with path.open("rb") as file:
-            order = byte_order(file.read(HEADER))
+            order = _byte_order(file.read(HEADER))
             while order and len(tag := file.read(8)) == 8:
                 kind, length = struct.unpack(f"{order}II", tag)
                 end = file.tell() + length
@@ -192,7 +192,7 @@ def _from_node(
             yield from _elements(node, name, depth, seen)
         return
     if isinstance(node, h5py.Dataset):
-        array = matlab_text(node) if name.endswith("}") else None
+        array = _matlab_text(node) if name.endswith("}") else None
         array = matlab_array(node) if array is None else array
     elif attribute(node, "MATLAB_sparse") is not None:
         array = _sparse(node)
@@ -234,7 +234,7 @@ def _of_struct(name: str, number: int) -> str:
     return f"{struct}({number}).{field}"
 
 
-def matlab_text(dataset: h5py.Dataset) -> np.ndarray | None:
+def _matlab_text(dataset: h5py.Dataset) -> np.ndarray | None:
     """A text of one line, as an array without axes; None if it is something else."""
     if attribute(dataset, "MATLAB_class") != "char" or dataset.dtype.kind != "u":
         return None
@@ -288,7 +288,7 @@ _LAST = re.compile(r"[({]\d+[)}](?=[^({]*$)")
 
 
 @dataclass(frozen=True)
-class Joined:
+class _Joined:
     """Arrays of a file, with elements joined.
 
     Parameters
@@ -306,7 +306,7 @@ class Joined:
     starts: Mapping[str, np.ndarray]
 
 
-def joined(arrays: Mapping[str, np.ndarray], layout: Layout = "auto") -> Joined:
+def joined(arrays: Mapping[str, np.ndarray], layout: Layout = "auto") -> _Joined:
     """Join elements, the innermost cells first.
 
     Parameters
@@ -329,7 +329,7 @@ def joined(arrays: Mapping[str, np.ndarray], layout: Layout = "auto") -> Joined:
             elements |= {name: left.pop(name) for name in names}
             left[cell], begin = found
             starts[cell] = np.r_[0, np.cumsum(begin)[:-1]].astype(np.int64)
-    return Joined(left, elements, starts)
+    return _Joined(left, elements, starts)
 
 
 def cell_of(name: str) -> str:

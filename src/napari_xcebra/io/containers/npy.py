@@ -26,7 +26,7 @@ from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, StoredTraces
 
 
 @dataclass(frozen=True)
-class Header:
+class _Header:
     """What a .npy file says about its array.
 
     Parameters
@@ -65,7 +65,7 @@ def read_object_npy(path: Path) -> Any:
     """
     with sentence_on_failure(path):
         with path.open("rb") as file:
-            header = read_header(file)
+            header = _read_header(file)
             if header.dtype != np.dtype(object):
                 raise InputError(f"{path} holds plain numbers: Python objects were looked for.")
             found = loads(file.read(), str(path))
@@ -74,10 +74,10 @@ def read_object_npy(path: Path) -> Any:
         return found.item() if header.shape == () else found.reshape(header.shape)
 
 
-def mapped_header(path: Path) -> Header:
+def mapped_header(path: Path) -> _Header:
     """Header of a .npy file of plain numbers, after a check that the file can hold them."""
     with sentence_on_failure(path), path.open("rb") as file:
-        header = read_header(file)
+        header = _read_header(file)
         _check_size(header, path.stat().st_size, path)
         return header
 
@@ -126,7 +126,7 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray | LazyTraces]) -> None
                     np.lib.format.write_array(file, array, allow_pickle=False)
 
 
-def read_header(file: IO[bytes]) -> Header:
+def _read_header(file: IO[bytes]) -> _Header:
     """Header of a .npy file; raises anything if it is damaged."""
     version = np.lib.format.read_magic(file)
     readers = {
@@ -138,12 +138,12 @@ def read_header(file: IO[bytes]) -> Header:
     shape, columns_first, dtype = readers[version](file)
     if any(size < 0 for size in shape):
         raise ValueError(f"it claims the shape {shape}")
-    return Header(shape, dtype, file.tell(), bool(columns_first))
+    return _Header(shape, dtype, file.tell(), bool(columns_first))
 
 
 def _member(file: IO[bytes], size: int, where: str) -> np.ndarray:
     """Array in an archive; words that were pickled are words, other objects stay what they are."""
-    header = read_header(file)
+    header = _read_header(file)
     if header.dtype != np.dtype(object):
         file.seek(0)
         return _array(file, size, Path(where))
@@ -158,14 +158,14 @@ def _member(file: IO[bytes], size: int, where: str) -> np.ndarray:
 
 def _array(file: IO[bytes], size: int, path: Path) -> np.ndarray:
     """The array of an open .npy file of that many bytes."""
-    _check_size(read_header(file), size, path)
+    _check_size(_read_header(file), size, path)
     file.seek(0)
     array = np.lib.format.read_array(file, allow_pickle=False)
     file.read(1)  # reading on to the end makes zipfile compare its checksum
     return array
 
 
-def _check_size(header: Header, size: int, path: Path) -> None:
+def _check_size(header: _Header, size: int, path: Path) -> None:
     if header.dtype.hasobject:
         raise _of_objects(path)
     claimed = header.start + math.prod(header.shape) * header.dtype.itemsize
@@ -222,12 +222,12 @@ def read_or_map(path: Path) -> dict[str, np.ndarray]:
     with sentence_on_failure(path), zipfile.ZipFile(path) as archive:
         large = [member.filename.removesuffix(".npy") for member in archive.infolist()
                  if member.file_size > IN_MEMORY]  # fmt: skip
-    mapped = {name: map_member(path, name) for name in large}
+    mapped = {name: _map_member(path, name) for name in large}
     found = {name: array for name, array in mapped.items() if array is not None}
     return read_npz(path, names_in(path) - set(found)) | found
 
 
-def map_member(path: Path, name: str) -> np.memmap | None:
+def _map_member(path: Path, name: str) -> np.memmap | None:
     """Array (rows, columns) of numbers in a .npz file, mapped; None if that is not possible.
 
     Only for as long as a recording is being opened: what stays on disk is read by `NpzTraces`.
@@ -239,7 +239,7 @@ def map_member(path: Path, name: str) -> np.memmap | None:
     return np.memmap(path, found.dtype, "r", found.start, found.shape, order=order)
 
 
-def _place(path: Path, name: str) -> Header | None:
+def _place(path: Path, name: str) -> _Header | None:
     """Where in a .npz file a matrix of numbers lies as in memory; None if it does not."""
     with sentence_on_failure(path), zipfile.ZipFile(path) as archive:
         members = {m.filename.removesuffix(".npy"): m for m in archive.infolist()}
@@ -247,7 +247,7 @@ def _place(path: Path, name: str) -> Header | None:
         if member is None or member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
             return None
         with archive.open(member) as file:
-            header = read_header(file)
+            header = _read_header(file)
         with path.open("rb") as file:
             file.seek(member.header_offset + 26)
             lengths = file.read(4)

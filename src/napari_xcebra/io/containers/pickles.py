@@ -30,7 +30,7 @@ _DTYPE = re.compile(r"[?]|b1|[iu][1248]|f(2|4|8|12|16)|c(8|16|24|32)|[SU][0-9]{1
 
 
 @dataclass(frozen=True)
-class Maker:
+class _Maker:
     """Stands for the function or class that a pickle names."""
 
     make: Callable[..., Any]
@@ -172,7 +172,7 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(_POSIX, lambda *parts: _path(PurePosixPath, parts)),
     **dict.fromkeys(_WINDOWS, lambda *parts: _path(PureWindowsPath, parts)),
 }
-MAKERS = {(home, name): Maker(make) for name, make in _MAKERS.items() for home in _HOMES[name]}
+MAKERS = {(home, name): _Maker(make) for name, make in _MAKERS.items() for home in _HOMES[name]}
 """What stands for the names that a pickle may hold, by their module."""
 
 
@@ -203,7 +203,7 @@ class _Reader(_PlainReader):
         super().__init__(source, encoding="latin1")
         self.where, self.size = where, size
 
-    def find_class(self, module: str, name: str) -> Maker:
+    def find_class(self, module: str, name: str) -> _Maker:
         """What stands for a name, or a sentence that reports it."""
         if (module, name) in MAKERS:
             return MAKERS[module, name]
@@ -216,7 +216,7 @@ class _Reader(_PlainReader):
 
     def load_reduce(self) -> None:
         given, maker = self.stack.pop(), self.stack[-1]
-        if not isinstance(maker, Maker) or not isinstance(given, tuple):
+        if not isinstance(maker, _Maker) or not isinstance(given, tuple):
             raise ValueError("it calls something that is not a function")
         self.stack[-1] = maker.make(*given)
 

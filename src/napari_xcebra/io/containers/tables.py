@@ -44,7 +44,7 @@ EXACT = 2**53
 
 
 @dataclass(frozen=True)
-class TextForm:
+class _TextForm:
     """How a table is written as text.
 
     Parameters
@@ -96,7 +96,7 @@ def is_parquet(path: Path) -> bool:
     return start == b"PAR1" or (start != b"" and path.suffix.lower() in PARQUET)
 
 
-def text_form(path: Path, n_rows: int = 12) -> TextForm:
+def text_form(path: Path, n_rows: int = 12) -> _TextForm:
     """How a table of text is written, read off its first rows."""
     with path.open("rb") as file:
         start = file.read(1 << 16)
@@ -117,7 +117,7 @@ def text_form(path: Path, n_rows: int = 12) -> TextForm:
     )
     rows = tuple(tuple(cell.strip() for cell in row) for row in split)
     decimal = _decimal_mark([cell for row in rows[1:] for cell in row]) or "."
-    return TextForm(encoding, skipped, separator, decimal, rows)
+    return _TextForm(encoding, skipped, separator, decimal, rows)
 
 
 def _separator(lines: list[str]) -> str:
@@ -258,7 +258,7 @@ def _read_text(path: Path) -> pd.DataFrame:
     return table
 
 
-def _may_be_decimals(form: TextForm) -> bool:
+def _may_be_decimals(form: _TextForm) -> bool:
     """Whether an entry too many in each row may be the digits behind a decimal comma."""
     return form.separator == "," and all(is_number(row[0]) for row in form.rows[1:] if row)
 

@@ -41,7 +41,7 @@ def is_video(path: Path) -> bool:
     return path.suffix.lower() in FORMATS and path.is_file()
 
 
-def open_container(path: Path) -> Any:
+def _open_container(path: Path) -> Any:
     """The file, opened by PyAV."""
     try:
         import av
@@ -76,7 +76,7 @@ class Decoder:
     def __init__(self, path: Path, stamps: np.ndarray) -> None:
         self._path, self._stamps = path, stamps
         self._between = (stamps[1:] + stamps[:-1]) / 2
-        self._container = open_container(path)
+        self._container = _open_container(path)
         self._stream = self._container.streams.video[0]
         self._stream.thread_type = "AUTO"
         self._coming: Iterator[Any] = iter(())
@@ -143,10 +143,10 @@ def open_video(settings: OpenSettings, recording: Recording) -> Video:
     path = Path(settings.video)
     if not path.is_file():
         raise InputError(f"There is no video {path}.")
-    container = open_container(path)
+    container = _open_container(path)
     try:
         stream = container.streams.video[0]
-        stamps = stamps_of(container, stream)
+        stamps = _stamps_of(container, stream)
         field = int(stream.height), int(stream.width)
     # a damaged file fails in many ways
     except Exception as error:
@@ -165,7 +165,7 @@ def open_video(settings: OpenSettings, recording: Recording) -> Video:
     return Video(path, times, field, stamps)
 
 
-def stamps_of(container: Any, stream: Any) -> np.ndarray:
+def _stamps_of(container: Any, stream: Any) -> np.ndarray:
     """(frames,) float64, seconds at which a file shows its frames.
 
     Where it does not say that they are evenly spaced, the file is read, but no frame is decoded.

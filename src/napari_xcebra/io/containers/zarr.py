@@ -137,7 +137,7 @@ class ZarrTraces(LazyTraces):
         return read_block(found.T if self.cells_first else found, every, every)
 
 
-def is_array(path: Path) -> bool:
+def _is_array(path: Path) -> bool:
     """Whether a folder is a zarr array of version 2."""
     return (path / ".zarray").is_file()
 
@@ -264,7 +264,7 @@ def _present(path: Path, root: Path, form: Form) -> Iterator[tuple[int, ...]]:
         place = tuple(map(int, key.split(form.separator)))[: len(grid)]
         # a chunk past the end is left over from before the array was made smaller
         if all(i < n for i, n in zip(place, grid, strict=True)):
-            check_chunk(file, form)
+            _check_chunk(file, form)
             yield place
 
 
@@ -283,7 +283,7 @@ def _check_inside(file: Path, root: Path) -> None:
         raise ValueError(f"{file.name} is a link that leads out of the folder")
 
 
-def check_chunk(file: Path, form: Form) -> None:
+def _check_chunk(file: Path, form: Form) -> None:
     """Compare the size that a chunk claims in its first bytes with that of the array."""
     if not file.is_file():
         raise ValueError(f"chunk {file.name} is not a file")
@@ -339,7 +339,7 @@ def is_array_v3(path: Path) -> bool:
         return False
 
 
-def stored_array_v3(path: Path, root: Path) -> StoredArray:
+def _stored_array_v3(path: Path, root: Path) -> StoredArray:
     """Array in a folder, after checking its metadata and chunks; nothing outside `root` is read."""
     with sentence_on_failure(path):
         about = json_in(path / FILE)
@@ -351,7 +351,7 @@ def stored_array_v3(path: Path, root: Path) -> StoredArray:
             if number > MOST_CHUNKS:
                 raise ValueError(f"it has more than {MOST_CHUNKS:,} chunks")
             if file.name != FILE and not shards:
-                check_chunk(file, form)
+                _check_chunk(file, form)
         names = about.get("dimension_names")
         axes = tuple(map(str, names)) if isinstance(names, list) else ()
         axes = axes if len(axes) == len(form.shape) else ()
@@ -369,12 +369,12 @@ def _grid(form: Form) -> tuple[tuple[int, ...], ...]:
 
 def is_any_array(path: Path) -> bool:
     """Whether a folder is a zarr array of either version."""
-    return is_array(path) or is_array_v3(path)
+    return _is_array(path) or is_array_v3(path)
 
 
 def stored_in(path: Path, root: Path) -> StoredArray:
     """Array of either version in a folder, checked; nothing outside `root` is read."""
-    return stored_array_v3(path, root) if is_array_v3(path) else stored_array(path, root)
+    return _stored_array_v3(path, root) if is_array_v3(path) else stored_array(path, root)
 
 
 def _form_v3(about: dict[str, Any]) -> Form:
@@ -483,7 +483,7 @@ LETTERS = {
 """What axes are called, and what they are."""
 
 
-def of_ome(folder: Path) -> dict[str, Any]:
+def _of_ome(folder: Path) -> dict[str, Any]:
     """What a folder says of itself; later versions keep what is of OME apart."""
     attributes = attributes_of(folder)
     own = attributes.get("ome")
@@ -492,7 +492,7 @@ def of_ome(folder: Path) -> dict[str, Any]:
 
 def multiscale(path: Path) -> Mapping[str, Any] | None:
     """What OME says of an image, if it is one."""
-    scales = of_ome(path).get("multiscales")
+    scales = _of_ome(path).get("multiscales")
     found = scales[0] if isinstance(scales, list) and scales else None
     return found if isinstance(found, dict) else None
 
@@ -570,7 +570,7 @@ def _label_image(path: Path) -> Path:
     folder = path / "labels"
     if not folder.is_dir():
         return path
-    listed = of_ome(folder).get("labels")
+    listed = _of_ome(folder).get("labels")
     names = [str(name) for name in listed] if isinstance(listed, list) else []
     names = [name for name in names if name and ".." not in name and (folder / name).is_dir()]
     if len(names) != 1:

@@ -21,7 +21,7 @@ from napari_xcebra.io.discovery import format_of, room_of
 from napari_xcebra.io.formats import caiman, imagej
 from napari_xcebra.io.formats.nwb import decisions as nwb
 from napari_xcebra.io.formats.nwb.walk import is_nwb
-from napari_xcebra.io.formats.suite2p import decisions as suite2p
+from napari_xcebra.io.formats.suite2p import writing as suite2p
 from napari_xcebra.io.formats.suite2p.facts import folders_at, is_extracted
 from napari_xcebra.io.formats.suite2p.rois import read_flags
 from napari_xcebra.io.transaction import backups

@@ -12,8 +12,8 @@ from typing import Literal
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import in_a_sentence
-from napari_xcebra.io.formats.suite2p.decisions import check_backup, written_near
 from napari_xcebra.io.formats.suite2p.facts import folders_near
+from napari_xcebra.io.formats.suite2p.writing import check_backup, written_near
 from napari_xcebra.io.transaction import backups
 from napari_xcebra.io.transaction.plan import (
     FileChange,

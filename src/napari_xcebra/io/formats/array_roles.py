@@ -87,7 +87,7 @@ class Roles:
     rest: tuple[str, ...]
 
 
-def roles_of(arrays: Mapping[str, Any], path: Path, chosen: str = "") -> Roles:
+def _roles_of(arrays: Mapping[str, Any], path: Path, chosen: str = "") -> Roles:
     """Find the role of each array in a file, or raise a sentence that lists them.
 
     Parameters
@@ -122,7 +122,7 @@ def roles_of(arrays: Mapping[str, Any], path: Path, chosen: str = "") -> Roles:
     )
 
 
-def image_name(name: str) -> str:
+def _image_name(name: str) -> str:
     """What an image is called in a recording."""
     usual = (image for image, names in _IMAGES.items() if _is_one(name, names))
     return next(usual, short(name))
@@ -143,7 +143,7 @@ def _signals(arrays: Mapping[str, Any]) -> dict[Signal, str]:
 def _like_traces(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Arrays that may be traces: not of behaviour, and not narrow where others are wide."""
     kept = {n: a for n, a in arrays.items() if a.ndim == 2 and "behav" not in n.lower()}
-    wide = {name: array for name, array in kept.items() if is_wide(array)}
+    wide = {name: array for name, array in kept.items() if _is_wide(array)}
     return wide or kept
 
 
@@ -169,7 +169,7 @@ def _only_wide(arrays: Mapping[str, Any], path: Path) -> dict[Signal, str]:
     return {"traces": wide[0]}
 
 
-def array_named(name: str, arrays: Mapping[str, Any], path: Path) -> str:
+def _array_named(name: str, arrays: Mapping[str, Any], path: Path) -> str:
     """Full name of the array that the user chose, who may leave out what it lies in.
 
     Raises
@@ -186,7 +186,7 @@ def array_named(name: str, arrays: Mapping[str, Any], path: Path) -> str:
     array = arrays[found[0]]
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(
-            f"{found[0]} of {path} has {size_of(array)} values: numbers with two axes, frames and "
+            f"{found[0]} of {path} has {_size_of(array)} values: numbers with two axes, frames and "
             "cells, are needed (`array`)."
         )
     return found[0]
@@ -197,23 +197,23 @@ def listed(arrays: Mapping[str, Any]) -> str:
     cells: dict[str, list[str]] = {}
     for name in arrays:
         cells.setdefault(cell_of(name), []).append(name)
-    order = sorted(cells, key=lambda cell: not is_wide(arrays[cells[cell][0]]))
+    order = sorted(cells, key=lambda cell: not _is_wide(arrays[cells[cell][0]]))
     told = [_told(cells[cell], arrays) for cell in order[:MOST_LISTED]]
     more = len(order) - len(told)
     return ", ".join([*told, *([f"and {more} more"] if more else [])]) or "no arrays of numbers"
 
 
-def size_of(array: Any) -> str:
+def _size_of(array: Any) -> str:
     """Size of an array, such as "136 × 1137"."""
     return " × ".join(map(str, array.shape)) or "1"
 
 
 def _told(names: list[str], arrays: Mapping[str, Any]) -> str:
-    first = f"{names[0]} {size_of(arrays[names[0]])}"
-    return f"{first} to {names[-1]} {size_of(arrays[names[-1]])}" if len(names) > 1 else first
+    first = f"{names[0]} {_size_of(arrays[names[0]])}"
+    return f"{first} to {names[-1]} {_size_of(arrays[names[-1]])}" if len(names) > 1 else first
 
 
-def is_wide(array: Any) -> bool:
+def _is_wide(array: Any) -> bool:
     """Whether an array may be traces: two axes, and more than a few columns."""
     return array.ndim == 2 and min(array.shape) > FEW_COLUMNS
 
@@ -270,10 +270,10 @@ def extraction_of(
     chosen = ""
     if settings.array:
         every = {**arrays, **(elements or {})}
-        chosen = array_named(settings.array, every, path)
+        chosen = _array_named(settings.array, every, path)
         arrays[chosen] = every[chosen]
     numbers = {n: a for n, a in arrays.items() if a.dtype.kind in "biuf"}
-    roles = roles_of(numbers, path, chosen)
+    roles = _roles_of(numbers, path, chosen)
     known = _regions(arrays, roles, path)
     name = next(iter(roles.signals.values()))
     shape = arrays[name].shape
@@ -313,7 +313,7 @@ def extraction_of(
         accepted=rest.accepted(),
         cells=rest.cells(),
         footprints=footprints,
-        images={image_name(name): image for name, image in images.items()},
+        images={_image_name(name): image for name, image in images.items()},
         behavior=Behavior(tuple(rest.series()), name=path.name),
         starts=_trial_starts(starts.get(name), int(n_frames)),
         notes=(
@@ -334,7 +334,7 @@ def names_of_arrays(path: Path) -> list[str]:
         arrays = {**found.arrays, **found.elements}
     else:
         arrays = read_hdf5(path) if has_signature(path) else read_or_map(path)
-    return [name for name, array in arrays.items() if is_wide(array)]
+    return [name for name, array in arrays.items() if _is_wide(array)]
 
 
 def _trial_starts(starts: np.ndarray | None, n_frames: int) -> np.ndarray | None:

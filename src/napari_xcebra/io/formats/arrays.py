@@ -86,7 +86,7 @@ def load(path: Path, settings: OpenSettings, behavior: Sequence[Behavior] = ()) 
     if start.startswith(NPY) or (suffix == ".npy" and not start.startswith(ZIP)):
         found = _from_npy(path, settings, beside)
     else:
-        several = from_several(path, settings, beside)
+        several = _from_several(path, settings, beside)
         found = _from_table(path, settings, beside) if several is None else several
     return _with_footprints(found, beside.regions)
 
@@ -109,14 +109,14 @@ def _from_npy(path: Path, settings: OpenSettings, beside: FilesBeside) -> Extrac
 
 
 def _from_table(path: Path, settings: OpenSettings, beside: FilesBeside) -> Extraction:
-    table = read_trace_table(path, settings, beside)
+    table = _read_trace_table(path, settings, beside)
     notes = list(table.notes)
     if table.layout is not None:
         shape = table.traces.shape[::-1] if table.layout.cells_first else table.traces.shape
         notes.append(table.layout.note(path.name, shape))
     ids = ids_from(table.names) if table.names is not None else None
     cells = dict(table.cells)
-    if table.names is not None and (ids is None or say_more_than_ids(table.names)):
+    if table.names is not None and (ids is None or _say_more_than_ids(table.names)):
         cells["name"] = np.array([name.strip() for name in table.names])
     return Extraction(
         {"traces": table.traces},
@@ -148,7 +148,7 @@ def _with_footprints(found: Extraction, beside: Sequence[Regions]) -> Extraction
     return replace(found, notes=(*found.notes, note))
 
 
-def from_several(path: Path, settings: OpenSettings, beside: FilesBeside) -> Extraction | None:
+def _from_several(path: Path, settings: OpenSettings, beside: FilesBeside) -> Extraction | None:
     """What the arrays of a file are; None if it is no such file."""
     if path.is_dir():
         return _from_stored(read_zarr(path), path, settings, beside)
@@ -213,7 +213,7 @@ _COUNTED = 10
 
 
 @dataclass(frozen=True)
-class TraceTable:
+class _TraceTable:
     """Traces of a table, and what came with them.
 
     Parameters
@@ -240,7 +240,7 @@ class TraceTable:
     notes: Sequence[str] = field(default=())
 
 
-def read_trace_table(path: Path, settings: OpenSettings, beside: FilesBeside) -> TraceTable:
+def _read_trace_table(path: Path, settings: OpenSettings, beside: FilesBeside) -> _TraceTable:
     """Traces of a table.
 
     Parameters
@@ -279,13 +279,13 @@ def read_trace_table(path: Path, settings: OpenSettings, beside: FilesBeside) ->
     traces = _as_float32(table)
     sure = times is not None or bool(others) or not all(is_number(name) for name in names)
     if sure and settings.layout != "cells-frames":
-        return TraceTable(traces, names, times, behavior, notes=notes)
+        return _TraceTable(traces, names, times, behavior, notes=notes)
     heads = _heads(names)
     evidence = [*heads.evidence, *beside.evidence(traces.shape, settings.rate or None)]
     layout = layout_of(traces, settings, evidence, name=path.name)
     if not layout.cells_first:
-        return TraceTable(traces, names, times, behavior, layout=layout, notes=notes)
-    return TraceTable(traces.T, times=heads.times, layout=layout, notes=notes)
+        return _TraceTable(traces, names, times, behavior, layout=layout, notes=notes)
+    return _TraceTable(traces.T, times=heads.times, layout=layout, notes=notes)
 
 
 def ids_from(names: Sequence[str]) -> np.ndarray | None:
@@ -299,7 +299,7 @@ def ids_from(names: Sequence[str]) -> np.ndarray | None:
     return np.array(numbers) if len(set(numbers)) == len(names) else None
 
 
-def say_more_than_ids(names: Sequence[str]) -> bool:
+def _say_more_than_ids(names: Sequence[str]) -> bool:
     """Whether names are worth keeping beside ids: they do not just count cells.
 
     >>> say_more_than_ids(["cell_0", "cell_1"]), say_more_than_ids(["pyr_0", "pv_1"])
@@ -362,7 +362,7 @@ def _cell_column(table: pd.DataFrame) -> str | None:
     return None
 
 
-def _by_entry(path: Path, table: pd.DataFrame, ids: str) -> TraceTable:
+def _by_entry(path: Path, table: pd.DataFrame, ids: str) -> _TraceTable:
     """Traces of a table with a row for each cell at each frame."""
     times = [n for n in table.columns if counted_in(n) == "frames" or scale_of(n) is not None]
     values = [n for n in table.columns if n not in (ids, *times) and _is_numeric(table[n])]
@@ -377,7 +377,7 @@ def _by_entry(path: Path, table: pd.DataFrame, ids: str) -> TraceTable:
     clock = scale_of(times[0])
     at = None if clock is None else wide.index.to_numpy(np.float64) * clock
     note = f"{path.name} was read with a row for each {ids} and {times[0]}: {values[0]}."
-    return TraceTable(_as_float32(wide), [str(n) for n in wide.columns], at, notes=(note,))
+    return _TraceTable(_as_float32(wide), [str(n) for n in wide.columns], at, notes=(note,))
 
 
 def _is_numeric(column: pd.Series) -> bool:
@@ -394,7 +394,7 @@ def _has_row_names(table: pd.DataFrame) -> bool:
     return bool(pd.to_numeric(words, errors="coerce").isna().all() and words.is_unique)
 
 
-def _cells_in_rows(path: Path, table: pd.DataFrame, ids: str) -> TraceTable:
+def _cells_in_rows(path: Path, table: pd.DataFrame, ids: str) -> _TraceTable:
     """Traces of a table with a row for each cell; other columns are properties of the cells."""
     names = table.pop(ids).astype(str).tolist()
     # columns of frames are counted, or timed, with the same word before the number
@@ -411,7 +411,7 @@ def _cells_in_rows(path: Path, table: pd.DataFrame, ids: str) -> TraceTable:
     times = header if not counted and ascends(header) else None
     traces = _as_float32(table).T
     why = f"{path.name} was read with one row per cell: column {ids} names the cells."
-    return TraceTable(traces, names, times, cells=about, notes=(why,))
+    return _TraceTable(traces, names, times, cells=about, notes=(why,))
 
 
 def _clock(path: Path, table: pd.DataFrame) -> tuple[tuple[str, float] | None, list[str]]:

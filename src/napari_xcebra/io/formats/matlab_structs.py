@@ -52,12 +52,12 @@ _EXTRACT = ("spatial_weights", "temporal_weights")
 
 def sniff(path: Path) -> bool:
     """Whether a struct of the file has the fields of either."""
-    return has_struct(path, _CNMFE) or has_struct(path, _EXTRACT)
+    return _has_struct(path, _CNMFE) or _has_struct(path, _EXTRACT)
 
 
 def load(path: Path, settings: OpenSettings) -> Extraction:
     """Cells, traces and images."""
-    load_one = _load_cnmfe if has_struct(path, _CNMFE) else _load_extract
+    load_one = _load_cnmfe if _has_struct(path, _CNMFE) else _load_extract
     return load_one(path, settings)
 
 
@@ -74,7 +74,7 @@ class Struct(Protocol):
         """A field of height × width × cells."""
 
 
-def has_struct(path: Path, fields: tuple[str, ...]) -> bool:
+def _has_struct(path: Path, fields: tuple[str, ...]) -> bool:
     """Whether the file has a struct with all these fields."""
     if not path.is_file() or not is_mat(path):
         return False
@@ -88,22 +88,22 @@ def has_struct(path: Path, fields: tuple[str, ...]) -> bool:
 
 
 @contextmanager
-def open_struct(path: Path, fields: tuple[str, ...]) -> Iterator[Struct]:
+def _open_struct(path: Path, fields: tuple[str, ...]) -> Iterator[Struct]:
     """The struct that has all these fields."""
     if has_signature(path):
         with open_hdf5(path) as file:
             group = _group(file, fields)
             if group is None:
                 raise _missing(path, fields)
-            yield Hdf5Struct(group)
+            yield _Hdf5Struct(group)
         return
     names = [name for name, found in struct_fields(path).items() if set(fields) <= set(found)]
     if not names:
         raise _missing(path, fields)
-    yield Mat5Struct(path, names[0], read_mat(path))
+    yield _Mat5Struct(path, names[0], read_mat(path))
 
 
-def images_of(
+def _images_of(
     struct: Struct, fields: Mapping[str, str], shape: tuple[int, ...]
 ) -> dict[str, np.ndarray]:
     """Images of the struct with the shape of the field of view, (height, width) float32."""
@@ -129,7 +129,7 @@ def _group(file: h5py.File, fields: tuple[str, ...]) -> h5py.Group | None:
 
 
 @dataclass(frozen=True)
-class Hdf5Struct:
+class _Hdf5Struct:
     """A struct of MATLAB 7.3, where every array lies transposed."""
 
     group: h5py.Group
@@ -155,7 +155,7 @@ class Hdf5Struct:
 
 
 @dataclass(frozen=True)
-class Mat5Struct:
+class _Mat5Struct:
     """A struct of MATLAB 5, read already."""
 
     path: Path
@@ -194,7 +194,7 @@ _SIGNALS: dict[Signal, str] = {
 
 def _load_cnmfe(path: Path, settings: OpenSettings) -> Extraction:
     """Cells, traces and the correlation image."""
-    with open_struct(path, _CNMFE) as output:
+    with _open_struct(path, _CNMFE) as output:
         footprints = output.footprints("extractedImages")
         if footprints is None:
             raise InputError(f"{path} has no extractedImages of height × width × cells.")
@@ -213,7 +213,7 @@ def _load_cnmfe(path: Path, settings: OpenSettings) -> Extraction:
             signals,
             rate=rate,
             footprints=turned(footprints) if settings.swap_axes else footprints,
-            images=images_of(output, {"correlation": "Cn"}, footprints.shape),
+            images=_images_of(output, {"correlation": "Cn"}, footprints.shape),
             notes=tuple(notes),
         )
 
@@ -242,7 +242,7 @@ _IMAGES = {"max": "info.summary_image", "mean": "info.F_per_pixel"}
 
 def _load_extract(path: Path, settings: OpenSettings) -> Extraction:
     """Cells, traces and images."""
-    with open_struct(path, _EXTRACT) as output:
+    with _open_struct(path, _EXTRACT) as output:
         footprints = output.footprints("spatial_weights")
         if footprints is None:
             raise InputError(
@@ -261,7 +261,7 @@ def _load_extract(path: Path, settings: OpenSettings) -> Extraction:
         return Extraction(
             {signal: traces},
             footprints=turned(footprints) if settings.swap_axes else footprints,
-            images=images_of(output, _IMAGES, footprints.shape),
+            images=_images_of(output, _IMAGES, footprints.shape),
             notes=("EXTRACT keeps no rejected cells: all count as cells.",),
         )
 

@@ -42,21 +42,21 @@ MOST_PIXELS = 2**28
 def sniff(path: Path) -> bool:
     """Whether the folder has the arrays A and C of Minian."""
     try:
-        return path.is_dir() and home_of(path) is not None
+        return path.is_dir() and _home_of(path) is not None
     except OSError:
         return False
 
 
 def load(path: Path, settings: OpenSettings) -> Extraction:
     """Units of C with their footprints from A."""
-    home = home_of(path)
+    home = _home_of(path)
     if home is None:
         raise InputError(f"{path} has no arrays A and C as Minian writes them.")
     calcium = _UnitTraces.at(home, "C", path)
     ids, notes = calcium.ids, []
     signals: dict[Any, Any] = {"denoised": calcium.traces}
     for name, signal in (("S", "events"), ("YrA", "traces")):
-        if place_of(home, name) is None:
+        if _place_of(home, name) is None:
             continue
         other = _UnitTraces.at(home, name, path)
         if other.traces.shape != calcium.traces.shape or not np.array_equal(other.ids, ids):
@@ -64,7 +64,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
             continue
         signals[signal] = other.traces
     if "traces" in signals:
-        signals["traces"] = SummedTraces(calcium.traces, signals["traces"])
+        signals["traces"] = _SummedTraces(calcium.traces, signals["traces"])
     spatial = stored_in(_found(home, "A"), path)
     field = _Field.of(spatial, home, path)
     with np.errstate(all="ignore"):  # numbers of a damaged file overflow
@@ -82,7 +82,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
 
 
 @dataclass(frozen=True)
-class SummedTraces(LazyTraces):
+class _SummedTraces(LazyTraces):
     """Denoised traces plus their residual."""
 
     denoised: LazyTraces
@@ -101,15 +101,15 @@ class SummedTraces(LazyTraces):
             )
 
 
-def home_of(path: Path) -> Path | None:
+def _home_of(path: Path) -> Path | None:
     """Folder that the arrays are in: the one given, or one called minian in it."""
     for folder in (path, path / "minian"):
-        if place_of(folder, "C") is not None and place_of(folder, "A") is not None:
+        if _place_of(folder, "C") is not None and _place_of(folder, "A") is not None:
             return folder
     return None
 
 
-def place_of(home: Path, name: str, of: str | None = None) -> Path | None:
+def _place_of(home: Path, name: str, of: str | None = None) -> Path | None:
     """Folder of an array; `of` is the array whose coordinate it is."""
     store = home / f"{of or name}.zarr"
     places = (store / name, home / name) if of else (store / name, store, home / name)
@@ -117,7 +117,7 @@ def place_of(home: Path, name: str, of: str | None = None) -> Path | None:
 
 
 def _found(home: Path, name: str) -> Path:
-    place = place_of(home, name)
+    place = _place_of(home, name)
     if place is None:
         raise InputError(f"{home} has no array {name}.")
     return place
@@ -125,7 +125,7 @@ def _found(home: Path, name: str) -> Path:
 
 def _coordinate(home: Path, root: Path, of: str, name: str, length: int) -> np.ndarray | None:
     """Whole numbers along an axis of an array, or None if there are none or too few."""
-    place = place_of(home, name, of)
+    place = _place_of(home, name, of)
     if place is None:
         return None
     stored = stored_in(place, root)
@@ -194,12 +194,12 @@ class _Field:
         rows, columns = stored.shape[height], stored.shape[width]
         if max(rows, columns) > FURTHEST:
             raise InputError(f"{stored.path} claims a field of view of {rows} × {columns} pixels.")
-        top = first_pixel(home, root, "A", "height", rows)
-        left = first_pixel(home, root, "A", "width", columns)
+        top = _first_pixel(home, root, "A", "height", rows)
+        left = _first_pixel(home, root, "A", "width", columns)
         return cls(rows, columns, top, left)
 
 
-def first_pixel(home: Path, root: Path, of: str, axis: str, length: int) -> int:
+def _first_pixel(home: Path, root: Path, of: str, axis: str, length: int) -> int:
     """Row or column at which an array begins, if its coordinate counts them."""
     coordinate = _coordinate(home, root, of, axis, length)
     if coordinate is None or (np.diff(coordinate) != 1).any():
@@ -248,7 +248,7 @@ def _footprints(
 
 
 def _images(home: Path, root: Path, field: _Field) -> Mapping[str, np.ndarray]:
-    place = place_of(home, "max_proj")
+    place = _place_of(home, "max_proj")
     if place is None:
         return {}
     stored = stored_in(place, root)
@@ -298,7 +298,7 @@ def load_movie(path: Path, like: Like) -> Movie:
     Rows and columns count from where the movie was cropped, as those of the footprints do.
     """
     home, name = _movie_in(path) or (path, "")
-    place = place_of(home, name) if name else None
+    place = _place_of(home, name) if name else None
     if place is None:
         raise InputError(f"{path} has none of the movies of Minian: {', '.join(ARRAYS)}.")
     stored = checked(place, path)
@@ -307,8 +307,8 @@ def load_movie(path: Path, like: Like) -> Movie:
     axes = tuple(_AXES.get(axis, "") for axis in stored.axes)
     frames = ZarrFrames(stored, axes if sorted(axes) == ["t", "x", "y"] else ("t", "y", "x"))
     n_frames, height, width = frames.shape
-    top = first_pixel(home, path, name, "height", height)
-    left = first_pixel(home, path, name, "width", width)
+    top = _first_pixel(home, path, name, "height", height)
+    left = _first_pixel(home, path, name, "width", width)
     if not (top or left):
         return Movie((frames,), place)
     placed = TiledFrames((frames,), ((top, left),), (n_frames, top + height, left + width))
@@ -316,6 +316,6 @@ def load_movie(path: Path, like: Like) -> Movie:
 
 
 def _movie_in(path: Path) -> tuple[Path, str] | None:
-    home = home_of(path)
-    names = [name for name in ARRAYS if home is not None and place_of(home, name) is not None]
+    home = _home_of(path)
+    names = [name for name in ARRAYS if home is not None and _place_of(home, name) is not None]
     return (home, names[0]) if home is not None and names else None

@@ -113,7 +113,7 @@ def _recording(path: Path, arrays: dict[str, np.ndarray], about: dict[str, Any])
         trials=_trials(arrays, about),
         pixel_size=about.get("pixel_size"),
     )
-    return with_rendered(recording, arrays, about) if about.get("movie") else recording
+    return _with_rendered(recording, arrays, about) if about.get("movie") else recording
 
 
 def _trials(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Trials | None:
@@ -163,7 +163,7 @@ def save_recording(recording: Recording, path: str | PathLike[str]) -> Path:
         arrays |= {f"footprint_{name}": getattr(footprints, name) for name in _FOOTPRINT}
         if footprints.plane is not None:
             arrays["footprint_plane"] = footprints.plane
-    arrays |= rendered_arrays(recording)
+    arrays |= _rendered_arrays(recording)
     write_npz(path, {name: _in_memory(array) for name, array in arrays.items()})
     return path
 
@@ -196,7 +196,7 @@ def _about(recording: Recording) -> dict[str, Any]:
         "cells": list(recording.cells),
         "trials": _described(recording.trials),
         "pixel_size": recording.pixel_size,
-        "movie": rendered_about(recording),
+        "movie": _rendered_about(recording),
     }
 
 
@@ -222,13 +222,13 @@ def _footprints(arrays: dict[str, np.ndarray]) -> Footprints | None:
     return Footprints(shape, **pixels, plane=arrays.get("footprint_plane"))
 
 
-def rendered_arrays(recording: Recording) -> dict[str, np.ndarray]:
+def _rendered_arrays(recording: Recording) -> dict[str, np.ndarray]:
     """Arrays of the movie; none if it is not rendered from this recording."""
     frames = _rendered(recording)
     return {} if frames is None else {"movie_rest": frames.rest, "movie_gain": frames.gain}
 
 
-def rendered_about(recording: Recording) -> dict[str, Any] | None:
+def _rendered_about(recording: Recording) -> dict[str, Any] | None:
     """What else is to be said of it, as plain values."""
     frames, movie = _rendered(recording), recording.movie
     if frames is None or movie is None:
@@ -237,7 +237,7 @@ def rendered_about(recording: Recording) -> dict[str, Any] | None:
     return {**numbers, "name": str(movie.source), "contrast": list(movie.contrast)}
 
 
-def with_rendered(
+def _with_rendered(
     recording: Recording, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]
 ) -> Recording:
     """Recording with the movie that was saved with it."""

@@ -49,7 +49,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
     """ROIs, traces, images and behaviour, all in memory."""
     with tempfile.TemporaryDirectory(prefix="napari-xcebra-") as folder:
         copy = Path(folder) / f"{path.stem.removesuffix('.nwb')}.nwb"
-        copy_to_hdf5(path, copy)
+        _copy_to_hdf5(path, copy)
         try:
             found = load_hdf5(copy, settings)
         except InputError as error:
@@ -65,7 +65,7 @@ LEFT_OUT = {"specifications"}
 MOST_TEXTS, MOST_OBJECTS, LONGEST_TEXT = 1_000_000, 200_000, 64 * 2**20
 
 
-def copy_to_hdf5(source: Path, path: Path) -> None:
+def _copy_to_hdf5(source: Path, path: Path) -> None:
     """Write a zarr folder as an HDF5 file; arrays too large for memory are left out."""
     with sentence_on_failure(source), h5py.File(path, "w") as file:
         later: list[tuple[h5py.Group | h5py.Dataset, str, str]] = []

@@ -61,7 +61,7 @@ def load_movie(path: Path, like: Like) -> Movie:
     return load(path, like)
 
 
-def raw_frames(
+def _raw_frames(
     path: Path, start: int, dtype: np.dtype, shape: tuple[int, ...], axes: tuple[str, ...]
 ) -> Frames:
     """Frames of an array that lies in a file, the last axis changing fastest.
@@ -109,7 +109,7 @@ def _load_npy(path: Path, like: Like) -> Movie:
     shape, axes = header.shape, like.axes(header.shape)
     if header.columns_first:
         shape, axes = shape[::-1], axes[::-1]
-    return Movie((raw_frames(path, header.start, header.dtype, shape, axes),), path)
+    return Movie((_raw_frames(path, header.start, header.dtype, shape, axes),), path)
 
 
 USUAL = ("mov", "movie", "data", "images", "imaging", "registered", "Y", "frames", "1", "dataset")
@@ -171,10 +171,10 @@ def _fits(dataset: h5py.Dataset, like: Like) -> bool:
 def _frames(path: Path, dataset: h5py.Dataset, axes: tuple[str, str, str]) -> Frames:
     start = dataset.id.get_offset()
     if start is not None and dataset.chunks is None:
-        return raw_frames(path, int(start), dataset.dtype, dataset.shape, axes)
+        return _raw_frames(path, int(start), dataset.dtype, dataset.shape, axes)
     sizes = dict(zip(axes, dataset.shape, strict=True))
     chunk = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
-    return Hdf5Frames(
+    return _Hdf5Frames(
         path,
         str(dataset.name),
         (sizes["t"], sizes["y"], sizes["x"]),
@@ -185,7 +185,7 @@ def _frames(path: Path, dataset: h5py.Dataset, axes: tuple[str, str, str]) -> Fr
 
 
 @dataclass(frozen=True, eq=False)
-class Hdf5Frames(Frames):
+class _Hdf5Frames(Frames):
     """Frames in a dataset that is stored in chunks, which may be compressed.
 
     Parameters
@@ -219,7 +219,7 @@ class Hdf5Frames(Frames):
 class _OpenDataset:
     """A dataset whose file is open as long as this object lives."""
 
-    def __init__(self, frames: Hdf5Frames) -> None:
+    def __init__(self, frames: _Hdf5Frames) -> None:
         self._frames, self._lock = frames, threading.Lock()
         self._same = StoredFile(frames.path)
         try:

@@ -111,7 +111,7 @@ DARKEST, BRIGHTEST = 1.0, 99.7
 
 def is_movie(path: Path) -> bool:
     """Whether a path is that of a movie in a known format."""
-    return format_of_movie(path) is not None
+    return _format_of_movie(path) is not None
 
 
 def may_be_of(path: Path, recording: Recording) -> bool:
@@ -122,7 +122,7 @@ def may_be_of(path: Path, recording: Recording) -> bool:
     return path.stat().st_size * MOST_PACKED >= like.n_frames * math.prod(like.field or (8, 8))
 
 
-def format_of_movie(path: Path, formats: Iterable[MovieFormat] = FORMATS) -> MovieFormat | None:
+def _format_of_movie(path: Path, formats: Iterable[MovieFormat] = FORMATS) -> MovieFormat | None:
     """The one of these formats that knows a movie; None if none does."""
     return next((form for form in formats if form.sniff(path)), None)
 
@@ -139,15 +139,15 @@ def open_movie(path: Path, like: Like) -> Movie:
     """
     if not path.exists():
         raise InputError(f"There is no movie {path}.")
-    form = format_of_movie(path)
+    form = _format_of_movie(path)
     if form is None:
         known = "; ".join(form.name for form in FORMATS)
         raise InputError(f"{path} is not a movie in a known format. Looked for: {known}.")
     with sentence_on_failure(path):
-        return with_contrast(form.load(path, like))
+        return _with_contrast(form.load(path, like))
 
 
-def with_contrast(movie: Movie) -> Movie:
+def _with_contrast(movie: Movie) -> Movie:
     """Movie with black and white at values that nearly all pixels lie between."""
     values = []
     for number in np.unique(np.linspace(0, movie.n_frames - 1, LOOKED_AT).astype(int)):
@@ -276,7 +276,7 @@ def with_movie(recording: Recording, path: Path, given: Path | None) -> Recordin
     for place, form, sure in _candidates(path):
         try:
             with sentence_on_failure(place):
-                movie, notes = fitted(with_contrast(form.load(place, like)), recording)
+                movie, notes = fitted(_with_contrast(form.load(place, like)), recording)
         except InputError as error:
             why = why or (str(error) if sure else "")
             continue
@@ -315,7 +315,7 @@ def _candidates(path: Path) -> Iterator[tuple[Path, MovieFormat, bool]]:
         return
     files = [file for file in beside if _formats_by_name(file) and file != path]
     for file in sorted(files[:MOST_BESIDE], key=_by_frame_first):
-        if (form := format_of_movie(file, _formats_by_name(file))) is not None:
+        if (form := _format_of_movie(file, _formats_by_name(file))) is not None:
             yield file, form, False
 
 

@@ -111,7 +111,7 @@ def _stack(path: Path) -> tuple[tuple[Frames, ...], float | None]:
         if places is None:
             pages = _planes(path, first, len(file.pages))
             frame = stored.newbyteorder("=")
-            return tuple(PackedFrames(path, (len(p), *first.shape), frame, p) for p in pages), size
+            return tuple(_PackedFrames(path, (len(p), *first.shape), frame, p) for p in pages), size
         planes = [places[p.start : p.stop : p.step] for p in _planes(path, first, len(places))]
         return tuple(PlainFrames(path, (len(p), *first.shape), stored, p) for p in planes), size
 
@@ -217,7 +217,7 @@ def _together(page: Any, size: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class PackedFrames(KeptFrames):
+class _PackedFrames(KeptFrames):
     """Compressed pages of a TIFF file, unpacked one at a time.
 
     Parameters

@@ -14,8 +14,8 @@ from scipy.ndimage import binary_dilation
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
 from napari_xcebra.io.formats.suite2p.reading import sniff
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.recording import Footprints, Recording
 from napari_xcebra.recording.traces import LazyTraces
 

@@ -21,7 +21,7 @@ from scored import METHOD, scored_recording, scored_run
 
 from napari_xcebra.curation import Curation, journals_of
 from napari_xcebra.io.decisions.outputs import plan_output
-from napari_xcebra.io.formats.suite2p.decisions import write_suite2p
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.widgets.controls.napari_window import (
     canvas_of,

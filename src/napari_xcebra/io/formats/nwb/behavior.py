@@ -143,7 +143,7 @@ def _series(item: Typed, settings: OpenSettings) -> Series:
     return _as_told(item, series)
 
 
-def comment_on(variable: Variable) -> str:
+def _comment_on(variable: Variable) -> str:
     """What a series written by this program says about its variable."""
     if variable.kind == "circular":
         return f"circular variable with a period of {variable.period!r}"
@@ -152,7 +152,7 @@ def comment_on(variable: Variable) -> str:
 
 
 def _as_told(item: Typed, series: Series) -> Series:
-    """Series with the name, kind and period that `comment_on` and the description tell."""
+    """Series with the name, kind and period that `_comment_on` and the description tell."""
     said = re.match(
         r"(continuous|circular|discrete|event) variable"
         r"(?: with a period of ([-+.e\d]{1,30})| with the words (\[.{1,10000}\]))?$",
@@ -274,7 +274,7 @@ def add_behavior(
             "data": nwb.H5DataIO(values, compression="gzip"),
             "unit": IN_FULL.get(variable.unit, variable.unit) or "n.a.",
             "description": name,
-            "comments": comment_on(variable),
+            "comments": _comment_on(variable),
             **clock,
         }
         if holder == "BehavioralTimeSeries":

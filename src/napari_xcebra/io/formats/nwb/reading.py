@@ -54,7 +54,7 @@ class Picture(NamedTuple):
     pixels: np.ndarray
 
 
-def pictures_in(file: h5py.File, objects: Iterable[Typed]) -> list[Picture]:
+def _pictures_in(file: h5py.File, objects: Iterable[Typed]) -> list[Picture]:
     """All still images except stimuli, (height, width) float32."""
     turn = _columns_first(file)
     found = []
@@ -75,7 +75,7 @@ def pictures_in(file: h5py.File, objects: Iterable[Typed]) -> list[Picture]:
     return found
 
 
-def with_names(pictures: Iterable[Picture], shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+def _with_names(pictures: Iterable[Picture], shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     """Images of a field of view by name; the first keeps the short one."""
     images: dict[str, np.ndarray] = {}
     for picture in pictures:
@@ -130,7 +130,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
             raise InputError(
                 f"{path} has no traces of ROIs (RoiResponseSeries): extract them before opening it."
             )
-        pictures = pictures_in(file, objects)
+        pictures = _pictures_in(file, objects)
         footprints = _footprints(planes, pictures, settings, notes)
         rois = about_rois(planes, notes)
         times = planes[0].times
@@ -213,7 +213,7 @@ def _images(
     if not pictures:
         return {}
     if footprints is None:
-        return with_names(pictures, pictures[0].pixels.shape)
+        return _with_names(pictures, pictures[0].pixels.shape)
     if footprints.plane is not None:
         return stacked(pictures, footprints.shape)
     others = [p.own_name for p in pictures if p.pixels.shape != footprints.shape]
@@ -221,7 +221,7 @@ def _images(
         notes.append(
             f"Images of another size than the field of view are left out: {', '.join(others)}."
         )
-    return with_names(pictures, footprints.shape)
+    return _with_names(pictures, footprints.shape)
 
 
 def _pixel_size(file: h5py.File, objects: Sequence[Typed], notes: list[str]) -> float | None:

@@ -25,34 +25,34 @@ if TYPE_CHECKING:
     from napari_xcebra.learn import Fit
 
 
-class TableColumn(NamedTuple):
+class _TableColumn(NamedTuple):
     """Values of a column, and what it holds."""
 
     values: Any
     description: str
 
 
-def holds_something(values: Any) -> bool:
+def _holds_something(values: Any) -> bool:
     """Whether any value is known."""
     values = np.asarray(values)
     return values.dtype.kind != "f" or not np.isnan(values).all()
 
 
-def factor_columns(first: Attribution) -> dict[str, TableColumn]:
+def _factor_columns(first: Attribution) -> dict[str, _TableColumn]:
     """A row for each factor: its variables, verdict and goodness of fit."""
     parts, fit = first.parts, first.fit
     by_factor = {
-        "factor": TableColumn([part.name for part in parts], "name of the factor"),
-        "variables": TableColumn([", ".join(part.variables) for part in parts], "its variables"),
-        "map": TableColumn([first.method] * len(parts), "map that `score` is by"),
-        "above_chance": TableColumn(
+        "factor": _TableColumn([part.name for part in parts], "name of the factor"),
+        "variables": _TableColumn([", ".join(part.variables) for part in parts], "its variables"),
+        "map": _TableColumn([first.method] * len(parts), "map that `score` is by"),
+        "above_chance": _TableColumn(
             [first.was_found(part.name) for part in parts],
             "False if the map of the factor means nothing",
         ),
-        "verdict": TableColumn(
+        "verdict": _TableColumn(
             [first.verdicts[part.name] for part in parts], "verdict on the factor"
         ),
-        "latents": TableColumn(
+        "latents": _TableColumn(
             [part.stop - part.start for part in parts], "columns of the embedding"
         ),
     }
@@ -65,12 +65,12 @@ def factor_columns(first: Attribution) -> dict[str, TableColumn]:
             ("p", "of the cells telling the labels that well by chance"),
         ):
             values = np.array([getattr(fit.goodness[part.name], name) for part in parts], float)
-            if holds_something(values):
-                by_factor[name] = TableColumn(values, text)
+            if _holds_something(values):
+                by_factor[name] = _TableColumn(values, text)
     return by_factor
 
 
-def made_with(attributions: Sequence[Attribution], threshold: float) -> dict[str, TableColumn]:
+def _made_with(attributions: Sequence[Attribution], threshold: float) -> dict[str, _TableColumn]:
     """A row for each setting and version: name, value and meaning."""
     first = attributions[0]
     rows = [
@@ -98,9 +98,9 @@ def made_with(attributions: Sequence[Attribution], threshold: float) -> dict[str
     rows += [("note", note, "") for note in _notes(first)]
     settings, values, help = zip(*rows, strict=True)
     return {
-        "setting": TableColumn(settings, "name of the setting"),
-        "value": TableColumn(values, "its value"),
-        "meaning": TableColumn(help, "what it means"),
+        "setting": _TableColumn(settings, "name of the setting"),
+        "value": _TableColumn(values, "its value"),
+        "meaning": _TableColumn(help, "what it means"),
     }
 
 
@@ -245,9 +245,9 @@ def add_results(
             tables.add_by_cell(f"scores_{factor}", _about(found, factor), columns, planes)
         first = found.attributions[0]
         about = "What the cells were asked about, and what was found"
-        tables.add("factors", about, factor_columns(first))
+        tables.add("factors", about, _factor_columns(first))
         about = "Settings and versions that the results were made with"
-        tables.add("settings", about, made_with(found.attributions, found.threshold))
+        tables.add("settings", about, _made_with(found.attributions, found.threshold))
         _add_embedding(nwb, module, recording, found)
     if found.decisions is not None:
         columns = _decision_columns(found.decisions, np.asarray(recording.cell_ids))
@@ -261,7 +261,7 @@ class _Tables:
         self._nwb, self._module = nwb, module
 
     def add(
-        self, name: str, about: str, columns: Mapping[str, TableColumn], roi: Any = None
+        self, name: str, about: str, columns: Mapping[str, _TableColumn], roi: Any = None
     ) -> None:
         """A table, whose rows refer to ROIs if these are given."""
         core = self._nwb.core
@@ -274,7 +274,7 @@ class _Tables:
         self._module.add(core.DynamicTable(name=name, description=about, columns=made))
 
     def add_by_cell(
-        self, name: str, about: str, columns: Mapping[str, TableColumn], planes: Sequence[RoiRows]
+        self, name: str, about: str, columns: Mapping[str, _TableColumn], planes: Sequence[RoiRows]
     ) -> None:
         """A table with a row for each cell; one for each table of ROIs, if there are several."""
         for rois in planes:
@@ -282,33 +282,33 @@ class _Tables:
                 name="roi", description="the ROI", data=rois.rows.tolist(), table=rois.table
             )
             own = {
-                key: TableColumn(np.asarray(values)[rois.cells], description)
+                key: _TableColumn(np.asarray(values)[rois.cells], description)
                 for key, (values, description) in columns.items()
             }
             called = name if len(planes) == 1 else f"{name}_{rois.table.name}"
             self.add(called, about, own, refers)
 
 
-def _score_columns(found: Results, factor: str) -> dict[str, TableColumn]:
+def _score_columns(found: Results, factor: str) -> dict[str, _TableColumn]:
     """Columns of one factor: the first map with its test, its latents, and the other maps."""
     first = found.attributions[0]
     table = first.table(factor, found.threshold).drop(columns="at_chance")
-    columns = {"score": TableColumn(table.pop("score"), f"score by {_told(first)}")}
+    columns = {"score": _TableColumn(table.pop("score"), f"score by {_told(first)}")}
     for name in table:
         text = MEANINGS.get(str(name), f"{name} of {first.method}")
         if name == "selected":
             text = f"whether z is above the threshold, {found.threshold:g}"
-        columns[str(name)] = TableColumn(table[name].to_numpy(), text)
+        columns[str(name)] = _TableColumn(table[name].to_numpy(), text)
     for each in found.attributions:
         own = each.method.replace("-", "_")
         if each is not first:
-            columns[own] = TableColumn(each.score(factor), f"score by {_told(each)}")
+            columns[own] = _TableColumn(each.score(factor), f"score by {_told(each)}")
         part = each.part(factor)
         if each.has_latents and part.stop - part.start > 1:
             for i in range(part.stop - part.start):
                 text = f"score by {each.method} for latent {i + 1} of the factor"
-                columns[f"{own}_latent_{i + 1}"] = TableColumn(each.latent(factor, i), text)
-    known = {key: each for key, each in columns.items() if holds_something(each.values)}
+                columns[f"{own}_latent_{i + 1}"] = _TableColumn(each.latent(factor, i), text)
+    known = {key: each for key, each in columns.items() if _holds_something(each.values)}
     return {"cell": known.pop("cell"), **known}
 
 
@@ -325,11 +325,11 @@ def _about(found: Results, factor: str) -> str:
     return " ".join(filter(None, told))
 
 
-def _decision_columns(decisions: pd.DataFrame, cell_ids: np.ndarray) -> dict[str, TableColumn]:
+def _decision_columns(decisions: pd.DataFrame, cell_ids: np.ndarray) -> dict[str, _TableColumn]:
     by_cell = decisions.drop_duplicates("cell").set_index("cell").reindex(cell_ids)
-    columns = {"cell": TableColumn(cell_ids, MEANINGS["cell"])}
+    columns = {"cell": _TableColumn(cell_ids, MEANINGS["cell"])}
     for name in (name for name in by_cell if name in MEANINGS):
-        columns[str(name)] = TableColumn(by_cell[name].fillna("").astype(str), MEANINGS[str(name)])
+        columns[str(name)] = _TableColumn(by_cell[name].fillna("").astype(str), MEANINGS[str(name)])
     return columns
 
 

@@ -36,7 +36,7 @@ CLEAR = 3.0
 
 
 @dataclass(frozen=True)
-class Masks:
+class _Masks:
     """Masks as the file has them.
 
     Parameters
@@ -57,7 +57,7 @@ class Masks:
     told: bool = False
 
 
-def read_masks(table: h5py.Group, rows: np.ndarray) -> Masks | None:
+def read_masks(table: h5py.Group, rows: np.ndarray) -> _Masks | None:
     """Masks of some rows of a PlaneSegmentation; None if it has none.
 
     Parameters
@@ -71,7 +71,7 @@ def read_masks(table: h5py.Group, rows: np.ndarray) -> Masks | None:
         if len(rows) and int(rows.max()) >= len(images):
             raise InputError(f"{_where(table)} has {len(images)} masks for row {rows.max()}.")
         # as the specification says: x before y
-        return Masks(footprints_of_masks(images, rows, turned=False), exact=True, usual=True)
+        return _Masks(footprints_of_masks(images, rows, turned=False), exact=True, usual=True)
     for name in ("pixel_mask", "voxel_mask"):
         pixels = dataset_at(table, name)
         if pixels is not None:
@@ -80,9 +80,9 @@ def read_masks(table: h5py.Group, rows: np.ndarray) -> Masks | None:
                 return None
             shape = _told_shape(table)
             if shape is not None and all(a <= b for a, b in zip(found.shape, shape, strict=False)):
-                return Masks(replace(found, shape=shape), exact=True, usual=True, told=True)
+                return _Masks(replace(found, shape=shape), exact=True, usual=True, told=True)
             # suite2p and neuroconv write the row as x
-            return Masks(found, exact=False, usual=False)
+            return _Masks(found, exact=False, usual=False)
     return None
 
 
@@ -140,13 +140,13 @@ def _from_pixels(
 
 
 def placed(
-    masks: Masks, images: Collection[np.ndarray], *, swap: bool
+    masks: _Masks, images: Collection[np.ndarray], *, swap: bool
 ) -> tuple[Footprints, str | None]:
     """Masks in the right orientation, and a note if the file does not say which that is.
 
     Parameters
     ----------
-    masks : Masks
+    masks : _Masks
     images : collection of (height, width)
         Images that may be of the same field of view.
     swap : bool

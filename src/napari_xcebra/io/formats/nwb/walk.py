@@ -252,7 +252,7 @@ def planes_in(objects: Sequence[Typed], notes: list[str]) -> list[Plane]:
     tables = [t.node for t in of_type(objects, "PlaneSegmentation") if _is_group(t)]
     responses = []
     for item in of_type(objects, "RoiResponseSeries"):
-        signal = signal_of(item)
+        signal = _signal_of(item)
         if signal is None:
             notes.append(f"{item.name} is left out: it does not hold the activity of cells.")
         elif _is_group(item):
@@ -264,7 +264,7 @@ def planes_in(objects: Sequence[Typed], notes: list[str]) -> list[Plane]:
     return [_plane(of_table, notes) for of_table in by_table.values()]
 
 
-def signal_of(item: Typed) -> Signal | None:
+def _signal_of(item: Typed) -> Signal | None:
     """What a series holds: by its own name, that of its container, or the container's type."""
     for name in (item.name, item.holder_name):
         for signal, pattern in _SIGNALS:

@@ -104,10 +104,10 @@ def write_nwb(
     found = Results.of(recording, maps, decisions, threshold)
     if is_nwb(source) and not new:
         with whole(path) as temporary:
-            add_to_copy(nwb, source, temporary, recording, found, subject)
+            _add_to_copy(nwb, source, temporary, recording, found, subject)
         return path
     file = new_file(nwb, recording, started, subject, location)
-    rows = RoiRows(table_in(file), np.arange(recording.n_cells), slice(None))
+    rows = RoiRows(_table_in(file), np.arange(recording.n_cells), slice(None))
     add_results(nwb, file, [rows], recording, found)
     with whole(path) as temporary:
         made = 4 * recording.n_frames * recording.n_cells
@@ -173,7 +173,7 @@ def new_file(
         Its table of ROIs has a row for each cell, in the order of the recording.
     """
     file = _file(nwb, recording, started)
-    file.subject = subject_of(nwb, subject)
+    file.subject = _subject_of(nwb, subject)
     ophys = file.create_processing_module(
         name="ophys", description="Regions of interest and their traces"
     )
@@ -189,12 +189,12 @@ def new_file(
     return file
 
 
-def subject_of(nwb: Any, told: Mapping[str, str] | None) -> Any:
+def _subject_of(nwb: Any, told: Mapping[str, str] | None) -> Any:
     """The animal, as far as it is told."""
     return nwb.file.Subject(**{**UNKNOWN, **(told or {})})
 
 
-def table_in(file: Any) -> Any:
+def _table_in(file: Any) -> Any:
     """The table of ROIs of a file made here."""
     return file.processing["ophys"]["ImageSegmentation"]["PlaneSegmentation"]
 
@@ -346,7 +346,7 @@ def _add_images(nwb: Any, module: Any, recording: Recording) -> None:
                                    description="Background images"))  # fmt: skip
 
 
-def add_to_copy(
+def _add_to_copy(
     nwb: Any,
     source: Path,
     path: Path,
@@ -383,7 +383,7 @@ def add_to_copy(
         with nwb.NWBHDF5IO(path, "a", load_namespaces=True) as writer:
             file = writer.read()
             if file.subject is None:
-                file.subject = subject_of(nwb, subject)
+                file.subject = _subject_of(nwb, subject)
             by_id = file.objects
             planes = [RoiRows(by_id[each], at, cells) for each, at, cells in rows]
             add_results(nwb, file, planes, recording, found)

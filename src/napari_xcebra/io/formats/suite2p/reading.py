@@ -67,7 +67,7 @@ def _loaded(path: Path, settings: OpenSettings) -> Extraction:
         raise InputError(f"{path} has no F.npy, neither in it nor in plane folders.")
     _check_links(path, folders)
     extracted = [folder for folder in folders if is_extracted(folder)]
-    planes = {folder.name: read_plane(folder, settings) for folder in extracted}
+    planes = {folder.name: _read_plane(folder, settings) for folder in extracted}
     if not planes:
         raise InputError(f"{path} has no F.npy: suite2p extracted no traces.")
     whole = stacked(planes, path) if len(planes) > 1 else next(iter(planes.values()))
@@ -216,7 +216,7 @@ _LAST = 16
 """Frames at the end of `combined` that are looked at for zeros."""
 
 
-def read_plane(folder: Path, settings: OpenSettings) -> Extraction:
+def _read_plane(folder: Path, settings: OpenSettings) -> Extraction:
     """What suite2p found in a plane.
 
     Cells have the number of their ROI. Traces stay on disk.
@@ -245,7 +245,7 @@ def read_plane(folder: Path, settings: OpenSettings) -> Extraction:
         cells |= {} if likely is None else {"red_probability": likely}
     images, more = ({}, ()) if field is None else facts.images(field)
     excluded, bad = facts.bad_frames(n_frames)
-    if "plane" in cells and (filled := filled_frames(signals["fluorescence"], cells["plane"])):
+    if "plane" in cells and (filled := _filled_frames(signals["fluorescence"], cells["plane"])):
         excluded = np.zeros(n_frames, bool) if excluded is None else excluded
         excluded[-filled:] = True
         bad += (f"The last {filled} frames are left out: not all planes have them.",)
@@ -332,7 +332,7 @@ def _check_shape(path: Path, needed: tuple[int, ...] | None) -> tuple[int, ...]:
     return header.shape
 
 
-def filled_frames(fluorescence: LazyTraces, plane: np.ndarray) -> int:
+def _filled_frames(fluorescence: LazyTraces, plane: np.ndarray) -> int:
     """Number of frames at the end that some plane of `combined` lacks.
 
     Planes of a volume may differ by a frame; suite2p fills the shorter ones with zeros.

@@ -19,7 +19,7 @@ from napari_xcebra.io.containers.npy import mapped_header
 from napari_xcebra.io.containers.video import is_video
 from napari_xcebra.io.kinds import with_kinds
 from napari_xcebra.io.orientation import LayoutUnclear
-from napari_xcebra.sample_data import SAMPLES
+from napari_xcebra.readers import SAMPLES
 from napari_xcebra.widgets.controls.forms import dropped_paths
 from napari_xcebra.widgets.controls.napari_window import (
     before_opening,

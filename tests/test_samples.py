@@ -9,20 +9,20 @@ import pytest
 from napari.layers import Image, Labels, Layer
 from qtpy.QtCore import QTimer
 
-from napari_xcebra import sample_data
-from napari_xcebra.sample_data import SAMPLES
+from napari_xcebra import readers
+from napari_xcebra.readers import SAMPLES
 from napari_xcebra.widgets.state.own_layers import KEY, role_of
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     """What is claimed here does not take as many frames as training does."""
-    monkeypatch.setattr(sample_data, "FRAMES", 300)
+    monkeypatch.setattr(readers, "FRAMES", 300)
 
 
 @pytest.fixture(params=SAMPLES)
 def layers(request):
-    return [Layer.create(*layer) for layer in getattr(sample_data, request.param)()]
+    return [Layer.create(*layer) for layer in getattr(readers, request.param)()]
 
 
 def test_every_sample_has_cells_on_top_and_behaviour_to_train_on(layers):
@@ -49,7 +49,7 @@ def test_pointing_at_a_cell_tells_what_it_was_made_to_carry(layers):
 
 
 def test_the_animal_has_rois_that_are_no_cells_and_they_are_drawn_grey():
-    cells = Layer.create(*sample_data.navigating_animal()[-1])
+    cells = Layer.create(*readers.navigating_animal()[-1])
     accepted = np.asarray(cells.metadata[KEY]["value"].accepted)
 
     assert accepted.sum() == 200
@@ -60,7 +60,7 @@ def test_the_animal_has_rois_that_are_no_cells_and_they_are_drawn_grey():
 
 
 def test_variables_of_the_hard_case_go_together():
-    recording = sample_data.SAMPLES["hard_case"].make()
+    recording = readers.SAMPLES["hard_case"].make()
     position = recording.behavior["position"].values
     from_wall = np.minimum(position, 1 - position).min(axis=1)
 
@@ -88,7 +88,7 @@ def test_the_menus_and_the_dock_call_the_samples_the_same():
 
     from npe2 import PluginManifest
 
-    manifest = PluginManifest.from_file(Path(sample_data.__file__).with_name("napari.yaml"))
+    manifest = PluginManifest.from_file(Path(readers.__file__).with_name("napari.yaml"))
     named = {sample.key: sample.display_name for sample in manifest.contributions.sample_data}
 
     assert named == {key: sample.title for key, sample in SAMPLES.items()}
