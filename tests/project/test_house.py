@@ -15,12 +15,12 @@ PACKAGE = Path(napari_xcebra.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 MOST = {
-    "modules": 337,
-    "lines": 79_794,
-    "public names": 1_551,
+    "modules": 336,
+    "lines": 79_786,
+    "public names": 1_472,
     "class names used twice": 7,
-    "short modules with few importers": 19,
-    "file names used more than three times": 2,
+    "short modules with few importers": 17,
+    "file names used more than three times": 1,
     "depth of imports": 20,
 }
 """What there was last: lower it with every merge, never raise it.
