@@ -130,13 +130,16 @@ def _goodness(
     )
     values = _nats(training, part, embedding, pairs, known)
     if labels is None:
-        return Goodness(part.name, r2=NAN, learned=values["above_chance"], **values)
+        learned, in_sample = values["above_chance"], training.in_sample
+        return Goodness(part.name, r2=NAN, learned=learned, in_sample=in_sample, **values)
     read = _read(training, part, labels, embedding)
     beside = _beside(training, labels)
     orders = trial_orders(part.name, training.labels, training.plan.courses)
     shifts = Shifts.of(labels, training.segment, orders)
     everywhere = _decoded_from_cells(training, labels, beside.penalty)
-    chance = tested(labels, shifts, [everywhere, (read.frames, read.predicted)], cells)
+    # latents that were trained on these labels at these frames tell them, whatever the cells do
+    of_latents = [] if training.in_sample else [(read.frames, read.predicted)]
+    chance = tested(labels, shifts, [everywhere, *of_latents], cells)
     if training.settings.mode == "supervised":
         values |= _nats_of_r2(read.r2)
     elif labels.is_discrete:
@@ -162,6 +165,7 @@ def _goodness(
         confounded=orders.confounded if orders else (),
         encoder_share=_encoder_share(training, part),
         untested=chance.untested,
+        in_sample=training.in_sample,
         **values,
     )
 
