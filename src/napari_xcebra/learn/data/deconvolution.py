@@ -228,7 +228,7 @@ class _Folds:
 
     def __init__(self, filtered: np.ndarray, known: np.ndarray, fold: np.ndarray) -> None:
         self._known, self._fold = known, fold[known]
-        self._rows = Rows(lambda frames: filtered[frames], np.flatnonzero(known))
+        self._rows = Rows(lambda frames: filtered[frames], np.flatnonzero(known), self._fold)
         self._without: dict[int, Regression] = {}
 
     def fitted(self, fold: int, target: np.ndarray, penalty: float | None) -> Ridge:

@@ -117,10 +117,15 @@ class Rows:
     ----------
     columns : callable
     frames : (n,) int64
+    group : (n,) int64, optional
+        Groups of frames that are mostly left out, or not, as a whole.
     """
 
-    def __init__(self, columns: Columns, frames: np.ndarray) -> None:
+    def __init__(
+        self, columns: Columns, frames: np.ndarray, group: np.ndarray | None = None
+    ) -> None:
         self._columns, self.frames = columns, frames
+        self._group = np.zeros(len(frames), np.int64) if group is None else group
         self.width = columns(frames[:1]).shape[1]
         self._kept: np.ndarray | None = None
         if 4 * self.width * len(frames) <= KEPT_BYTES:
@@ -153,19 +158,37 @@ class Rows:
             products.addmm_(wide, wide.t())
         return products
 
-    def moments(self, places: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Sums of columns, and their products with each other: (columns,), (columns, columns)."""
+    def moments(self, inside: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Sums of columns over some rows, and of their products: (columns,), (columns, columns).
+
+        Those of all rows, less what is not inside: whole groups are known, the rest is little.
+        """
+        outside = []
+        for number, known in self._of_groups.items():
+            own = self._group == number
+            if not inside[own].any():
+                outside.append(known)
+            elif not inside[own].all():
+                outside.append(self._moments(np.flatnonzero(own & ~inside)))
+        each = zip(*self._of_groups.values(), strict=True)
+        total, products = (torch.stack(moments).sum(0) for moments in each)
+        for less, fewer in outside:
+            total -= less
+            products -= fewer
+        return total, products
+
+    @cached_property
+    def _of_groups(self) -> dict[int, tuple[Tensor, Tensor]]:
+        numbers = np.unique(self._group)
+        return {int(n): self._moments(np.flatnonzero(self._group == n)) for n in numbers}
+
+    def _moments(self, places: np.ndarray) -> tuple[Tensor, Tensor]:
         total = torch.zeros(self.width, dtype=torch.float64)
         products = torch.zeros(self.width, self.width, dtype=torch.float64)
         for _, block in self.blocks(places):
             total += block.sum(0)
             products.addmm_(block.t(), block)
         return total, products
-
-    @cached_property
-    def all_moments(self) -> tuple[Tensor, Tensor]:
-        """`moments` of all frames."""
-        return self.moments(np.arange(len(self)))
 
 
 class Regression:
@@ -182,11 +205,7 @@ class Regression:
         self.rows, self.places = rows, np.flatnonzero(inside)
         count = max(len(self.places), 1)
         if rows.by_frame is None:
-            total, products = rows.all_moments
-            without = np.flatnonzero(~inside)
-            if len(without):
-                less, fewer = rows.moments(without)
-                total, products = total - less, products - fewer
+            total, products = rows.moments(inside)
             self._origin = total / count
             self._matrix = products - count * torch.outer(self._origin, self._origin)
         else:
@@ -359,13 +378,13 @@ class Yardstick:
         frames = np.union1d(split.training.anchors, split.held_out.anchors)
         known = thinned(frames[labels.known[frames]], self._most)
         key = known.tobytes()
+        stretch = np.arange(len(known)) * STRETCHES // max(len(known), 1)
         if key not in self._everywhere:
-            self._everywhere = {key: Rows(self.columns, known)}
+            self._everywhere = {key: Rows(self.columns, known, stretch)}
         rows, targets = self._everywhere[key], labels.targets()[known]
         predicted = np.zeros((len(known), targets.shape[1]))
-        for own in np.array_split(np.arange(len(known)), STRETCHES):
-            if len(own) == 0:
-                continue
+        for number in np.unique(stretch):
+            own = np.flatnonzero(stretch == number)
             first, last = known[own[0]], known[own[-1]]
             others = (known < first - guard) | (known > last + guard)
             if others.sum() > 1:
@@ -384,8 +403,8 @@ class Aside:
         if not self.enough:
             frames = thinned(split.training.anchors[labels.known[split.training.anchors]], most)
         self.made, self.tried, self._all = made, tried, frames
-        self._rows = Rows(columns, frames)
         self._is_made = np.arange(len(frames)) < len(made)
+        self._rows = Rows(columns, frames, self._is_made.astype(np.int64))
 
     @cached_property
     def _without(self) -> Regression:

@@ -149,12 +149,18 @@ class Shifts:
             return len(self.orders)
         return ORDERS if self.stretch else len(self.frames)
 
-    def source(self, number: int) -> np.ndarray:
-        """Frame whose label each frame gets in one of them: (frames,) int64."""
+    def source(self, number: int, at: np.ndarray | None = None) -> np.ndarray:
+        """Frame whose label each frame, or each of some, gets in one of them: (frames,) int64."""
+        if self.orders is None and not self.stretch:
+            frames = np.arange(self.total) if at is None else at
+            return (frames - self.frames[number]) % self.total
+        whole = self._in_other_order(number)
+        return whole if at is None else whole[at]
+
+    def _in_other_order(self, number: int) -> np.ndarray:
+        """Frame whose label each frame gets, by trials or stretches in another order."""
         if self.orders is not None:
             return self.orders.source(number)
-        if not self.stretch:
-            return (np.arange(self.total) - self.frames[number]) % self.total
         rng = np.random.default_rng(number)
         lengths = rng.integers(self.stretch, 2 * self.stretch, self.total // self.stretch + 1)
         edges = np.cumsum(lengths)
@@ -215,7 +221,7 @@ def p_of_decoding(
         size = np.sqrt(np.square(wanted).sum() * np.square(told).sum())
         return float((wanted * told).sum() / size) if size > 0 else 0.0
 
-    null = np.array([follows(shifts.source(n)[frames]) for n in range(len(shifts))])
+    null = np.array([follows(shifts.source(n, frames)) for n in range(len(shifts))])
     found, null = np.arctanh(follows(frames) * 0.9999), np.arctanh(null * 0.9999)
     p = float(tail(np.array([found]), null[:, None], shifts.different)[0])
     return Tail(p, bool(found > np.nanmax(null, initial=-np.inf)))
@@ -244,13 +250,13 @@ def p_of_strongest_cell(
         stacked = torch.from_numpy(rows).flatten(0, 1)
         step = max(1, BLOCK_BYTES // (4 * len(stacked)))
         blocks = [stacked @ some for some in centred.split(step, dim=1)]
-        sizes = [block.unflatten(0, rows.shape[:2]).norm(dim=1) for block in blocks]
-        return torch.cat(sizes, 1).numpy()
+        squares = [block.square_().unflatten(0, rows.shape[:2]).sum(1) for block in blocks]
+        return torch.cat(squares, 1).sqrt_().numpy()
 
     step = max(1, BLOCK_BYTES // (4 * len(frames) * max(columns.shape[1], 1)))
     null = np.concatenate(
         [
-            follow([shifts.source(n)[frames] for n in range(at, min(at + step, len(shifts)))])
+            follow([shifts.source(n, frames) for n in range(at, min(at + step, len(shifts)))])
             for at in range(0, len(shifts), step)
         ]
     )

@@ -21,11 +21,14 @@ DIGESTED_BYTES = 64 * 2**20
 EMBEDDED_BYTES = 16 * 2**20
 """Inputs that are encoded at a time."""
 
-CACHED_BYTES = 512 * 2**10
+CACHED_BYTES = 2**20
 """Inputs that are gathered and hidden at a time."""
 
 SHARES, WINDOWS = 32, 1024
-"""Shares of cells that are hidden in a step, and masks of each."""
+"""Shares of cells that are hidden, and masks of each."""
+
+STEPS_A_DRAW = 32
+"""Steps for which masks are drawn at once."""
 
 TRIED_STEPS = 4
 """Steps on each number of threads that is tried."""
@@ -53,6 +56,7 @@ class FrameData:
             self._rows = torch.as_tensor(np.ascontiguousarray(inputs), device=device)
         self.window, self.device = window, device
         self._room: Tensor | None = None
+        self._drawn: tuple[tuple[int, float, int], Tensor] | None = None
         self.lags = np.arange(window) - window // 2
 
     def __len__(self) -> int:
@@ -88,7 +92,7 @@ class FrameData:
         if not hide:
             return self[frames]
         cells = self._rows.shape[1]
-        masks, own = _masks(len(frames), cells, hide, seed, self.device)
+        masks, own = self._masks(len(frames), cells, hide, seed)
         rows = self._room_for(len(frames) * self.window).view(self.window, len(frames), cells)
         taken = None
         if not isinstance(self._rows, ReadInputs):
@@ -103,6 +107,13 @@ class FrameData:
                     torch.index_select(self._rows, 0, taken[lag, here], out=some)
                 some.mul_(mask)
         return rows[0] if self.window == 1 else rows.permute(1, 2, 0)
+
+    def _masks(self, frames: int, cells: int, hide: float, seed: int) -> tuple[Tensor, Tensor]:
+        """Masks drawn in bulk for several steps, and which of them each frame has."""
+        key = cells, hide, seed // STEPS_A_DRAW
+        if self._drawn is None or self._drawn[0] != key:
+            self._drawn = key, _masks(cells, hide, key[2], self.device)
+        return self._drawn[1], _own_masks(frames, cells, seed, self.device)
 
     @property
     def bytes_of_frame(self) -> int:
@@ -137,25 +148,18 @@ def hidden_cells(x: Tensor, most: float, seed: int) -> Tensor:
     seed : int
         The same seed hides the same cells.
     """
-    masks, own = _masks(*x.shape[:2], most, seed, x.device)
-    shown = masks.index_select(0, own)
+    frames, cells = x.shape[:2]
+    masks = _masks(cells, most, seed // STEPS_A_DRAW, x.device)
+    shown = masks.index_select(0, _own_masks(frames, cells, seed, x.device))
     return x * (shown if x.ndim == 2 else shown[:, :, None])
 
 
-def _masks(
-    frames: int, cells: int, most: float, seed: int, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """Factors of the cells, 0 where they are hidden, and the number of those of each frame.
+def _masks(cells: int, most: float, seed: int, device: torch.device) -> Tensor:
+    """Factors of the cells, 0 where they are hidden: (masks, cells) float32.
 
     To draw every cell of every frame takes as long as the rest of a step. Masks are windows into a
     few long rows of factors instead, one row for each share that is hidden: as good as new ones,
-    and small enough to stay in the processor's cache.
-
-    Returns
-    -------
-    (masks, cells) float32
-        They overlap in memory.
-    (frames,) int64
+    and small enough to stay in the processor's cache. They overlap in memory.
     """
     generator = torch.Generator(device).manual_seed(seed)
     length = cells + WINDOWS
@@ -164,9 +168,14 @@ def _masks(
     hidden = (most / SHARES) * (level + hidden)
     shown = torch.rand(SHARES, length, generator=generator, device=device) >= hidden
     factors = shown / shown.float().mean(1, keepdim=True).clamp_(min=1 / length)
+    return factors.as_strided((SHARES * length - cells, cells), (1, 1))
+
+
+def _own_masks(frames: int, cells: int, seed: int, device: torch.device) -> Tensor:
+    """Mask of each frame: (frames,) int64."""
+    generator = torch.Generator(device).manual_seed(seed)
     first = torch.randint(SHARES * WINDOWS, (frames,), generator=generator, device=device)
-    first += first.div(WINDOWS, rounding_mode="floor") * cells
-    return factors.as_strided((SHARES * length - cells, cells), (1, 1)), first
+    return first + first.div(WINDOWS, rounding_mode="floor") * cells
 
 
 def _cached(frames: int, cells: int) -> Iterator[slice]:
