@@ -21,6 +21,8 @@ from napari_xcebra.widgets.state.shown import TRAINING, Asked, LiveRun, best_fac
 from napari_xcebra.widgets.state.signals import OfState, Signal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from napari_xcebra.jobs import Call, Event
     from napari_xcebra.learn import Factor, Fit, FitSettings
     from napari_xcebra.learn.adaptation import How
@@ -103,6 +105,18 @@ class Trainer(JobQueue, OfState):
         """Bring a run of another recording to this one."""
         call = tasks.ADAPT(run.fit, opened.recording, how)
         return self._learn(call, Asked(opened, name, run.factors), run.fit.settings)
+
+    def open_model(
+        self,
+        opened: Opened,
+        name: str,
+        path: Path,
+        factors: Mapping[str, Factor],
+        settings: FitSettings,
+    ) -> Job | None:
+        """Open a model that was trained with `cebra` as a run of that name."""
+        call = tasks.OPEN_MODEL(path, opened.recording, factors, settings=settings)
+        return self._learn(call, Asked(opened, name, factors), settings)
 
     def _learn(self, call: Call, asked: Asked, settings: FitSettings) -> Job | None:
         if self.busy:
