@@ -194,25 +194,25 @@ REGISTRY = {
         Method(
             "integrated-gradients",
             "Gradients along the path from zero to the activity.",
-            "captum_methods:integrated_gradients",
+            "gradients:integrated_gradients",
             slow=True,
         ),
         Method(
             "feature-ablation",
             "What changes when a cell is silenced. Slower with more cells.",
-            "captum_methods:feature_ablation",
+            "gradients:feature_ablation",
             slow=True,
         ),
         Method(
             "shapley-zeros",
             "Shapley values against silence.",
-            "captum_methods:shapley_zeros",
+            "gradients:shapley_zeros",
             slow=True,
         ),
         Method(
             "shapley-shuffled",
             "Shapley values against shuffled activity.",
-            "captum_methods:shapley_shuffled",
+            "gradients:shapley_shuffled",
             slow=True,
         ),
     )

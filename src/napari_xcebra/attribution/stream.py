@@ -6,6 +6,7 @@ memory does not grow with the length of the recording.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,8 @@ to stay in the processor's cache."""
 ROW_BYTES = 2**20
 """Bytes of the stretch of the recording that chunks are cut from."""
 
+FRAMES_OF_KEY = 64
+"""Frames by which a recording is recognised."""
 MOST_WORKERS = 8
 """Chunks at a time, however many cores there are: each takes memory."""
 
@@ -72,6 +75,27 @@ class Stream:
     def scale(self) -> Tensor:
         """Factor of each latent inside the similarity: (latents,)."""
         return torch.as_tensor(np.array(self.fit.scale), device=self.device)
+
+    @cached_property
+    def key(self) -> bytes:
+        """Recognises a fit, a recording with its labels, and frames; also in another process."""
+        fit, recording = self.fit, self.recording
+        some = np.linspace(0, recording.n_frames - 1, FRAMES_OF_KEY).astype(np.int64)
+        labels = [recording.variable(name) for part in fit.parts for name in part.variables]
+        kinds = [(each.name, each.kind) for each in labels]
+        digest = hashlib.blake2b(f"{recording.source}{recording.n_frames}{kinds}".encode())
+        trials = recording.trials
+        for array in (
+            recording.segment,
+            *(np.asarray(each.values) for each in labels),
+            *(() if trials is None else (trials.first, trials.stop)),
+            *(fit.weights[name] for name in sorted(fit.weights)),
+            fit.inputs.cell_ids,
+            *(np.asarray(recording.traces[int(frame) : int(frame) + 1]) for frame in some),
+            self.frames,
+        ):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.digest()
 
     def chunks(self, copies: int = 8) -> Iterator[Tensor]:
         """Inputs of the encoder: (frames in chunk, cells) or (frames in chunk, cells, window).

@@ -165,7 +165,7 @@ def test_the_indicator_is_recognised_by_how_traces_lag_behind_the_variable():
     recording = Recording(noise, 10.0, behavior=behavior)
     untrained = fit(recording, {"x": ["x"]}, UNTRAINED)
     predictors = replace(Predictors.of(recording, untrained.parts, 0.0), decay=10.0)
-    shown = predictors.rows(np.arange(FRAMES))[:, 4:10]
+    shown = predictors.rows(np.arange(FRAMES))[0][:, 4:10]
     recording = Recording(shown / shown.std(0) + noise, 10.0, behavior=behavior)
     assert encoding_of(untrained, recording).predictors.decay == 10.0
 
@@ -175,8 +175,8 @@ def test_predictors_do_not_depend_on_how_frames_are_cut(correlated):
     recording = replace(recording, starts=[0, 1000])
     predictors = replace(Predictors.of(recording, untrained.parts, 1.5), decay=5.0)
     for lag in (-5, 0, 5):
-        whole = predictors.rows(np.arange(900, 1100), lag)
-        pieces = [predictors.rows(np.arange(i, i + 50), lag) for i in range(900, 1100, 50)]
+        (whole,) = predictors.rows(np.arange(900, 1100), (lag,))
+        pieces = [predictors.rows(np.arange(i, i + 50), (lag,))[0] for i in range(900, 1100, 50)]
         np.testing.assert_allclose(np.vstack(pieces), whole, atol=0.02)
 
 

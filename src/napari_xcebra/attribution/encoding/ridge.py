@@ -37,12 +37,18 @@ class BlockSums:
             np.zeros((blocks, cells)),
         )
 
-    def add(self, block: int, x: np.ndarray, y: np.ndarray) -> None:
-        """Frames of one block: (frames, columns) and (frames, cells) float32."""
+    def add(self, block: int, x: np.ndarray, y: np.ndarray, yy: np.ndarray | None = None) -> None:
+        """Frames of one block: (frames, columns) and (frames, cells) float32.
+
+        Parameters
+        ----------
+        yy : (cells,), optional
+            Sums of squares of y, if they are at hand.
+        """
         x = np.hstack([x, np.ones((len(x), 1), x.dtype)])
         self.xx[block] += x.T @ x
         self.xy[block] += x.T @ y
-        self.yy[block] += np.square(y).sum(0)
+        self.yy[block] += np.square(y).sum(0) if yy is None else yy
 
     def of(self, columns: np.ndarray) -> BlockSums:
         """Sums for some of the columns, and the one of 1."""

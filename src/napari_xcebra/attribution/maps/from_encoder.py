@@ -9,7 +9,6 @@ noise is then in nothing that explains it. No label is used.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,27 +24,23 @@ from napari_xcebra.attribution.encoding.model import (
     GUARD,
     LAG_FRAMES,
     PASS,
+    WIDEST,
     JointModel,
     best_lags,
     candidate_lags,
-    cut,
-)
-from napari_xcebra.attribution.encoding.predictors import DRIFT, DRIFTS
-from napari_xcebra.attribution.encoding.ridge import BlockSums, held_out
-from napari_xcebra.attribution.encoding.state import (
-    WIDEST,
     cell_groups,
+    cut,
     latents_without,
     state_columns,
     state_slopes,
 )
+from napari_xcebra.attribution.encoding.predictors import DRIFT, DRIFTS
+from napari_xcebra.attribution.encoding.ridge import BlockSums, held_out
 from napari_xcebra.attribution.maps.conditional import FactorScores, Shares, shares
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.learn.data.factors import TIME, Part
 from napari_xcebra.learn.data.split import usable_frames
-from napari_xcebra.learn.result import Fit
-from napari_xcebra.recording import Recording
 
 GROUPS = 8
 """Groups of cells, each explained by latents of the other cells; 32 give the same maps."""
@@ -61,8 +56,6 @@ FAINT = 0.01
 """What is left of a score no larger than its error, so that cells keep their order."""
 FITTING = 0.8
 """Share of the work spent on fitting the map; the rest explains the frames."""
-FRAMES_OF_KEY = 64
-"""Frames by which a recording is recognised."""
 CHUNK_BYTES = 32 * 2**20
 """Bytes of slopes computed at a time."""
 
@@ -262,18 +255,17 @@ def _with_lags(decoding: Decoding) -> Decoding:
     blocks, cells = len(decoding.blocks), len(decoding.lags)
     width = DRIFTS + 2 * decoding.latents.shape[2]
     errors = np.empty((len(lags), blocks, cells))
-    sums = [[BlockSums.empty(blocks, width, len(own)) for own in decoding.groups] for _ in lags]
+    sums = [[BlockSums.empty(blocks, width, len(own)) for _ in lags] for own in decoding.groups]
     for block, positions, traces in decoding.read(max(1, LAG_FRAMES // blocks)):
-        drift = decoding.drift(positions)
-        for by_group, lag in zip(sums, lags, strict=True):
-            at = decoding.lagged(positions, int(lag))
-            for own, cells_of, latents in zip(
-                by_group, decoding.groups, decoding.latents, strict=True
-            ):
-                own.add(block, np.hstack([drift, state_columns(latents[at])]), traces[:, cells_of])
-    for row, by_group in zip(errors, sums, strict=True):
-        for own, cells_of in zip(by_group, decoding.groups, strict=True):
-            row[:, cells_of] = held_out(own).errors
+        drift, at = decoding.drift(positions), [decoding.lagged(positions, lag) for lag in lags]
+        for by_lag, group, latents in zip(sums, decoding.groups, decoding.latents, strict=True):
+            y = traces[:, group]
+            yy = np.square(y).sum(0)
+            for own, here in zip(by_lag, at, strict=True):
+                own.add(block, np.hstack([drift, state_columns(latents[here])]), y, yy)
+    for by_lag, group in zip(sums, decoding.groups, strict=True):
+        for row, own in zip(errors, by_lag, strict=True):
+            row[:, group] = held_out(own).errors
     chosen, spread = best_lags(errors, lags)
     return replace(decoding, lags=chosen, lag_errors=spread)
 
@@ -395,23 +387,8 @@ _last: dict[bytes, EncoderMap] = {}
 
 def encoder_map(stream: Stream, watch: Watch) -> EncoderMap:
     """Map fitted to the frames of a stream, or the last one if it is that."""
-    key = _key(stream.fit, stream.recording, stream.frames)
-    if key not in _last:
+    if stream.key not in _last:
         fitted = EncoderMap.of(stream, watch)
         _last.clear()
-        _last[key] = fitted
-    return _last[key]
-
-
-def _key(fit: Fit, recording: Recording, frames: np.ndarray) -> bytes:
-    """Recognises a fit and a recording, also in another process."""
-    some = np.linspace(0, recording.n_frames - 1, FRAMES_OF_KEY).astype(np.int64)
-    digest = hashlib.blake2b(f"{recording.source}{recording.n_frames}".encode())
-    for array in (
-        *(fit.weights[name] for name in sorted(fit.weights)),
-        fit.inputs.cell_ids,
-        *(np.asarray(recording.traces[int(frame) : int(frame) + 1]) for frame in some),
-        frames,
-    ):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.digest()
+        _last[stream.key] = fitted
+    return _last[stream.key]
