@@ -28,7 +28,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from napari_xcebra.attribution.encoding.model import PASS, Encoding, make_encoding
 from napari_xcebra.attribution.encoding.ridge import HeldOut
-from napari_xcebra.attribution.maps.conditional import both
+from napari_xcebra.attribution.maps.conditional import geometric_mean
 from napari_xcebra.attribution.methods import OVER_TIME, local_scores, method_named
 from napari_xcebra.attribution.stream import FrameChoice, make_stream, resolve_frames, spread_out
 from napari_xcebra.attribution.watching import OnProgress, Stop, Watch, watched
@@ -425,24 +425,24 @@ def _by_bin(
     variance, frames = np.zeros((blocks, bins, cells)), np.zeros((blocks, bins, 1))
     own, models = encoding.columns[factor], encoding.models(watch)
     total = np.zeros(cells)
-    for cohort, model in zip(encoding.cohorts, models, strict=True):
-        total[cohort.cells] = model.observed.variance.sum(0)
+    for batch, model in zip(encoding.batches, models, strict=True):
+        total[batch.cells] = model.observed.variance.sum(0)
     for block, positions, traces in encoding.read():
         at = place[encoding.stream.frames[positions]]
         inside, at = at >= 0, at[at >= 0]
         indicator = np.zeros((bins, len(at)))
         indicator[at, np.arange(len(at))] = 1
         frames[block] += indicator.sum(1, keepdims=True)
-        for cohort, (alone, with_state), x in zip(
-            encoding.cohorts, models, encoding.rows(positions), strict=True
+        for batch, (alone, with_state), x in zip(
+            encoding.batches, models, encoding.rows(positions), strict=True
         ):
-            y = traces[inside][:, cohort.cells]
+            y = traces[inside][:, batch.cells]
             for i, held in enumerate((with_state if factor == TIME else alone, with_state)):
                 width = held.weights.shape[1]
                 carried = _carried(held, block, x[inside, :width], y, own)
-                product[i, block][:, cohort.cells] += indicator @ carried
+                product[i, block][:, batch.cells] += indicator @ carried
             away = np.square(y - alone.blocks[block].mean_y)
-            variance[block][:, cohort.cells] += indicator @ away
+            variance[block][:, batch.cells] += indicator @ away
         watch.advance(PASS * len(positions))
     usual = total / sum(len(block) for block in encoding.blocks)
     return _shares(product, variance, frames, usual)
@@ -467,7 +467,7 @@ def _shares(
     def share(kept: np.ndarray) -> np.ndarray:
         total = np.maximum(variance[kept].sum(0), frames[kept].sum(0) * usual)
         alone, beside = product[:, kept].sum(1) / np.maximum(total, 1e-12)
-        return both(alone, beside)
+        return geometric_mean(alone, beside)
 
     every = np.arange(len(variance))
     # leaving out one block after the other

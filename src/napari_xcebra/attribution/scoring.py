@@ -132,7 +132,7 @@ def attribute(
         }
         aggregate = "mean"
     else:
-        stream, notes = _thinned(stream, aggregate)
+        stream, notes = _limit_frames(stream, aggregate)
         watch = Watch(len(stream.frames), on_progress, stop)
         with limited_threads(fit.settings.threads), torch.no_grad():
             chunks = watched(local_scores(method, stream, watch), watch)
@@ -168,12 +168,12 @@ def _strength(goodness: Goodness, method: Method) -> str:
     return NOT_LEARNED
 
 
-def _thinned(stream: Stream, aggregate: Aggregate) -> tuple[Stream, tuple[str, ...]]:
+def _limit_frames(stream: Stream, aggregate: Aggregate) -> tuple[Stream, tuple[str, ...]]:
     """Stream with no more frames than a median can keep, and a note if frames were dropped."""
     if aggregate != "median":
         return stream, ()
     fit = stream.fit
-    return stream.thinned(max(1, MEDIAN_BYTES // (4 * len(fit.scale) * len(fit.inputs.cell_ids))))
+    return stream.thin(max(1, MEDIAN_BYTES // (4 * len(fit.scale) * len(fit.inputs.cell_ids))))
 
 
 def _mean(chunks: Iterator[np.ndarray]) -> np.ndarray:

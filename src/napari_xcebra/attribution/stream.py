@@ -122,7 +122,7 @@ class Stream:
         frames = rng.choice(self.frames, min(most, len(self.frames)), replace=False)
         return torch.cat(list(replace(self, frames=np.sort(frames)).chunks()))
 
-    def thinned(self, most: int) -> tuple[Stream, tuple[str, ...]]:
+    def thin(self, most: int) -> tuple[Stream, tuple[str, ...]]:
         """At most this many frames, evenly spaced, and a note if any are left out."""
         if len(self.frames) <= most:
             return self, ()
@@ -141,7 +141,7 @@ class Stream:
             return 0, self.data
         first = max(0, int(frames[0]) - self._margin)
         last = min(self.recording.n_frames, int(frames[-1]) + self._margin + 1)
-        stretch = stretch_of(self.recording, first, last)
+        stretch = take_stretch(self.recording, first, last)
         return first, self.fit.frame_data(stretch, str(self.device))
 
     def _frames_at_once(self, copies: int) -> int:
@@ -228,7 +228,7 @@ def spread_out(scores: np.ndarray, fit: Fit, recording: Recording) -> np.ndarray
     return spread
 
 
-def stretch_of(recording: Recording, first: int, last: int) -> Recording:
+def take_stretch(recording: Recording, first: int, last: int) -> Recording:
     """Traces of consecutive frames, with the trial boundaries among them."""
     starts = np.asarray(recording.starts) - first
     return replace(

@@ -45,7 +45,7 @@ MOST = 120
 
 
 @dataclass(frozen=True)
-class Coordinate:
+class _Coordinate:
     """Columns of one variable.
 
     Parameters
@@ -73,7 +73,7 @@ class Coordinate:
         return columns
 
     @classmethod
-    def continuous(cls, values: np.ndarray, splines: int) -> Coordinate:
+    def continuous(cls, values: np.ndarray, splines: int) -> _Coordinate:
         """Splines, with knots between even quantiles and even distances."""
         inner = max(splines - 2, 2)
         quantiles = np.quantile(values, np.linspace(0, 1, inner))
@@ -96,7 +96,7 @@ class Coordinate:
         return cls(expand, mean, transform, order, float(values.std()))
 
     @classmethod
-    def angle(cls, harmonics: int) -> Coordinate:
+    def angle(cls, harmonics: int) -> _Coordinate:
         """Cosines and sines."""
         turns = np.arange(1, harmonics + 1)
 
@@ -109,7 +109,7 @@ class Coordinate:
         return cls(expand, np.zeros(2 * harmonics), np.eye(2 * harmonics), order, 1.0)
 
     @classmethod
-    def discrete(cls, codes: np.ndarray, count: int) -> Coordinate:
+    def discrete(cls, codes: np.ndarray, count: int) -> _Coordinate:
         """A column a value, less one."""
 
         def expand(at: np.ndarray) -> np.ndarray:
@@ -135,10 +135,10 @@ class Expansion:
 
     Parameters
     ----------
-    coordinates : tuple of Coordinate
+    coordinates : tuple of _Coordinate
     """
 
-    coordinates: tuple[Coordinate, ...]
+    coordinates: tuple[_Coordinate, ...]
 
     @classmethod
     def of(
@@ -165,10 +165,10 @@ class Expansion:
         harmonics = HARMONICS if number == 1 else HARMONICS_OF_TWO
         if few:
             splines, harmonics = SPLINES_OF_MANY, HARMONICS_OF_FEW
-        coordinates = [Coordinate.continuous(v, splines) for v in linear.T]
-        coordinates += [Coordinate.angle(harmonics) for _ in turning.T]
+        coordinates = [_Coordinate.continuous(v, splines) for v in linear.T]
+        coordinates += [_Coordinate.angle(harmonics) for _ in turning.T]
         if codes is not None:
-            coordinates.append(Coordinate.discrete(codes, int(codes.max()) + 1))
+            coordinates.append(_Coordinate.discrete(codes, int(codes.max()) + 1))
         return cls(tuple(coordinates))
 
     @cached_property
@@ -303,7 +303,7 @@ class Basis:
         return rows
 
 
-def warped(seconds: np.ndarray) -> np.ndarray:
+def _warp(seconds: np.ndarray) -> np.ndarray:
     """Time in which responses are about equally sharp everywhere: finer near the onset."""
     return np.sign(seconds) * np.log1p(np.abs(seconds) / FINE)
 
@@ -316,17 +316,17 @@ class TimeCourse:
     ----------
     seconds : (frames,) float64
         From the onset; NaN where the functions are 0.
-    coordinate : Coordinate
+    coordinate : _Coordinate
     """
 
     seconds: np.ndarray
-    coordinate: Coordinate
+    coordinate: _Coordinate
 
     @classmethod
     def of(cls, seconds: np.ndarray, splines: int) -> TimeCourse:
         """Functions over the times that occur."""
-        inside = warped(seconds[~np.isnan(seconds)])
-        return cls(seconds, Coordinate.continuous(inside, splines))
+        inside = _warp(seconds[~np.isnan(seconds)])
+        return cls(seconds, _Coordinate.continuous(inside, splines))
 
     @property
     def order(self) -> np.ndarray:
@@ -339,7 +339,7 @@ class TimeCourse:
         inside = ~np.isnan(seconds)
         found = np.zeros((len(frames), len(self.order)))
         found[inside, 0] = 1
-        found[inside, 1:] = self.coordinate(warped(seconds[inside]))
+        found[inside, 1:] = self.coordinate(_warp(seconds[inside]))
         return found
 
     def rows(self, frames: np.ndarray) -> np.ndarray:

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from napari_xcebra.attribution.encoding.predictors import Predictors
-from napari_xcebra.attribution.encoding.ridge import BlockSums, HeldOut, held_out
-from napari_xcebra.attribution.stream import Stream, stretch_of
+from napari_xcebra.attribution.encoding.ridge import BlockSums, HeldOut, fit_held_out
+from napari_xcebra.attribution.stream import Stream, take_stretch
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import TIME
@@ -175,7 +175,7 @@ def _read(stream: Stream, frames: np.ndarray, kernel: np.ndarray) -> np.ndarray:
     recording, radius = stream.recording, radius_of(kernel)
     first = max(0, int(frames[0]) - radius)
     last = min(recording.n_frames, int(frames[-1]) + radius + 1)
-    stretch = stretch_of(recording, first, last)
+    stretch = take_stretch(recording, first, last)
     columns = stream.fit.inputs.columns(recording)
     found = np.zeros((last - first, len(columns)), np.float32)
     for here, traces in smoothed(stretch, columns, kernel):
@@ -210,7 +210,7 @@ THOROUGH = Effort()
 
 
 @dataclass(frozen=True)
-class Cohort:
+class CellBatch:
     """Cells that are predicted from the same columns.
 
     Parameters
@@ -229,13 +229,13 @@ class Cohort:
 
 
 class Models(NamedTuple):
-    """Regressions of the cells of a cohort: on the observed variables, and on the state too."""
+    """Regressions of the cells of a batch: on the observed variables, and on the state too."""
 
     observed: HeldOut
     with_state: HeldOut
 
 
-class ReadsTraces(Protocol):
+class _ReadsTraces(Protocol):
     """Gives traces at ascending frames: (frames, cells) float32."""
 
     def at(self, frames: np.ndarray) -> np.ndarray:
@@ -249,7 +249,7 @@ class JointModel(ABC):
     Parameters
     ----------
     stream : Stream
-    traces : ReadsTraces
+    traces : _ReadsTraces
         Of the cells in use.
     blocks : tuple of (frames in block,) int64
         Positions among the frames of the stream.
@@ -264,7 +264,7 @@ class JointModel(ABC):
     """
 
     stream: Stream
-    traces: ReadsTraces
+    traces: _ReadsTraces
     blocks: tuple[np.ndarray, ...]
     groups: tuple[np.ndarray, ...]
     latents: np.ndarray
@@ -293,15 +293,15 @@ class JointModel(ABC):
 
     @abstractmethod
     def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:
-        """All columns, for one cohort after the other: (frames, columns) float32."""
+        """All columns, for one batch after the other: (frames, columns) float32."""
 
     @cached_property
-    def cohorts(self) -> tuple[Cohort, ...]:
+    def batches(self) -> tuple[CellBatch, ...]:
         """All cells, by what they are predicted from."""
         found = []
         for group, cells in enumerate(self.groups):
             for lag in np.unique(self.lags[cells]):
-                found.append(Cohort(group, int(lag), cells[self.lags[cells] == lag]))
+                found.append(CellBatch(group, int(lag), cells[self.lags[cells] == lag]))
         return tuple(found)
 
     def read(self, most: int | None = None) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
@@ -323,24 +323,24 @@ class JointModel(ABC):
                 start = stop
 
     def models(self, watch: Watch) -> list[Models]:
-        """Both regressions of each cohort."""
+        """Both regressions of each batch."""
         found = []
         for sums in self.sums(watch):
-            observed = held_out(sums.of(self.observed))
+            observed = fit_held_out(sums.of(self.observed))
             has_state = len(self.columns.get(TIME, ())) > 0
             found.append(
-                Models(observed, held_out(sums.of(self.with_state)) if has_state else observed)
+                Models(observed, fit_held_out(sums.of(self.with_state)) if has_state else observed)
             )
             watch.advance(0)  # may stop here
         return found
 
     def sums(self, watch: Watch) -> list[BlockSums]:
-        """Sums of products of all columns with each other and with traces, for each cohort."""
+        """Sums of products of all columns with each other and with traces, for each batch."""
         width = int(max(self.observed.max(initial=-1), self.with_state.max(initial=-1))) + 1
-        sums = [BlockSums.empty(len(self.blocks), width, len(c.cells)) for c in self.cohorts]
+        sums = [BlockSums.empty(len(self.blocks), width, len(c.cells)) for c in self.batches]
         for block, positions, traces in self.read():
-            for own, cohort, x in zip(sums, self.cohorts, self.rows(positions), strict=True):
-                own.add(block, x, traces[:, cohort.cells])
+            for own, batch, x in zip(sums, self.batches, self.rows(positions), strict=True):
+                own.add(block, x, traces[:, batch.cells])
             watch.advance(PASS * len(positions))
         return sums
 
@@ -379,12 +379,12 @@ class Encoding(JointModel):
         return {name: self.columns[name][basis.leading] for name, basis in bases.items()}
 
     def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:  # noqa: D102
-        lags = sorted({cohort.lag for cohort in self.cohorts})
+        lags = sorted({batch.lag for batch in self.batches})
         rows = self.predictors.rows(self.stream.frames[positions], lags)
         observed = dict(zip(lags, rows, strict=True))
-        for cohort in self.cohorts:
-            state = state_columns(self.latents[cohort.group, positions])
-            yield np.hstack([observed[cohort.lag], state])
+        for batch in self.batches:
+            state = state_columns(self.latents[batch.group, positions])
+            yield np.hstack([observed[batch.lag], state])
 
 
 def make_encoding(stream: Stream, watch: Watch, effort: Effort = THOROUGH) -> Encoding:
@@ -446,7 +446,7 @@ def _with_best_decay(encoding: Encoding) -> Predictors:
             for own, x in zip(by_lag, candidate.rows(frames, lags.tolist()), strict=True):
                 own.add(block, x, traces[:, some])
     # a cell that follows late must not look like one that decays slowly
-    missed = np.stack([_missed([held_out(own) for own in by_lag]) for by_lag in sums])
+    missed = np.stack([_missed([fit_held_out(own) for own in by_lag]) for by_lag in sums])
     best = int(missed.sum(1).argmin())
     saved = missed[0] - missed[best]
     return tried[best if saved.sum() > np.sqrt(blocks) * saved.std(ddof=1) else 0]
@@ -478,7 +478,7 @@ def _with_lags(encoding: Encoding) -> Encoding:
         sums = BlockSums.empty(blocks, predictors.width, cells)
         for (block, _, traces), x in zip(sample, rows, strict=True):
             sums.add(block, x[number], traces)
-        own[:] = held_out(sums).errors
+        own[:] = fit_held_out(sums).errors
     chosen, spread = best_lags(errors, lags)
     return replace(encoding, lags=chosen, lag_errors=spread)
 

@@ -100,12 +100,12 @@ class Predictors:
         """
         phase = np.pi * (frames + 0.5) / len(self.run)
         drift = np.cos(phase[:, None] * np.arange(1, DRIFTS + 1))
-        observed = [self.shown(columns, frames, lags) for columns in (*map(_rows, self.shared),
-                    *(basis.rows for basis in self.bases.values()))]  # fmt: skip
+        columns = (*map(_rows, self.shared), *(basis.rows for basis in self.bases.values()))
+        observed = [self.filter_columns(own, frames, lags) for own in columns]
         each = zip(*observed, strict=True) if observed else [()] * len(lags)
         return [np.hstack([drift, *at]).astype(np.float32) for at in each]
 
-    def shown(
+    def filter_columns(
         self,
         columns: Callable[[np.ndarray], np.ndarray],
         frames: np.ndarray,

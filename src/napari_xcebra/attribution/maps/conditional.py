@@ -74,7 +74,7 @@ class Shares:
         every = np.arange(self.observed.shape[1]) if blocks is None else blocks
         total = np.maximum(self.variance[every].sum(0), 1e-12)
         more = self.interaction[:, every].sum(1)
-        return both(
+        return geometric_mean(
             (self.observed[:, every].sum(1) + more) / total,
             (self.beside_state[:, every].sum(1) + more) / total,
         )
@@ -118,7 +118,7 @@ class FactorScores:
     latents: np.ndarray | None = None
 
 
-def both(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def geometric_mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Geometric mean; the smaller where it is not above 0."""
     least = np.minimum(one, other)
     return np.where(least > 0, np.sqrt(np.maximum(one, 0) * np.maximum(other, 0)), least)
@@ -164,15 +164,15 @@ def shares(
     size = len(parts), len(encoding.blocks), cells
     observed, beside, more = np.zeros(size), np.zeros(size), np.zeros(size)
     variance, sign = np.empty(size[1:]), np.full((len(parts), cells), np.nan)
-    for cohort, (alone, with_state) in zip(encoding.cohorts, models, strict=True):
-        variance[:, cohort.cells] = alone.variance
+    for batch, (alone, with_state) in zip(encoding.batches, models, strict=True):
+        variance[:, batch.cells] = alone.variance
         for i, part in enumerate(parts):
             own = encoding.columns[part.name]
-            beside[i][:, cohort.cells] = with_state.carried(own)
+            beside[i][:, batch.cells] = with_state.carried(own)
             model = with_state if part.name == TIME else alone
-            observed[i][:, cohort.cells] = model.carried(own)
+            observed[i][:, batch.cells] = model.carried(own)
             if part.name in directed:
-                sign[i, cohort.cells] = _sign(alone, own)
+                sign[i, batch.cells] = _sign(alone, own)
     if thorough:
         found = interactions(encoding, [model.observed for model in models], watch)
         for i, part in enumerate(parts):
@@ -299,7 +299,7 @@ def interactions(
     Parameters
     ----------
     models : sequence of HeldOut
-        Of the observed columns, for each cohort of the encoding.
+        Of the observed columns, for each batch of the encoding.
     """
     leading, blocks = encoding.leading, len(encoding.blocks)
     found = {name: np.zeros((blocks, len(encoding.lags))) for name in leading}
@@ -308,21 +308,21 @@ def interactions(
         return found
     sums = [
         {
-            name: _Sums.empty(blocks, len(cohort.cells), len(own) * (len(leading) - 1))
+            name: _Sums.empty(blocks, len(batch.cells), len(own) * (len(leading) - 1))
             for name, own in leading.items()
         }
-        for cohort in encoding.cohorts
+        for batch in encoding.batches
     ]
     for block, positions, traces in encoding.read():
-        for own, cohort, model, x in zip(
-            sums, encoding.cohorts, models, encoding.rows(positions), strict=True
+        for own, batch, model, x in zip(
+            sums, encoding.batches, models, encoding.rows(positions), strict=True
         ):
-            y = traces[:, cohort.cells]
+            y = traces[:, batch.cells]
             _add(own, encoding, model, block, x[:, encoding.observed], y)
         watch.advance(PASS * len(positions))
-    for own, cohort, model in zip(sums, encoding.cohorts, models, strict=True):
+    for own, batch, model in zip(sums, encoding.batches, models, strict=True):
         for name, of_factor in own.items():
-            found[name][:, cohort.cells] = _carried(of_factor, model.variance.shape)
+            found[name][:, batch.cells] = _carried(of_factor, model.variance.shape)
     return found
 
 

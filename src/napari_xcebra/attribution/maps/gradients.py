@@ -28,7 +28,7 @@ SHUFFLED_FRAMES = 512
 
 def neuron_gradient(stream: Stream) -> Iterator[Tensor]:
     """J_f at every frame: (frames in chunk, latents, cells[, window])."""
-    yield from on_all_cores(stream.encoder.jacobian, stream)
+    yield from _on_all_cores(stream.encoder.jacobian, stream)
 
 
 def inverted_neuron_gradient(stream: Stream) -> Iterator[Tensor]:
@@ -38,10 +38,10 @@ def inverted_neuron_gradient(stream: Stream) -> Iterator[Tensor]:
     does, lets a cell whose lags differ in sign cancel itself.
     """
     encoder, scale = stream.encoder, stream.scale
-    yield from on_all_cores(lambda x: inverse(encoder.jacobian(x), scale, CUT_OFF), stream)
+    yield from _on_all_cores(lambda x: inverse(encoder.jacobian(x), scale, CUT_OFF), stream)
 
 
-def on_all_cores(explain: Callable[[Tensor], Tensor], stream: Stream) -> Iterator[Tensor]:
+def _on_all_cores(explain: Callable[[Tensor], Tensor], stream: Stream) -> Iterator[Tensor]:
     """Explain the chunks in order, several at a time.
 
     A chunk on each core is faster than all cores on one chunk: the products are small.

@@ -55,7 +55,7 @@ ENCODING_SHARE = 0.5
 """Share of the work that comes before the shifts."""
 
 
-class Problem(NamedTuple):
+class _Remainder(NamedTuple):
     """Cells, and what is left of a factor's columns.
 
     Parameters
@@ -72,7 +72,7 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Beside:
+class _Others:
     """Cells, and everything beside a factor that may explain them.
 
     Parameters
@@ -106,23 +106,23 @@ class Beside:
         *,
         state: bool,
         own: np.ndarray | None = None,
-    ) -> Beside:
+    ) -> _Others:
         """Prepare the regression on the other columns, (bins, columns)."""
         others = others - others.mean(0)
         gram = others.T @ others
         gram[np.diag_indices_from(gram)] += STRIP_RIDGE * max(np.diag(gram).mean(), 1e-12)
         return cls(cells, others, np.linalg.solve(gram, others.T), leads, state, own)
 
-    def problem(self, columns: np.ndarray) -> Problem:
+    def problem(self, columns: np.ndarray) -> _Remainder:
         """What is left of a factor's columns, (bins, columns), by lead, whitened."""
         columns = columns if self.own is None else self.own
         moved = np.stack([np.roll(columns - columns.mean(0), lead, axis=0) for lead in self.leads])
         left = moved - self.others @ (self.weights @ moved)
-        return Problem(self.cells, np.hstack([_whitened(each) for each in left]), self.state)
+        return _Remainder(self.cells, np.hstack([_whitened(each) for each in left]), self.state)
 
 
 @dataclass(frozen=True)
-class Binned:
+class _Binned:
     """All that is compared, in bins of time.
 
     Parameters
@@ -147,7 +147,7 @@ class Binned:
     state: np.ndarray
 
     @classmethod
-    def of(cls, encoding: Encoding, factors: Sequence[str], watch: Watch) -> Binned:
+    def of(cls, encoding: Encoding, factors: Sequence[str], watch: Watch) -> _Binned:
         """Averages over bins as wide as the fastest label allows."""
         used = encoding.stream.frames
         bases, segment = encoding.predictors.bases, encoding.stream.recording.segment
@@ -202,7 +202,7 @@ class Binned:
         permuted, found = basis.permuted(source), np.empty((len(self.members), basis.width))
         for first in range(0, len(found), 512):
             members = self.members[first : first + 512]
-            (rows,) = self.encoding.predictors.shown(permuted.rows, members.ravel())
+            (rows,) = self.encoding.predictors.filter_columns(permuted.rows, members.ravel())
             found[first : first + 512] = rows.reshape(*members.shape, -1).mean(1)
         return found
 
@@ -215,7 +215,7 @@ class Binned:
         bins = len(latents)
         return Labels(latents, latents[:, :0], np.zeros(bins, np.int64), np.ones(bins, bool))
 
-    def beside(self, factor: str) -> Iterator[Beside]:
+    def others(self, factor: str) -> Iterator[_Others]:
         """What a factor is compared beside, for which cells.
 
         Once beside the other variables, and once beside the state too; each for cells that lead,
@@ -230,15 +230,15 @@ class Binned:
             beside = np.roll(self.columns[:, others], -lead * self.leads[-1], axis=0)
             cells = every[nearest == lead]
             if factor != TIME:
-                yield Beside.of(cells, beside, self.leads, state=False)
+                yield _Others.of(cells, beside, self.leads, state=False)
             for group, state in zip(groups, self.state, strict=False):
                 mine = np.intersect1d(group, cells)
                 if len(mine) == 0:
                     continue
                 if factor == TIME:
-                    yield Beside.of(mine, beside, self.leads, state=False, own=state)
+                    yield _Others.of(mine, beside, self.leads, state=False, own=state)
                 else:
-                    yield Beside.of(mine, np.hstack([beside, state]), self.leads, state=True)
+                    yield _Others.of(mine, np.hstack([beside, state]), self.leads, state=True)
 
     @property
     def leads(self) -> tuple[int, ...]:
@@ -304,7 +304,7 @@ def significance(
     watch = Watch(len(stream.frames), on_progress, stop, ENCODING_SHARE / 0.8)
     with limited_threads(fit.settings.threads):
         encoding = make_encoding(stream, watch, Effort(groups=GROUPS))
-        binned = Binned.of(encoding, names, watch)
+        binned = _Binned.of(encoding, names, watch)
         watch.share = 1 - ENCODING_SHARE
         plans, impossible = _plans(binned, names, all_needed=factors is not None)
         p = np.full((2, len(fit.parts), len(fit.inputs.cell_ids)), np.nan)
@@ -353,7 +353,7 @@ def _shortest(plan: Shifts) -> float:
 
 
 def _p_values(
-    binned: Binned,
+    binned: _Binned,
     factor: str,
     plan: Shifts,
     chosen: np.ndarray,
@@ -371,10 +371,10 @@ def _p_values(
     # ranks: a few large events would be most of the variance, and their shifts few samples
     traces = (rankdata(binned.traces, axis=0) / len(binned.traces) - 0.5).T.astype(np.float32)
     traces -= traces.mean(1, keepdims=True)
-    beside, own = list(binned.beside(factor)), binned.own(factor)
-    problems = [each.problem(own) for each in beside]
-    activity = [traces[each.cells] for each in problems]
-    order = np.concatenate([each.cells for each in problems])
+    beside, own = list(binned.others(factor)), binned.own(factor)
+    remainders = [each.problem(own) for each in beside]
+    activity = [traces[each.cells] for each in remainders]
+    order = np.concatenate([each.cells for each in remainders])
     null = np.empty((len(chosen), len(order)))
     for i, number in enumerate(map(int, chosen)):
         if plan.orders is not None:
@@ -382,11 +382,11 @@ def _p_values(
             null[i] = _follow(activity, [each.problem(columns).columns for each in beside])
         else:
             source = plan.source(number)
-            null[i] = _follow(activity, [each.columns[source] for each in problems])
+            null[i] = _follow(activity, [each.columns[source] for each in remainders])
         advance()
-    found = _follow(activity, [each.columns for each in problems])
+    found = _follow(activity, [each.columns for each in remainders])
     values = tail(found, null, min(plan.different, len(chosen)))
-    with_state = np.concatenate([np.full(len(each.cells), each.state) for each in problems])
+    with_state = np.concatenate([np.full(len(each.cells), each.state) for each in remainders])
     p = np.zeros((2, len(traces)))
     np.maximum.at(p[0], order, values)
     np.maximum.at(p[1], order[~with_state], values[~with_state])
@@ -395,7 +395,7 @@ def _p_values(
 
 
 def _follow(activity: Sequence[np.ndarray], columns: Sequence[np.ndarray]) -> np.ndarray:
-    """How closely cells follow the columns, at their best lead: (cells of problems,).
+    """How closely cells follow the columns, at their best lead: (cells of remainders,).
 
     As a cube root, whose distribution is nearly normal.
 
@@ -413,7 +413,7 @@ def _follow(activity: Sequence[np.ndarray], columns: Sequence[np.ndarray]) -> np
 
 
 def _plans(
-    binned: Binned, factors: Sequence[str], *, all_needed: bool
+    binned: _Binned, factors: Sequence[str], *, all_needed: bool
 ) -> tuple[dict[str, Shifts], dict[str, str]]:
     """Shifted labels of each factor that can be tested, and why the others cannot."""
     plans: dict[str, Shifts] = {}

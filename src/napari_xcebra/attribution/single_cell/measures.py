@@ -246,7 +246,7 @@ def correlation(
     (cells,) float64
         −1 to 1; NaN if the cell or the variable is constant.
     """
-    design, frames = regressors(columns, used, ranks=ranks)
+    design, frames = _regressors(columns, used, ranks=ranks)
     y = activity[frames]
     if ranks:
         # several times as fast as by column
@@ -291,7 +291,7 @@ def decoder_weight(activity: np.ndarray, columns: Sequence[Column], used: np.nda
     (cells,) float64
         Norm of the weights of a cell over what is decoded, ≥ 0; NaN for constant cells.
     """
-    design, frames = regressors(columns, used)
+    design, frames = _regressors(columns, used)
     every = -(-len(frames) // DECODED_FRAMES)
     target, _ = _standardised(design[::every])
     x, moves = _standardised(activity[frames[::every]].astype(np.float64))
@@ -301,10 +301,10 @@ def decoder_weight(activity: np.ndarray, columns: Sequence[Column], used: np.nda
     return np.asarray(np.sqrt(np.square(weights).sum(axis=1)))
 
 
-def regressors(
+def _regressors(
     columns: Sequence[Column], used: np.ndarray, *, ranks: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What activity is regressed on, or decoded: (frames in use, regressors), centred; the frames.
+    """What activity is regressed on, or decoded: (frames in use, _regressors), centred; the frames.
 
     A continuous column is itself, or its rank; a circular one its cosine and sine; a discrete one
     an indicator of each of its values; time from an event an indicator of each of 8 bins.
@@ -405,10 +405,10 @@ def grid_score(activity: np.ndarray, columns: Sequence[Column], used: np.ndarray
     maps = tuning_map(activity, across_bins, up_bins, SMOOTH).mean
     largest = np.nanmax(np.abs(maps), axis=(0, 1))
     flat = np.nanmax(maps, axis=(0, 1)) - np.nanmin(maps, axis=(0, 1)) <= 1e-9 * largest
-    return np.where(flat, np.nan, _ring_scores(autocorrelogram(maps)))
+    return np.where(flat, np.nan, _ring_scores(_autocorrelogram(maps)))
 
 
-def autocorrelogram(maps: np.ndarray) -> np.ndarray:
+def _autocorrelogram(maps: np.ndarray) -> np.ndarray:
     """Correlation of each map with itself at every shift.
 
     Parameters
@@ -478,7 +478,7 @@ def _ring_scores(correlogram: np.ndarray) -> np.ndarray:
 
 
 def _peak_radius(correlogram: np.ndarray, radius: np.ndarray) -> np.ndarray:
-    """Where the central peak of each autocorrelogram ends, in a trough or below 0: (cells,)."""
+    """Where the central peak of each _autocorrelogram ends, in a trough or below 0: (cells,)."""
     rings = np.round(radius).astype(np.int64)
     last = min(correlogram.shape[:2]) // 2
     profile = np.stack([correlogram[rings == r].mean(axis=0) for r in range(last + 1)])
