@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from napari_xcebra.attribution.single_cell.grid import grid_score
-from napari_xcebra.attribution.single_cell.information import (
-    information_rate,
-    mutual_information,
-    spatial_information,
-)
-from napari_xcebra.attribution.single_cell.linear import (
+from napari_xcebra.attribution.single_cell.measures import (
     correlation,
     decoder_weight,
+    grid_score,
+    information_rate,
+    mutual_information,
     rank_correlation,
+    spatial_information,
 )
 from napari_xcebra.attribution.single_cell.tuning import Column, columns_of
 from napari_xcebra.attribution.tables import write_tables
