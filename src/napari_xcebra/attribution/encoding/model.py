@@ -210,7 +210,7 @@ THOROUGH = Effort()
 
 
 @dataclass(frozen=True)
-class CellBatch:
+class _CellBatch:
     """Cells that are predicted from the same columns.
 
     Parameters
@@ -296,12 +296,12 @@ class JointModel(ABC):
         """All columns, for one batch after the other: (frames, columns) float32."""
 
     @cached_property
-    def batches(self) -> tuple[CellBatch, ...]:
+    def batches(self) -> tuple[_CellBatch, ...]:
         """All cells, by what they are predicted from."""
         found = []
         for group, cells in enumerate(self.groups):
             for lag in np.unique(self.lags[cells]):
-                found.append(CellBatch(group, int(lag), cells[self.lags[cells] == lag]))
+                found.append(_CellBatch(group, int(lag), cells[self.lags[cells] == lag]))
         return tuple(found)
 
     def read(self, most: int | None = None) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:

@@ -57,7 +57,7 @@ class BlockSums:
 
     def moments(
         self, block: int, whole: tuple[np.ndarray, np.ndarray, np.ndarray]
-    ) -> tuple[CentredSums, CentredSums]:
+    ) -> tuple[_CentredSums, _CentredSums]:
         """Of all blocks but one, and of that one about the means of the others."""
         xx, xy, yy = self.xx[block], self.xy[block], self.yy[block]
         others = whole[0] - xx, whole[1] - xy, whole[2] - yy
@@ -67,7 +67,7 @@ class BlockSums:
 
 
 @dataclass(frozen=True)
-class CentredSums:
+class _CentredSums:
     """Sums of products about some means: (columns, columns), (columns, cells) and (cells,)."""
 
     frames: float
@@ -80,13 +80,13 @@ class CentredSums:
 
 def _centre(
     xx: np.ndarray, xy: np.ndarray, yy: np.ndarray, mean_x: np.ndarray, mean_y: np.ndarray
-) -> CentredSums:
+) -> _CentredSums:
     frames, sum_x, sum_y = xx[-1, -1], xx[-1, :-1], xy[-1]
     centred = xx[:-1, :-1] - np.outer(sum_x, mean_x) - np.outer(mean_x, sum_x)
     centred += frames * np.outer(mean_x, mean_x)
     with_y = xy[:-1] - np.outer(sum_x, mean_y) - np.outer(mean_x, sum_y)
     with_y += frames * np.outer(mean_x, mean_y)
-    return CentredSums(
+    return _CentredSums(
         float(frames),
         centred,
         with_y,
@@ -102,14 +102,14 @@ class HeldOut:
 
     Parameters
     ----------
-    blocks : tuple of CentredSums
+    blocks : tuple of _CentredSums
         Of each block, about the means of the others.
     weights : (blocks, columns, cells) float32
     errors, variance : (blocks, cells) float64
         Squared error, and squared distance from the mean of the other blocks.
     """
 
-    blocks: tuple[CentredSums, ...]
+    blocks: tuple[_CentredSums, ...]
     weights: np.ndarray
     errors: np.ndarray
     variance: np.ndarray

@@ -174,7 +174,7 @@ def shares(
             if part.name in directed:
                 sign[i, batch.cells] = _sign(alone, own)
     if thorough:
-        found = interactions(encoding, [model.observed for model in models], watch)
+        found = _interactions(encoding, [model.observed for model in models], watch)
         for i, part in enumerate(parts):
             more[i] = found.get(part.name, 0.0)
     return Shares(observed, beside, more, variance, sign)
@@ -289,7 +289,7 @@ class _Sums:
         self.zs[block] += (across @ others_left.T[:, :, None])[..., 0]
 
 
-def interactions(
+def _interactions(
     encoding: JointModel, models: Sequence[HeldOut], watch: Watch
 ) -> dict[str, np.ndarray]:
     """What each factor carries by scaling the tuning to others: (blocks, cells in use) each.
