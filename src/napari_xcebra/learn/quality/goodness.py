@@ -153,7 +153,7 @@ def _goodness(
             sample = _sample(training, part, embedding, unseen, values["scale"])
             values["null_low"], values["null_high"] = sample.null(labels, shifts)
     values["above_chance"] = bool(chance.p <= LARGEST_P)
-    values["learned"] = _learned(training, values)
+    values["learned"] = _learned(training, values, chance.p_of_latents)
     return Goodness(
         part.name,
         r2=read.r2,
@@ -173,16 +173,22 @@ def _goodness(
     )
 
 
-def _learned(training: Training, values: Mapping[str, Any]) -> bool:
-    """Whether the encoder learned a factor, rather than began with it."""
+def _learned(training: Training, values: Mapping[str, Any], p: float) -> bool:
+    """Whether the encoder learned a factor, rather than began with it.
+
+    Parameters
+    ----------
+    p : float
+        Of decoding from its latents; NaN where that was not tested.
+    """
     if training.step < LEARNED_STEPS:
         return False
     if training.settings.mode == "supervised":
         return bool(values["goodness"] > LEAST_NATS)
     null = np.nan_to_num(values.get("null_high", NAN), nan=-np.inf)
-    return bool(
-        values["goodness"] > max(LEAST_NATS, null) and values["goodness"] > 3 * values["error"]
-    )
+    # blocks differ in what they hold: only without other labels to compare with do they tell
+    sure = values["goodness"] > 3 * values["error"] if np.isnan(p) else p <= LARGEST_P
+    return bool(values["goodness"] > max(LEAST_NATS, null) and sure)
 
 
 def _encoder_share(training: Training, part: Part) -> float:
