@@ -259,7 +259,7 @@ def _goodness_table(joint: JointFit) -> str:
 def _compare_cells(
     arguments: argparse.Namespace, scores: Mapping[str, Attribution], matching: Matching
 ) -> list[Path]:
-    from napari_xcebra.attribution.matched import matched_scores
+    from napari_xcebra.attribution.comparison import matched_scores
     from napari_xcebra.report.figures.comparisons import matched_cells
 
     out = output_folder(arguments)

@@ -80,7 +80,7 @@ EMBED = Call(
     counts="frame",
 )
 RASTERMAP = Call(
-    f"{_US}.recording.overview.cell_order:by_rastermap",
+    f"{_US}.recording.overview:by_rastermap",
     doing="Sorting by rastermap",
     sparing="sort by correlation",
 )
@@ -120,7 +120,7 @@ def train(
 
 
 def _sketching(recording: Recording, method: str) -> Callable[[Training], None]:
-    from napari_xcebra.attribution.maps.live import LiveMap
+    from napari_xcebra.attribution.scoring import LiveMap
 
     report = current_report()
     sketches = LiveMap(recording, method, report.stop)

@@ -12,6 +12,7 @@ from qtpy.QtCore import QTimer
 
 from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.attribution.ranks import rank_correlation
+from napari_xcebra.attribution.score_map import Latent
 from napari_xcebra.jobs import Advanced, Cancelled, Failed, Finished, Job, Sketched, tasks
 from napari_xcebra.learn.joint.result import JointFit
 from napari_xcebra.runs import Run, free_name
@@ -264,7 +265,7 @@ class Trainer(JobQueue, OfState):
             shown, run=run.name, factor=factor, latent=latent, method=method or shown.method
         )
 
-    def _factor_to_show(self, run: Run) -> tuple[str, int | str | None]:
+    def _factor_to_show(self, run: Run) -> tuple[str, Latent]:
         """Factor and latent that were chosen while it was trained; else the best factor."""
         shown = self.state.shown
         if self.state.painted_live is not None and shown.factor in run.fit.factors:
