@@ -144,7 +144,7 @@ class Ours:
 
     def embedding(self, frames: np.ndarray) -> np.ndarray:
         """Latents of the variable: (frames, 2)."""
-        from napari_xcebra.learn.training.device import embedded
+        from napari_xcebra.learn.device import embedded
 
         own = self.training.parts[0].latents
         return embedded(self.training.encoder, self.training.data, frames)[frames, own]

@@ -13,8 +13,8 @@ from napari_xcebra.attribution.result import Attribution
 from napari_xcebra.attribution.stream import FrameChoice, Stream, make_stream, spread_out
 from napari_xcebra.attribution.watching import OnProgress, Stop, Watch, watched
 from napari_xcebra.errors import InputError
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.recording import Recording
 
 Aggregate = Literal["mean", "median", "max"]

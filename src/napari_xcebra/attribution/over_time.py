@@ -26,8 +26,8 @@ from napari_xcebra.attribution.stream import FrameChoice, make_stream, resolve_f
 from napari_xcebra.attribution.watching import Watch, watched
 from napari_xcebra.files import whole
 from napari_xcebra.learn.data.split import usable_frames
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.recording import Recording
 
 

@@ -5,10 +5,10 @@ import torch
 from torch.func import jacrev, vmap
 from torch.nn.functional import gelu
 
-from napari_xcebra.learn.data.length import hidden_units, widths_for
+from napari_xcebra.learn.model import kernels_of, make_encoder, widths_of
 from napari_xcebra.learn.model.encoder import Encoder
-from napari_xcebra.learn.model.making import kernels_of, make_encoder, widths_of
 from napari_xcebra.learn.objective.loss import penalty_directions
+from napari_xcebra.learn.training.start import hidden_units, widths_for
 
 CELLS, LATENTS, FRAMES = 12, 3, 9
 WINDOWS = [1, 2, 5, 10]

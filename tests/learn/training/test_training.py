@@ -11,8 +11,8 @@ from quick_settings import quick
 
 from napari_xcebra.errors import InputError, TrainingDiverged
 from napari_xcebra.learn import Factor, Fit, FitSettings, Training, fit
+from napari_xcebra.learn.device import embedded
 from napari_xcebra.learn.training.checkpoint import Checkpoint, state_of
-from napari_xcebra.learn.training.device import embedded
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import arena, field
 

@@ -14,8 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from napari_xcebra.attribution.encoding.basis import Basis, Coordinate
-from napari_xcebra.learn.data.labels import Labels
-from napari_xcebra.learn.data.trials import Course, continuous_stretch
+from napari_xcebra.learn.data.labels import Course, Labels, continuous_stretch
 from napari_xcebra.recording import Recording
 
 BEFORE = 1.5

@@ -12,7 +12,7 @@ import torch
 
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.learn.data.factors import TIME
-from napari_xcebra.learn.training.device import limited_threads
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.standardise import mean_and_spread
 
 GROUPS = 8

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from napari_xcebra.attribution.stream import Stream
-from napari_xcebra.learn.model.inverse import CUT_OFF, inverse
+from napari_xcebra.learn.model.encoder import CUT_OFF, inverse
 
 
 def neuron_gradient(stream: Stream) -> Iterator[Tensor]:

@@ -15,11 +15,18 @@ from collections.abc import Mapping
 import numpy as np
 
 from napari_xcebra.learn.data.factors import Plan
-from napari_xcebra.learn.data.input_storage import ReadInputs
-from napari_xcebra.learn.data.inputs import CLIP, Filter, Inputs, columns_in_use, inputs_for
+from napari_xcebra.learn.data.inputs import (
+    CLIP,
+    Filter,
+    Inputs,
+    ReadInputs,
+    columns_in_use,
+    inputs_for,
+)
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.smoothing import gaussian_kernel, smoothed
 from napari_xcebra.learn.data.split import Split
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.objective.ridge import (
     Columns,
     Regression,
@@ -29,7 +36,6 @@ from napari_xcebra.learn.objective.ridge import (
     thinned,
 )
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.recording import Recording
 from napari_xcebra.standardise import standardised
 

@@ -17,13 +17,12 @@ from napari_xcebra.learn.data.factors import TIME, Part
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.sampling import Batch
 from napari_xcebra.learn.model.encoder import Encoder
-from napari_xcebra.learn.objective.loss import penalty_directions
-from napari_xcebra.learn.objective.similarity import Psi
+from napari_xcebra.learn.objective.loss import Psi, penalty_directions
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.standardise import standardised
 
 if TYPE_CHECKING:
-    from napari_xcebra.learn.training.device import FrameData
+    from napari_xcebra.learn.device import FrameData
 
 
 class Objective:

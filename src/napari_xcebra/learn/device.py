@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.learn.data.input_storage import ReadInputs
+from napari_xcebra.learn.data.inputs import ReadInputs
 
 DIGESTED_BYTES = 64 * 2**20
 """Inputs that suffice to tell one recording from another."""
