@@ -195,10 +195,13 @@ class JointFrames:
         Positions of each session's frames among all.
     inputs : sequence of (n, cells) or (n, cells, window)
         Of each session; cells differ.
+    own : sequence of (n,) int64
+        The positions, ascending, for the host.
     """
 
     places: Sequence[Tensor]
     inputs: Sequence[Tensor]
+    own: Sequence[np.ndarray]
 
 
 class JointData:
@@ -225,28 +228,29 @@ class JointData:
 
     def places_of(self, frames: np.ndarray) -> list[Tensor]:
         """Positions of each session's frames among these: (n,) int64 each."""
+        return [torch.as_tensor(own, device=self.device) for own in self._own(frames)]
+
+    def _own(self, frames: np.ndarray) -> list[np.ndarray]:
         session = np.searchsorted(self.first, frames, side="right") - 1
         numbers = range(len(self.sessions))
-        return [torch.as_tensor(np.flatnonzero(session == s), device=self.device) for s in numbers]
+        return [np.flatnonzero(session == s) for s in numbers]
 
     def __getitem__(self, frames: np.ndarray) -> JointFrames:
         """Inputs by session, in the order of the frames within each."""
-        places = self.places_of(frames)
-        inputs = [
-            data[frames[place.cpu().numpy()] - start]
-            for data, place, start in zip(self.sessions, places, self.first, strict=False)
-        ]
-        return JointFrames(places, inputs)
+        places = self._own(frames)
+        each = zip(self.sessions, places, self.first, strict=False)
+        inputs = [data[frames[own] - start] for data, own, start in each]
+        return JointFrames(self.places_of(frames), inputs, places)
 
     def seen(self, frames: np.ndarray, hide: float, seed: int) -> JointFrames:
         """The same, with some cells hidden from each frame; other ones in each session."""
-        places = self.places_of(frames)
+        places = self._own(frames)
         each = zip(self.sessions, places, self.first, strict=False)
         inputs = [
-            data.seen(frames[place.cpu().numpy()] - start, hide, seed + number)
-            for number, (data, place, start) in enumerate(each)
+            data.seen(frames[own] - start, hide, seed + number)
+            for number, (data, own, start) in enumerate(each)
         ]
-        return JointFrames(places, inputs)
+        return JointFrames(self.places_of(frames), inputs, places)
 
     @property
     def bytes_of_frame(self) -> int:
@@ -286,18 +290,20 @@ class JointEncoder(nn.Module):
         found = [
             self[number].embed(inputs, own)
             for number, (inputs, own) in enumerate(
-                zip(x.inputs, _by_session(x.places, directions), strict=True)
+                zip(x.inputs, _by_session(x, directions), strict=True)
             )
         ]
         squared = torch.cat([each for _, each in found])
         return in_order([embedding for embedding, _ in found], x.places), squared
 
 
-def _by_session(places: Sequence[Tensor], directions: Tensor | None) -> list[Tensor | None]:
+def _by_session(x: JointFrames, directions: Tensor | None) -> list[Tensor | None]:
     """Directions for the first frames, which are in their order within each session, too."""
     if directions is None:
-        return [None] * len(places)
-    return [directions[place[place < len(directions)]] for place in places]
+        return [None] * len(x.places)
+    counts = [int(np.searchsorted(own, len(directions))) for own in x.own]
+    each = zip(x.places, counts, strict=True)
+    return [directions.index_select(0, place[:count]) for place, count in each]
 
 
 def in_order(values: Sequence[Tensor], places: Sequence[Tensor]) -> Tensor:
@@ -322,13 +328,18 @@ class JointObjective(Objective):
 
     data: JointData  # type: ignore[assignment]
 
+    def _seen(  # type: ignore[override]
+        self, frames: np.ndarray, on_device: Tensor, seed: int
+    ) -> JointFrames:
+        return self.data.seen(frames, self.hide, seed)
+
     def _info_nce(
         self,
         part: Part,
         reference: Tensor,
         positive: Tensor,
         batch: Batch,
-        rows: np.ndarray | None,
+        rows: Tensor | None,
     ) -> Tensor:
         if part.name != TIME:
             return super()._info_nce(part, reference, positive, batch, rows)

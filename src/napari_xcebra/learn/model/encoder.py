@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from napari_xcebra.learn.device import in_double
+
 Activations = list[Tensor]
 
 FIRST_LAYER = 0.1
@@ -182,11 +184,11 @@ def inverse(jacobian: Tensor, scale: Tensor, cut_off: float) -> Tensor:
     """
     rows = jacobian.flatten(2)
     # JJᵀ squares the condition number: what a small cut-off keeps, single precision does not hold
-    precise = rows.double() if cut_off < PRECISE_BELOW else rows
-    weight = torch.outer(scale, scale).to(precise.dtype)
+    precise = in_double(rows) if cut_off < PRECISE_BELOW else rows
+    weight = torch.outer(scale, scale).to(precise)
     gram = (precise @ precise.transpose(1, 2)).mul_(weight)
     inverted = _pseudo_inverse(gram, cut_off**2).mul_(weight)
-    return (inverted @ precise).to(jacobian.dtype).view_as(jacobian)
+    return (inverted @ precise).to(jacobian).view_as(jacobian)
 
 
 def _pseudo_inverse(gram: Tensor, cut_off: float) -> Tensor:
@@ -203,8 +205,8 @@ def _pseudo_inverse(gram: Tensor, cut_off: float) -> Tensor:
     condition = gram.flatten(1).norm(dim=1) * inverted.flatten(1).norm(dim=1)
     doubtful = ((failed != 0) | ~(condition * cut_off < 1)).nonzero()[:, 0]
     if len(doubtful):
-        values, vectors = torch.linalg.eigh(gram[doubtful].double())
+        values, vectors = torch.linalg.eigh(in_double(gram[doubtful]))
         sizes = torch.where(values > cut_off * values[:, -1:], 1 / values, 0)
         exact = (vectors * sizes[:, None]) @ vectors.transpose(1, 2)
-        inverted[doubtful] = exact.to(gram.dtype)
+        inverted[doubtful] = exact.to(gram)
     return inverted

@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from napari_xcebra.learn.data.factors import TIME, Part
+from napari_xcebra.learn.device import seeded
 from napari_xcebra.learn.settings import FitSettings, Similarity
 
 SIMILARITIES = 2**18
@@ -159,7 +160,7 @@ def penalty_directions(
     frames: int,
     scale: Tensor,
     projections: int = 0,
-    generator: torch.Generator | None = None,
+    seed: int = 0,
 ) -> Tensor:
     """Directions v_k for which Σ_k ‖v_kᵀ J_f‖² is ‖J_f‖²_F, J in the units of the similarity.
 
@@ -171,6 +172,8 @@ def penalty_directions(
     projections : int
         0: exact, over all outputs; else the number of random directions of an unbiased
         estimate (Hoffman et al. 2019).
+    seed : int
+        Of these.
 
     Returns
     -------
@@ -179,7 +182,8 @@ def penalty_directions(
     if projections == 0:
         return torch.diag(scale).expand(frames, -1, -1)
     latents = len(scale)
-    directions = torch.randn(frames, projections, latents, generator=generator).to(scale.device)
+    generator, device = seeded(seed, scale.device), scale.device
+    directions = torch.randn(frames, projections, latents, generator=generator, device=device)
     directions = functional.normalize(directions, dim=2)
     return directions * (scale * math.sqrt(latents / projections))
 

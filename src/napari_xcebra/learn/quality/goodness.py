@@ -21,7 +21,7 @@ from napari_xcebra.learn.data.factors import TIME, Part
 from napari_xcebra.learn.data.labels import Labels, correlation_time
 from napari_xcebra.learn.data.sampling import LabelNeighbours
 from napari_xcebra.learn.data.split import Frames
-from napari_xcebra.learn.device import embedded
+from napari_xcebra.learn.device import embedded, in_double
 from napari_xcebra.learn.objective.loss import cross_similarity, info_nce, pair_similarity
 from napari_xcebra.learn.objective.ridge import (
     Decoded,
@@ -507,7 +507,7 @@ def _sample(
     """Held-out frames for shifted labels, with ψ times a factor."""
     frames = Sample.of(unseen)
     x = torch.as_tensor(embedding[frames], device=training.device)
-    similarity = scale * training.psi.cross(part, x, x).double().cpu().numpy()
+    similarity = scale * in_double(training.psi.cross(part, x, x)).numpy()
     return Sample(frames, similarity, unseen, part.offset)
 
 
