@@ -10,7 +10,7 @@ stretches of time that they were not fitted to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -65,7 +65,11 @@ SHRUNK = 1e-3
 
 
 def deconvolved_inputs(
-    recording: Recording, plan: Plan, split: Split, settings: FitSettings
+    recording: Recording,
+    plan: Plan,
+    split: Split,
+    settings: FitSettings,
+    report: Callable[[], object] = lambda: None,
 ) -> tuple[Inputs, np.ndarray | ReadInputs]:
     """Inputs of a run, with the filter of its plan, or the one found on its training frames.
 
@@ -79,7 +83,7 @@ def deconvolved_inputs(
     if plan.filter is None and settings.deconvolve and settings.window == 1:
         with limited_threads(settings.threads):
             filter_ = find_filter(recording, plan.labels, split, settings)
-    return inputs_for(recording, split.training.anchors, settings, filter_)
+    return inputs_for(recording, split.training.anchors, settings, filter_, report)
 
 
 def spacing_of(rate: float) -> int:

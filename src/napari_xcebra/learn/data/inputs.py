@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,9 @@ from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.traces import lie_by_frame, read_block
 from napari_xcebra.standardise import changes
+
+MOST_IN_MEMORY = 3 * 2**29
+"""Inputs that are held in memory at most; the system caches those in a file, if it has room."""
 
 
 def room_for(frames: int, cells: int) -> np.ndarray:
@@ -80,7 +84,7 @@ def _in_memory(frames: int, cells: int) -> np.ndarray:
 
 
 def _fit_into_memory(frames: int, cells: int) -> bool:
-    return 4 * frames * cells < _spare_memory() / 2
+    return 4 * frames * cells < min(_spare_memory() / 2, MOST_IN_MEMORY)
 
 
 def _spare_memory() -> int:
@@ -287,7 +291,11 @@ def columns_in_use(recording: Recording, settings: FitSettings) -> np.ndarray:
 
 
 def inputs_for(
-    recording: Recording, frames: np.ndarray, settings: FitSettings, filter_: Filter = UNFILTERED
+    recording: Recording,
+    frames: np.ndarray,
+    settings: FitSettings,
+    filter_: Filter = UNFILTERED,
+    report: Callable[[], object] = lambda: None,
 ) -> tuple[Inputs, np.ndarray | ReadInputs]:
     """Cells in use with their standardisation, and the inputs it gives.
 
@@ -300,6 +308,8 @@ def inputs_for(
         Frames over which mean and scale are taken, ascending.
     filter_ : Filter
         Behind the smoothing that the settings ask for.
+    report : callable
+        Called after every block of frames; may raise to give up.
 
     Returns
     -------
@@ -325,6 +335,7 @@ def inputs_for(
             first, last = np.searchsorted(frames, [here.start, here.stop])
             all_of_them = last - first == len(traces)
             moments.add(traces if all_of_them else traces[frames[first:last] - here.start])
+            report()
     inputs, moving = _standardisation(recording, columns, moments, smoothing, filter_)
     if kept is None:
         return inputs, ReadInputs(recording, inputs)

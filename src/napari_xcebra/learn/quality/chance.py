@@ -454,8 +454,8 @@ def p_of_strongest_cell(
     traces : (n, cells)
     """
     columns = _tuning_columns(labels).astype(np.float32)
-    centred = torch.from_numpy(traces - traces.mean(0))
-    centred = (centred / centred.norm(dim=0).clamp_(min=1e-12)).float()
+    centred = torch.from_numpy(traces - traces.mean(0)).float()
+    centred /= centred.norm(dim=0).clamp_(min=1e-12)
 
     def follow(sources: Sequence[np.ndarray]) -> np.ndarray:
         """Of each source of the labels, how closely each cell follows it: (sources, cells)."""

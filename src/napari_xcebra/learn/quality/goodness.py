@@ -6,7 +6,7 @@ shifted in time reach.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -297,11 +297,19 @@ SHARPNESS = tuple(2.0 ** np.arange(-2, 9))
 
 
 @torch.no_grad()
-def measure_goodness(training: Training) -> dict[str, Goodness]:
+def measure_goodness(
+    training: Training, report: Callable[[], object] = lambda: None
+) -> dict[str, Goodness]:
     """Goodness of every part of a trained embedding: log N − InfoNCE on held-out blocks.
 
     A label that has nothing to do with the cells stays at log N (Theorem 1).
+
+    Parameters
+    ----------
+    report : callable, optional
+        Called before each part is measured.
     """
+    report()
     unseen, seen = Blocks(training.split.held_out, training.split.block), _seen(training)
     frames = training.usable
     if len(frames) > EMBEDDED:
@@ -309,10 +317,11 @@ def measure_goodness(training: Training) -> dict[str, Goodness]:
     embedding, cells = embed(training, frames), _cells(training)
     few = training.settings.window == 1 and len(training.inputs.cell_ids) <= LAGGED_CELLS
     sticks = _sticks(training, training.yardstick, lags=few)
-    return {
-        part.name: _goodness(training, part, embedding, unseen, seen, cells, sticks)
-        for part in training.parts
-    }
+    measured = {}
+    for part in training.parts:
+        report()
+        measured[part.name] = _goodness(training, part, embedding, unseen, seen, cells, sticks)
+    return measured
 
 
 def check_measurable(training: Training) -> None:

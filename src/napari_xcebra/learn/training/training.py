@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, cast
@@ -142,6 +142,8 @@ class Training:
     settings : FitSettings
     plan : Plan, optional
         Where labels and parts are not this recording's own, but shared with others.
+    report : callable, optional
+        Called now and then while a recording is prepared, before the first step; may raise.
     """
 
     kernels: tuple[int, ...] = ()
@@ -158,6 +160,7 @@ class Training:
         factors: Factors | None,
         settings: FitSettings,
         plan: Plan | None = None,
+        report: Callable[[], object] = lambda: None,
     ) -> None:
         self.settings = settings
         self.segment, self.rate = recording.segment, recording.rate
@@ -167,7 +170,7 @@ class Training:
         self.labels, self.parts = self.plan.labels, self.plan.parts
         check_latents(self.parts[-1].stop, recording.n_cells)  # before anything takes long
         self.split = split_by_memory(recording, self.labels, settings, self.plan.time_offset)
-        self.inputs, inputs = deconvolved_inputs(recording, self.plan, self.split, settings)
+        self.inputs, inputs = deconvolved_inputs(recording, self.plan, self.split, settings, report)
         self._whole = self.sampler_of(self.split.training)
         self.device = choose_device(settings.device)
         self.data = FrameData(inputs, settings.window, self.device)
