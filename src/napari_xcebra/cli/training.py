@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from napari_xcebra import learn
 from napari_xcebra.cli.given import (
     FIT,
+    counts_from,
     factors_from,
     frames_from,
     loaded_fit,
@@ -64,8 +65,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Fit, then attribute."""
     recording, out = recording_from(arguments), output_folder(arguments)
     frames_from(arguments.frames)  # a mistake there should not be found after training
-    trained = _trained_on(arguments, recording, _checkpoint_in(arguments))
-    written = _write_fit(arguments, trained)
+    if arguments.model is None:
+        trained = _trained_on(arguments, recording, _checkpoint_in(arguments))
+        written = _write_fit(arguments, trained)
+    else:
+        trained = _opened_model(arguments, recording)
+        written = [trained.save(out / FIT)]
     opening_of(arguments).save(out)  # by which `report` finds it again
     result = write_attribution(arguments, trained, recording, out, written)
     if arguments.seeds > 1:
@@ -76,6 +81,28 @@ def run(arguments: argparse.Namespace) -> None:
         table = found.to_csv(out / "stability.csv")
         note_results(out, trained, [table])
         say_written(arguments, [table])
+
+
+def _opened_model(arguments: argparse.Namespace, recording: Recording) -> Fit:
+    """The model of `cebra` that was named."""
+    from napari_xcebra.interop.cebra_fit import open_cebra
+
+    if arguments.seeds > 1:
+        raise InputError("--model is not trained here: leave out --seeds.")
+    latents = {}
+    for text in arguments.latents:
+        name, _, numbers = text.partition("=")
+        latents[name] = counts_from(numbers, "--latents")
+    return open_cebra(
+        arguments.model,
+        recording,
+        factors_from(arguments.factor),
+        latents=latents,
+        architecture=arguments.architecture,
+        session=arguments.session,
+        standardised=arguments.standardised,
+        settings=settings_from(arguments),
+    )
 
 
 def adapt(arguments: argparse.Namespace) -> None:
@@ -259,7 +286,7 @@ def _goodness_table(joint: JointFit) -> str:
 def _compare_cells(
     arguments: argparse.Namespace, scores: Mapping[str, Attribution], matching: Matching
 ) -> list[Path]:
-    from napari_xcebra.attribution.matched import matched_scores
+    from napari_xcebra.attribution.comparison import matched_scores
     from napari_xcebra.report.figures.comparisons import matched_cells
 
     out = output_folder(arguments)
