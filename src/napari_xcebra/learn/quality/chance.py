@@ -289,12 +289,15 @@ class Chance:
         of trials.
     untested : str
         Why it was not tested, or could not have been found, in a sentence.
+    p_of_latents : float
+        Of the last decoder alone, which reads the latents.
     """
 
     p: float = NAN
     samples: float = NAN
     shifts: float = NAN
     untested: str = ""
+    p_of_latents: float = NAN
 
 
 @dataclass(frozen=True)
@@ -555,6 +558,7 @@ def tested(
     if not shifts.enough:
         return Chance(untested=_too_few(shifts), **counts)
     tails = [p_of_decoding(labels, shifts, *each) for each in decoded]
+    p_of_latents = tails[-1].p
     tails.append(p_of_strongest_cell(labels, shifts, *cells))
     p = min(1.0, len(tails) * min(each.p for each in tails))
     untested = ""
@@ -566,7 +570,7 @@ def tested(
                 f"{shifts.different:.0f} of these truly differ: too few to show p ≤ {LARGEST_P:g}. "
                 "A longer recording, or more trials, would show it."
             )
-    return Chance(p, untested=untested, **counts)
+    return Chance(p, untested=untested, p_of_latents=p_of_latents, **counts)
 
 
 def _too_few(shifts: Shifts) -> str:

@@ -372,7 +372,8 @@ def _goodness(
     )
     values = _nats(training, part, embedding, pairs, known)
     if labels is None:
-        return Goodness(part.name, r2=NAN, learned=values["above_chance"], **values)
+        learned, in_sample = values["above_chance"], training.in_sample
+        return Goodness(part.name, r2=NAN, learned=learned, in_sample=in_sample, **values)
     read = _read(training, part, labels, embedding)
     beside = _decoded(sticks, labels)
     orders = trial_orders(part.name, training.labels, training.plan.courses)
@@ -380,7 +381,9 @@ def _goodness(
     longest = (len(training.split.training.anchors) + len(training.split.held_out.anchors)) // 20
     guard = correlation_time(labels, training.segment, max(longest, 1))
     everywhere = training.yardstick.decoded_everywhere(labels, guard, beside.penalty)
-    chance = tested(labels, shifts, [everywhere, (read.frames, read.predicted)], cells)
+    # latents that were trained on these labels at these frames tell them, whatever the cells do
+    of_latents = [] if training.in_sample else [(read.frames, read.predicted)]
+    chance = tested(labels, shifts, [everywhere, *of_latents], cells)
     if training.settings.mode == "supervised":
         values |= _nats_of_r2(read.r2)
     elif labels.is_discrete:
@@ -391,7 +394,7 @@ def _goodness(
             sample = _sample(training, part, embedding, unseen, values["scale"])
             values["null_low"], values["null_high"] = sample.null(labels, shifts)
     values["above_chance"] = bool(chance.p <= LARGEST_P)
-    values["learned"] = _learned(training, values)
+    values["learned"] = _learned(training, values, chance.p_of_latents)
     return Goodness(
         part.name,
         r2=read.r2,
@@ -406,20 +409,27 @@ def _goodness(
         confounded=orders.confounded if orders else (),
         encoder_share=_encoder_share(training, part),
         untested=chance.untested,
+        in_sample=training.in_sample,
         **values,
     )
 
 
-def _learned(training: Training, values: Mapping[str, Any]) -> bool:
-    """Whether the encoder learned a factor, rather than began with it."""
+def _learned(training: Training, values: Mapping[str, Any], p: float) -> bool:
+    """Whether the encoder learned a factor, rather than began with it.
+
+    Parameters
+    ----------
+    p : float
+        Of decoding from its latents; NaN where that was not tested.
+    """
     if training.step < LEARNED_STEPS:
         return False
     if training.settings.mode == "supervised":
         return bool(values["goodness"] > LEAST_NATS)
     null = np.nan_to_num(values.get("null_high", NAN), nan=-np.inf)
-    return bool(
-        values["goodness"] > max(LEAST_NATS, null) and values["goodness"] > 3 * values["error"]
-    )
+    # blocks differ in what they hold: only without other labels to compare with do they tell
+    sure = values["goodness"] > 3 * values["error"] if np.isnan(p) else p <= LARGEST_P
+    return bool(values["goodness"] > max(LEAST_NATS, null) and sure)
 
 
 def _encoder_share(training: Training, part: Part) -> float:

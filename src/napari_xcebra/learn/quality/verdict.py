@@ -54,8 +54,9 @@ class Goodness:
         strongest cell. NaN where it was not tested: for time, and for a variable of which the
         recording has too little.
     learned : bool
-        Whether the encoder learned it: its goodness is above 0 by more than three standard errors,
-        and above what other labels reach. Maps from the encoder mean nothing without.
+        Whether the encoder learned it: its goodness is above 0, and its goodness and decoding from
+        its latents are above what other labels reach; without other labels, its goodness is above 0
+        by more than three standard errors. Maps from the encoder mean nothing without.
     encoder_share : float
         Share of the encoder in its mean with a ridge regression; 1 where they were not averaged.
     null_low, null_high : float
@@ -81,6 +82,9 @@ class Goodness:
         Factors that go with it in so many trials that the test cannot tell them apart.
     untested : str
         Why it could not be tested, and what would be needed, in a sentence; empty if it was.
+    in_sample : bool
+        Whether the encoder may have been trained on the frames that it was measured on: nats and
+        decoding from its latents are then too high, and p comes from the cells alone.
     """
 
     factor: str
@@ -107,6 +111,7 @@ class Goodness:
     learned: bool = True
     encoder_share: float = NAN
     untested: str = ""
+    in_sample: bool = False
 
     @property
     def overfits(self) -> bool:
@@ -131,6 +136,8 @@ class Goodness:
         """Whether it reaches a good part of what its label allows, or is decoded well."""
         if self.factor == TIME or np.isnan(self.allowed):
             return self.goodness > 0.5
+        if self.in_sample:
+            return bool(self.ridge_r2 >= CLEAR_R2)
         best = np.nanmax([self.r2, self.ridge_r2, -np.inf])
         return bool((self.learned and self.share >= CLEAR_SHARE) or best >= CLEAR_R2)
 
@@ -179,6 +186,7 @@ class Goodness:
         known: dict[str, Any] = {
             about.name: NAN if (value := values[about.name]) is None else value
             for about in fields(cls)
+            if about.name in values or about.name != "in_sample"  # which earlier versions lack
         }
         return cls(**known | {n: tuple(known[n]) for n in ("within", "confounded")})
 
@@ -264,7 +272,7 @@ NEARLY = 0.05
 
 def _say_measured(of: Goodness) -> str:
     """All that was measured, whatever the verdict, in a line."""
-    nats = "" if np.isnan(of.goodness) else f"{nats_of(of)} nats on held-out data"
+    nats = "" if np.isnan(of.goodness) else f"{nats_of(of)} nats {_where(of)}"
     share = "" if np.isnan(of.share) else f"{share_of(of)} of what is possible"
     p = "" if np.isnan(of.p) else f"p = {of.p:.2g}{_trials(of)}"
     return "; ".join(filter(None, [nats, share, of.decoding, p]))
@@ -305,11 +313,14 @@ def _say_learned(of: Goodness) -> str:
     """What the encoder learned of a factor that is in the cells, and what it adds."""
     if of.factor == TIME or not (of.above_chance or of.not_tested):
         return ""
-    nats = f"{nats_of(of)} nats above chance on held-out data"
+    nats = f"{nats_of(of)} nats above chance {_where(of)}"
     if not of.learned:
         nats = "too few steps" if np.isnan(of.goodness) else f"{nats_of(of)} nats"
+        nats += ", of the regression that it begins as" if of.goodness > 3 * of.error else ""
         return f"The encoder did not learn it ({nats}): its map is from the variables alone."
-    share = f", {share_of(of)} of what is possible" if of.allowed > 0 else ""
+    # what is clear by its decoding is not called a small part of what is possible
+    told = of.allowed > 0 and not (of.is_clear and of.share < CLEAR_SHARE)
+    share = f", {share_of(of)} of what is possible" if told else ""
     beyond = " It adds nothing to the regression." if of.encoder_share == 0 else ""
     return f"The encoder learned it ({nats}{share}).{beyond}"
 
@@ -360,9 +371,14 @@ def _missing(p: float) -> str:
 def _nats(of: Goodness) -> str:
     """Nats of a factor that is judged by their standard error alone."""
     if of.above_chance:
-        return f"{nats_of(of)} nats above chance on held-out data"
+        return f"{nats_of(of)} nats above chance {_where(of)}"
     where = "where chance is 0" if of.goodness <= 0 else "too close to 0, which is chance"
-    return f"{nats_of(of)} nats on held-out data, {where}"
+    return f"{nats_of(of)} nats {_where(of)}, {where}"
+
+
+def _where(of: Goodness) -> str:
+    """What nats were measured on."""
+    return "on frames it may have been trained on" if of.in_sample else "on held-out data"
 
 
 def _trials(of: Goodness) -> str:

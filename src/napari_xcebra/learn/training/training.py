@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from napari_xcebra.errors import TrainingDiverged
 from napari_xcebra.learn.data.deconvolution import deconvolved_inputs
 from napari_xcebra.learn.data.factors import Factors, Plan, as_factors, plan_for
+from napari_xcebra.learn.data.inputs import Inputs, ReadInputs
 from napari_xcebra.learn.data.sampling import Sampler
 from napari_xcebra.learn.data.split import Frames, split_by_memory, usable_frames
 from napari_xcebra.learn.device import (
@@ -151,6 +152,9 @@ class Training:
 
     encoder: Encoder
 
+    in_sample: bool = False
+    """Whether the encoder may have been trained on the frames that are held out here."""
+
     widths: tuple[int, ...] = ()
     """Units of the hidden layers, where they do not follow from settings and recording."""
 
@@ -162,7 +166,7 @@ class Training:
         plan: Plan | None = None,
         report: Callable[[], object] = lambda: None,
     ) -> None:
-        self.settings = settings
+        self.settings, self._preparing = settings, report
         self.segment, self.rate = recording.segment, recording.rate
         self.usable = usable_frames(recording, settings.window)
         self.factors = as_factors(factors, settings)
@@ -170,11 +174,14 @@ class Training:
         self.labels, self.parts = self.plan.labels, self.plan.parts
         check_latents(self.parts[-1].stop, recording.n_cells)  # before anything takes long
         self.split = split_by_memory(recording, self.labels, settings, self.plan.time_offset)
-        self.inputs, inputs = deconvolved_inputs(recording, self.plan, self.split, settings, report)
+        self.inputs, inputs = self._make_inputs(recording)
         self._whole = self.sampler_of(self.split.training)
         self.device = choose_device(settings.device)
         self.data = FrameData(inputs, settings.window, self.device)
         self._build()
+
+    def _make_inputs(self, recording: Recording) -> tuple[Inputs, np.ndarray | ReadInputs]:
+        return deconvolved_inputs(recording, self.plan, self.split, self.settings, self._preparing)
 
     def _make_encoder(self) -> Encoder:
         encoder = new_encoder(self)
