@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from report import header, kept, row, typed
+from report import header, kept, peak_memory, row, typed
 
 LATENTS = (4, 2)
 """Latents for time and for the variable."""
@@ -237,7 +237,6 @@ class Theirs:
 def measured(folder: Path, place: Place, timeout: float) -> dict[str, Any]:
     """All figures of one place; runs in a process of its own."""
     import torch
-    from against_cebra import peak_memory
 
     torch.set_num_threads(1)
     for package in ("napari_xcebra.attribution", "napari_xcebra.learn"):
@@ -303,7 +302,6 @@ def decoded(latents: np.ndarray, variable: np.ndarray) -> float:
 def parts_of_fit(folder: Path) -> dict[str, float]:
     """Seconds of the processor of a default fit, part by part; runs in a process of its own."""
     import torch
-    from against_cebra import peak_memory
     from products import Products, shapes_of
 
     from napari_xcebra.learn import FitSettings, Training
