@@ -66,7 +66,8 @@ def of_reference(simulation: Simulation, factor: str, seed: int) -> np.ndarray:
 def as_published(recording: Recording, factors: dict, seed: int) -> Attribution:
     """J⁺ of a fit with all that departs from the paper turned off."""
     settings = FitSettings.paper(seed=seed, smoothing=SMOOTHING, time_latents=TIME_LATENTS)
-    return attribute(fit(recording, factors, settings), recording, JPLUS, slice(None, None, EVERY))
+    every = slice(None, None, EVERY)
+    return attribute(fit(recording, factors, settings), recording, JPLUS, frames=every)
 
 
 def measured(simulation: Simulation, seed: int) -> dict[str, dict[str, float]]:
