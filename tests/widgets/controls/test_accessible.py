@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
 from scored import scored_recording, scored_run
 
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.accessible import is_control, make_accessible, spoken_name
+from napari_xcebra.widgets.controls.accessible import _is_control, _make_accessible, _spoken_name
 from napari_xcebra.widgets.controls.boxes import plain
 from napari_xcebra.widgets.controls.napari_window import DOCKS, docked_widget
 from napari_xcebra.widgets.window import services_of
@@ -31,7 +31,7 @@ def nameless(root):
     return [
         f"{type(each).__name__} in {type(each.parent()).__name__}"
         for each in root.findChildren(QWidget)
-        if is_control(each) and not each.isHidden() and not spoken_name(each)
+        if _is_control(each) and not each.isHidden() and not _spoken_name(each)
     ]
 
 
@@ -67,7 +67,7 @@ def test_tooltips_of_controls_items_and_new_ones_wrap_and_files_are_never_markup
     table.setHorizontalHeaderItem(0, QTableWidgetItem("heading"))
     table.horizontalHeaderItem(0).setToolTip(long)
     column.addWidget(table)
-    make_accessible(root)
+    _make_accessible(root)
     root.show()
     later = QLineEdit()
     later.setToolTip(long)
@@ -81,9 +81,9 @@ def test_tooltips_of_controls_items_and_new_ones_wrap_and_files_are_never_markup
         assert "".join(lines).replace(" ", "") == long.replace(" ", "")
     later.setToolTip(plain('<img src="x">' + long))
     assert "&lt;img" in tip(later, QPoint(3, 3))
-    assert spoken_name(later) == ""  # markup is not read out
+    assert _spoken_name(later) == ""  # markup is not read out
     later.setToolTip("Where it lies. More about it.")
-    assert spoken_name(later) == "Where it lies"
+    assert _spoken_name(later) == "Where it lies"
     QToolTip.hideText()
 
 
@@ -93,7 +93,7 @@ def test_the_control_that_the_tab_key_reaches_is_framed_but_not_one_that_is_clic
     column, (first, second) = QVBoxLayout(root), (QLineEdit(), QLineEdit())
     for each in (first, second):
         column.addWidget(each)
-    make_accessible(root)
+    _make_accessible(root)
     with qtbot.waitActive(root):
         root.show()
         root.activateWindow()
