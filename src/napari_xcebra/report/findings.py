@@ -383,7 +383,9 @@ def verdicts(run: Material) -> Section:
     shown = picture(
         lambda: goodness_beside_chance(goodness),
         "Goodness of fit of each factor with its standard error, beside the range that labels "
-        "shifted in time reach: " + "; ".join(_spoken(one) for one in goodness.values()) + ".",
+        "shifted in time reach: "
+        + "; ".join(f"{g.factor} {nats_of(g)} nats, {g.strength}" for g in goodness.values())
+        + ".",
         "Blue: in the cells. Grey: at chance. Diamonds: not tested. p decides, and it "
         "looks at decoding and at the strongest cell: a variable that few cells carry may be found "
         "although its point lies in the grey bar.",
@@ -415,10 +417,6 @@ def _verdict_row(one: Goodness) -> tuple[Entry, ...]:
         number(one.training, ".2f"),
         number(one.samples, ".0f"),
     )
-
-
-def _spoken(one: Goodness) -> str:
-    return f"{one.factor} {nats_of(one)} nats, {one.strength}"
 
 
 def _minus(text: str) -> str:

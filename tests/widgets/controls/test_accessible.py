@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
 from scored import scored_recording, scored_run
 
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.accessible import _is_control, _make_accessible, _spoken_name
+from napari_xcebra.widgets.controls.accessible import _is_control, _make_accessible, _text_on
 from napari_xcebra.widgets.controls.boxes import plain
 from napari_xcebra.widgets.controls.napari_window import DOCKS, docked_widget
 from napari_xcebra.widgets.window import services_of
@@ -27,11 +27,16 @@ from napari_xcebra.widgets.window import services_of
 pytestmark = pytest.mark.gui
 
 
+def spoken_name(widget):
+    """What a screen reader calls a control: its own name, or the text on it."""
+    return widget.accessibleName() or _text_on(widget)
+
+
 def nameless(root):
     return [
         f"{type(each).__name__} in {type(each.parent()).__name__}"
         for each in root.findChildren(QWidget)
-        if _is_control(each) and not each.isHidden() and not _spoken_name(each)
+        if _is_control(each) and not each.isHidden() and not spoken_name(each)
     ]
 
 
@@ -81,9 +86,9 @@ def test_tooltips_of_controls_items_and_new_ones_wrap_and_files_are_never_markup
         assert "".join(lines).replace(" ", "") == long.replace(" ", "")
     later.setToolTip(plain('<img src="x">' + long))
     assert "&lt;img" in tip(later, QPoint(3, 3))
-    assert _spoken_name(later) == ""  # markup is not read out
+    assert spoken_name(later) == ""  # markup is not read out
     later.setToolTip("Where it lies. More about it.")
-    assert _spoken_name(later) == "Where it lies"
+    assert spoken_name(later) == "Where it lies"
     QToolTip.hideText()
 
 

@@ -89,11 +89,6 @@ def _is_control(widget: QWidget) -> bool:
     return parent is None or parent.windowType() != Qt.WindowType.Popup
 
 
-def _spoken_name(widget: QWidget) -> str:
-    """What a screen reader calls a control: its own name, or the text on it."""
-    return widget.accessibleName() or _text_on(widget)
-
-
 def _wrapped(text: str, characters: int = CHARACTERS) -> str:
     r"""Text in lines that are not longer; markup is left to Qt, which wraps it.
 

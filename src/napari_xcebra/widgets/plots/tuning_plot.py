@@ -144,7 +144,8 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
                 ]
                 fill_between(plot, edges, style.line(number))
             plot.addItem(_line(*_to_plane(angle, mean), style, number))
-        plot.setRange(_square(1.25 * radius), padding=0)
+        half = 1.25 * radius
+        plot.setRange(QRectF(-half, -half, 2 * half, 2 * half), padding=0)
 
     # ------------------------------------------------------------ two variables
 
@@ -286,10 +287,6 @@ def _turned(column: Column, quarter: int) -> str:
 
 def _to_plane(angle: np.ndarray, radius: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
     return radius * np.cos(angle), radius * np.sin(angle)
-
-
-def _square(half: float) -> QRectF:
-    return QRectF(-half, -half, 2 * half, 2 * half)
 
 
 def _image(tuning: TuningMap, number: int) -> tuple[pyqtgraph.ImageItem, float, float]:
