@@ -27,6 +27,7 @@ from napari_xcebra.checksums import (
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import described, read_description, refuse_link
 from napari_xcebra.locks import locked
+from napari_xcebra.recording.fingerprint import check_same
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution, Significance
@@ -159,6 +160,9 @@ class Run:
             raise InputError(f"{folder / FILE} is damaged: it does not list the attributions.")
         try:
             fit, scores = _contents(folder, about)
+            if recording is not None:
+                for each in (fit.fingerprint, *(one.fingerprint for one in scores.values())):
+                    check_same(each, recording, f"run {about['name']}")
             attributions = {
                 method: replace(each, fit=fit, recording=recording)
                 for method, each in scores.items()

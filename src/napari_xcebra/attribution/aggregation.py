@@ -16,6 +16,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import confirmed_fingerprint, note_on_another
 
 Aggregate = Literal["mean", "median", "max"]
 
@@ -108,6 +109,7 @@ def attribute(
             scores = _AGGREGATES[aggregate](chunks)
         watch.finish()
         own = {"latent_scores": spread_out(scores, fit, recording)}
+    scored = confirmed_fingerprint(recording)
     return Attribution(
         method=method,
         aggregate=aggregate,
@@ -117,8 +119,9 @@ def attribute(
         strengths={name: g.strength for name, g in fit.goodness.items()},
         verdicts={name: g.verdict for name, g in fit.goodness.items()},
         seed=stream.seed,
-        notes=notes,
+        notes=tuple(filter(None, (*notes, note_on_another(fit.fingerprint, recording)))),
         source=recording.source,
+        fingerprint=scored,
         fit=fit,
         recording=recording,
         **own,

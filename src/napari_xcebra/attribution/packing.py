@@ -20,6 +20,7 @@ from napari_xcebra.attribution.stability import Stability
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import check_description, parsed_json
 from napari_xcebra.learn.data.factors import Part
+from napari_xcebra.recording.fingerprint import Fingerprint
 
 FORMAT = 3
 """Version of the saved file; a later version of the program reads earlier ones."""
@@ -45,6 +46,7 @@ def packed(scores: Attribution) -> bytes:
         "seed": scores.seed,
         "notes": list(scores.notes),
         "source": scores.source,
+        "fingerprint": scores.fingerprint and scores.fingerprint.as_dict(),
         "significance": scores.significance and scores.significance.as_dict(),
         "seeds": list(scores.stability.seeds) if scores.stability else [],
         "arrays": list(arrays),
@@ -95,6 +97,7 @@ def _attribution(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Attrib
     }
     about["parts"] = tuple(Part.from_dict(part) for part in about["parts"])
     about["notes"] = tuple(about["notes"])
+    about["fingerprint"] = Fingerprint.from_dict(about.get("fingerprint"))
     if about.get("significance") is not None:
         about["significance"] = Significance.from_dict(about["significance"], *tested)
     seeds = tuple(about.pop("seeds", ()))

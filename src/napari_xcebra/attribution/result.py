@@ -22,6 +22,7 @@ from napari_xcebra.files import read_bytes, whole
 from napari_xcebra.learn.data.factors import Part, part_named
 from napari_xcebra.learn.quality.verdict import FOUND
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import Fingerprint
 from napari_xcebra.standardise import standardised
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Attribution:
     notes : tuple of str
     source : str
         Recording the scores belong to.
+    fingerprint : Fingerprint or None
+        Of that recording.
     fit, recording
         For `over_time`; None for an attribution read from a file.
     """
@@ -84,6 +87,7 @@ class Attribution:
     seed: int = 0
     notes: tuple[str, ...] = ()
     source: str = ""
+    fingerprint: Fingerprint | None = None
     fit: Fit | None = field(default=None, repr=False)
     recording: Recording | None = field(default=None, repr=False)
 

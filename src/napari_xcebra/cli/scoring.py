@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from napari_xcebra.cli.printing import (
 )
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import note_on_another
 from napari_xcebra.results import note_results
 
 if TYPE_CHECKING:
@@ -34,7 +36,10 @@ if TYPE_CHECKING:
 def attribute(arguments: argparse.Namespace) -> None:
     """Score the cells with a fit."""
     out, loaded = output_folder(arguments), loaded_fit(arguments)
-    write_attribution(arguments, loaded, recording_from(arguments), out)
+    recording = recording_from(arguments)
+    if note := note_on_another(loaded.fingerprint, recording):
+        print(f"Warning: {note}", file=sys.stderr)  # also where nothing else is to be said
+    write_attribution(arguments, loaded, recording, out)
 
 
 def compare(arguments: argparse.Namespace) -> None:

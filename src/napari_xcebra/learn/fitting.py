@@ -25,6 +25,7 @@ from napari_xcebra.learn.training.progress import Progress
 from napari_xcebra.learn.training.start import average
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import confirmed_fingerprint
 
 FEW_STEPS = 100
 """Steps below which a variable that is in the cells can still be at chance."""
@@ -81,7 +82,7 @@ def fit(
     kept = train(
         training, on_progress=on_progress, stop=stop, checkpoint=checkpoint, every=every, look=look
     )
-    result = finish(training, recording.source)
+    result = finish(training, recording)
     if not resumed:
         result = replace(result, seconds=time.monotonic() - began)
     if kept is not None and result.complete:
@@ -121,12 +122,13 @@ def train(
     return kept
 
 
-def finish(training: Training, source: str) -> Fit:
-    """Measure a trained encoder and return it as a `Fit`."""
+def finish(training: Training, recording: Recording) -> Fit:
+    """Measure an encoder trained on a recording and return it as a `Fit`."""
     with limited_threads(training.settings.threads):
         average(training)
         goodness = measure_goodness(training)
-    return replace(snapshot(training, source), goodness=goodness, notes=_notes(training))
+    result = replace(snapshot(training, recording.source), goodness=goodness)
+    return replace(result, notes=_notes(training), fingerprint=confirmed_fingerprint(recording))
 
 
 def snapshot(training: Training, source: str) -> Fit:

@@ -19,6 +19,7 @@ from napari_xcebra.io import open_recording
 from napari_xcebra.io.opening import FILE as OPENING
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn import Factor, Fit
+from napari_xcebra.recording.fingerprint import check_same
 from napari_xcebra.recording.recording import Recording
 from napari_xcebra.results import results_in, why_not_of
 from napari_xcebra.runs import Run
@@ -122,6 +123,10 @@ def material_in(folder: Path, recording: Recording | None = None) -> Material:
         missing += [why] if why else []
     else:
         found.fit.inputs.columns(recording)  # raises if it is another one
+    if recording is not None:
+        of = [found.fit.fingerprint, *(one.fingerprint for one in found.attributions.values())]
+        notes = [check_same(each, recording, "the run") for each in of]
+        missing += dict.fromkeys(filter(None, notes))
     attributions = {
         method: replace(one, fit=found.fit, recording=recording)
         for method, one in found.attributions.items()
