@@ -278,7 +278,7 @@ class Fit:
                 goodness=goodness,
                 steps=about["steps"],
                 source=about["source"],
-                fingerprint=Fingerprint.from_dict(about.get("fingerprint")),
+                fingerprint=Fingerprint.from_dict(about["fingerprint"]),
                 versions=about["versions"],
                 notes=tuple(about["notes"]),
                 lambda_reason=about.get("lambda_reason", ""),
