@@ -1,6 +1,9 @@
 """What every test relies on."""
 
 import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -10,6 +13,17 @@ from hypothesis import settings
 settings.register_profile("napari-xcebra", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("napari-xcebra")
+
+_OWN_SCREEN = Path(__file__).parents[1] / ".ci" / "own-screen"
+
+
+def pytest_configure(config):
+    """A screen for each process: windows of others would take its keyboard and clipboard."""
+    if hasattr(config, "workerinput") and shutil.which("Xvfb"):
+        # it ends when its input is closed, however this process ends
+        screen = subprocess.Popen(_OWN_SCREEN, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        config.add_cleanup(lambda: screen.communicate())
+        os.environ["DISPLAY"] = screen.stdout.readline().decode().strip()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,7 +15,7 @@ def modules_loaded_by(statement: str) -> set[str]:
     """Top-level modules in a fresh interpreter after `statement`."""
     program = f"{statement}; import sys; print(*{{name.split('.')[0] for name in sys.modules}})"
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=250
     )
     return set(done.stdout.split())
 

@@ -43,8 +43,8 @@ class RealCluster:
         self.wait()
 
     def wait(self) -> None:
-        with Client(self.address, timeout=60, set_as_default=False) as client:
-            client.wait_for_workers(self._count, timeout=60)
+        with Client(self.address, timeout=120, set_as_default=False) as client:
+            client.wait_for_workers(self._count, timeout=120)
 
     def kill(self) -> None:
         """Kill them all at once, as a power cut would."""

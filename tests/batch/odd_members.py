@@ -50,10 +50,10 @@ def refuse():
 
 
 def until_stopped(folder):
-    """Goes on for a minute unless it is stopped, and leaves a file when it is."""
+    """Goes on for minutes unless it is stopped, and leaves a file when it is."""
     report = current_report()
     (Path(folder) / "begun").touch()
-    for _ in range(600):
+    for _ in range(6000):
         time.sleep(0.1)
         if report.stop():
             (Path(folder) / "stopped").touch()

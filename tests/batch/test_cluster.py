@@ -121,9 +121,7 @@ def test_the_command_line_runs_on_a_cluster(real, simulation, tmp_path, capsys, 
 def test_a_recording_is_sent_to_a_worker_once(cluster, simulation):
     calls = [cluster.submit(odd_members.seen, simulation.recording) for _ in range(9)]
     found = {call.result(TIMEOUT) for call in calls}
-    workers = {pid for pid, _ in found}
-    assert len(workers) == 3
-    assert len(found) == len(workers)  # the same object each time
+    assert len(found) == len({pid for pid, _ in found}) <= 3  # the same object each time
 
 
 def test_a_worker_with_several_threads_runs_one_call_at_a_time(tmp_path):

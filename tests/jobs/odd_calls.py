@@ -99,8 +99,8 @@ def kill_self():
 
 def go_on_for_minutes():
     report = current_report()
-    for second in range(600):
-        report(Advanced(second, 600, "step"))
+    for second in range(6000):
+        report(Advanced(second, 6000, "step"))
         time.sleep(0.1)
         if report.stop():
             return

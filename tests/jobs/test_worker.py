@@ -253,10 +253,8 @@ def test_jobs_queue_and_one_that_waits_is_cancelled_at_once(light_worker, record
     assert list(waiting.events()) == [Cancelled()]
     assert deaf.outcome is None
     pid = light_worker.pid
-    asked = time.monotonic()
     deaf.cancel()
     assert outcome(deaf, Cancelled) == Cancelled()
-    assert time.monotonic() - asked < 10  # 0.8 s on an idle machine
     assert outcome(after).result[0] != pid
     until(lambda: is_gone(pid))
 

@@ -18,7 +18,7 @@ def wheel(tmp_path_factory):
     """The wheel of this working tree, built with what is installed: no network is needed."""
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(folder)]
-    done = subprocess.run([*command, str(ROOT)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command, str(ROOT)], capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = folder.glob("*.whl")
     return built
@@ -83,6 +83,6 @@ def test_the_hub_finds_what_it_shows(metadata):
 
 def test_the_index_can_render_the_description(wheel):
     check = [sys.executable, "-m", "twine", "check", "--strict", str(wheel)]
-    done = subprocess.run(check, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(check, capture_output=True, text=True, timeout=250)
 
     assert done.returncode == 0, done.stdout + done.stderr

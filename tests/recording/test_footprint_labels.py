@@ -151,9 +151,9 @@ def many(n_cells, size, radius=6):
 
 def test_ten_thousand_cells_are_labelled_in_about_a_second():
     footprints = many(10_000, 2048)
-    start = time.perf_counter()
+    start = time.process_time()
     labels = footprints.label_image()
-    assert time.perf_counter() - start < 5  # 0.3 s alone; the machine may be busy
+    assert time.process_time() - start < 5  # 0.3 s
     assert len(np.unique(labels)) == 10_001
     assert labels.dtype == np.uint16
 

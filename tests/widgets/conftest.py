@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from mouse import PATIENCE
 from qtpy.QtWidgets import QApplication
 
 from napari_xcebra import jobs
@@ -18,16 +19,17 @@ from napari_xcebra.widgets.state import preferences
 from napari_xcebra.widgets.state.state import State
 from napari_xcebra.widgets.window import services_of
 
-PATIENCE = 60_000
-"""Milliseconds in which an effect that is waited for comes about on the busiest computer."""
-
 
 @pytest.fixture
 def qtbot(qtbot):
     """As pytest-qt's, which gives up after 5 seconds, or when it is told to."""
-    wait = qtbot.waitUntil
-    qtbot.waitUntil = lambda effect, timeout=0: wait(effect, timeout=max(timeout, PATIENCE))
+    for name in ("waitUntil", "waitSignal", "waitActive", "waitExposed"):
+        setattr(qtbot, name, _with_patience(getattr(qtbot, name)))
     return qtbot
+
+
+def _with_patience(wait):
+    return lambda effect, timeout=0: wait(effect, timeout=max(timeout, PATIENCE))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,25 +14,39 @@ from napari_xcebra.widgets.controls.napari_window import canvas_of, main_window
 from napari_xcebra.widgets.layers.camera import camera_of
 
 NO_KEY = Qt.KeyboardModifier.NoModifier
-
-
-ACTIVE = 20_000
-"""Milliseconds within which a window manager makes a window active, however busy it is."""
+ASKED_EVERY, MOVED_EVERY = 1000, 30
+"""Milliseconds after which the keyboard is asked for, or the mouse moved, once more."""
+PATIENCE = 60_000
+"""Milliseconds in which an effect that is waited for comes about on the busiest computer."""
 
 
 def activate(viewer):
-    """Give the keyboard to the window of a viewer; keys sent before that are lost.
+    """Give the keyboard to the window of a viewer."""
+    _give_keyboard(main_window(viewer))
 
-    Where no window manager does so, Qt is told to; if that does not help, the test is skipped.
-    """
-    window = main_window(viewer)
-    window.show()
-    window.raise_()
-    window.activateWindow()
-    if not QTest.qWaitForWindowActive(window, ACTIVE):
-        QApplication.setActiveWindow(window)
-    if QApplication.activeWindow() is not window:
-        pytest.skip("No window manager gives the keyboard to the window of this test.")
+
+def press_key(widget, key, modifiers=NO_KEY):
+    """Press a key in a window that has the keyboard; one sent before that is lost."""
+    _give_keyboard(widget.window())
+    QTest.keyClick(widget, key, modifiers)
+
+
+def type_text(widget, text):
+    """Type into a field of a window that has the keyboard."""
+    _give_keyboard(widget.window())
+    QTest.keyClicks(widget, text)
+
+
+def _give_keyboard(window):
+    """Ask for it until it is given, with a window manager and without."""
+    for _ in range(0, PATIENCE, ASKED_EVERY):
+        if QApplication.activeWindow() is window:
+            return
+        window.show()  # napari's moves the focus, too
+        window.raise_()
+        window.activateWindow()
+        QTest.qWaitForWindowActive(window, ASKED_EVERY)
+    pytest.fail("The window of this test was not given the keyboard.")
 
 
 def event(kind, position, pos, modifiers, button=1):
@@ -64,14 +78,25 @@ def click_image(viewer, place, button=Qt.MouseButton.LeftButton, modifiers=NO_KE
 
 def drag_image(viewer, places, button=Qt.MouseButton.LeftButton, modifiers=NO_KEY):
     """Drag over the image from place to place, or click if there is only one."""
-    canvas, points = canvas_of(viewer), [on_canvas(viewer, place) for place in places]
-    QTest.mouseMove(canvas, points[0])
-    QTest.mousePress(canvas, button, modifiers, points[0])
-    for point in points[1:]:
-        QTest.qWait(30)  # vispy leaves out moves in quick succession
-        drag(canvas, point, button, modifiers)
-    QTest.mouseRelease(canvas, button, modifiers, points[-1])
+    canvas, point = canvas_of(viewer), on_canvas(viewer, places[0])
+    QTest.mouseMove(canvas, point)
+    QTest.mousePress(canvas, button, modifiers, point)
+    for place in places[1:]:
+        point = _drag_on(viewer, place, button, modifiers)
+    QTest.mouseRelease(canvas, button, modifiers, point)
     QApplication.processEvents()
+
+
+def _drag_on(viewer, place, button, modifiers):
+    """Move on until napari has seen it: of moves in quick succession, some are left out."""
+    for _ in range(0, PATIENCE, MOVED_EVERY):
+        point = on_canvas(viewer, place)
+        drag(canvas_of(viewer), point, button, modifiers)
+        QTest.qWait(MOVED_EVERY)
+        off = np.abs(np.asarray(viewer.cursor.position[-2:]) - place) * camera_of(viewer).zoom
+        if off.max() <= 1:
+            return point
+    pytest.fail(f"The mouse did not arrive at {place}.")
 
 
 def drag(widget, point, button=Qt.MouseButton.LeftButton, modifiers=NO_KEY):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from mouse import activate, drag
+from mouse import activate, drag, press_key, type_text
 from napari._qt.dialogs.qt_reader_dialog import QtReaderDialog
 from qtpy.QtCore import QPoint, Qt, QTimer
 from qtpy.QtTest import QTest
@@ -108,10 +108,10 @@ def test_two_tables_open_with_all_columns_each_trial_once_and_words_as_they_are(
 ):
     dock = dock_of(window, "Recording")
     press(dock.fold.button)
-    QTest.keyClicks(dock.form.path.box.lineEdit(), str(session / "traces.npy"))
+    type_text(dock.form.path.box.lineEdit(), str(session / "traces.npy"))
     rate = dock.form.settings.widget("rate").lineEdit()
     rate.selectAll()
-    QTest.keyClicks(rate, "10")
+    type_text(rate, "10")
     tables = [str(session / f"{name}.csv") for name in ("camera", "wheel")]
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_, **__: (tables, ""))
     press_button(dock.form.behavior, "Add…")
@@ -183,7 +183,7 @@ def test_naparis_own_menu_opens_tables_and_a_folder_that_was_curated(
     opened = services.state.show(open_recording(traces, rate=10), Opening(stack))
     services.open_dock("Curate")
     qtbot.waitUntil(lambda: services.queue.cell is not None)
-    QTest.keyClick(canvas_of(window), Qt.Key.Key_A)
+    press_key(canvas_of(window), Qt.Key.Key_A)
     qtbot.waitUntil(lambda: services.curations.of(opened).status.tolist().count(1) == 1)
     assert list(stack.rglob("*.jsonl")) != []
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_, **__: str(stack))

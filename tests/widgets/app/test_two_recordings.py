@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mouse import activate, click_image
+from mouse import activate, click_image, press_key
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QApplication
 from scipy.ndimage import distance_transform_edt
@@ -150,7 +150,7 @@ def test_by_mouse_a_map_is_seen_after_a_decision_in_another_recording(
     canvas = canvas_of(viewer)
     qtbot.mouseClick(services.open_dock("Curate").widget(), LEFT)
     qtbot.waitUntil(lambda: services.queue.cell is not None)
-    qtbot.keyClick(canvas, Qt.Key.Key_A)
+    press_key(canvas, Qt.Key.Key_A)
     qtbot.waitUntil(lambda: services.curations.of(one).status.tolist().count(1) == 1)
     state.show(other_field)
     services.open_dock("Train")
@@ -221,9 +221,9 @@ def test_by_mouse_nothing_of_one_recording_is_left_in_the_window_of_the_other(
     canvas = canvas_of(viewer)
     for _ in range(3):
         before = state.selection.tolist()
-        qtbot.keyClick(canvas, Qt.Key.Key_Right)
+        press_key(canvas, Qt.Key.Key_Right)
         qtbot.waitUntil(lambda b=before: state.selection.tolist() != b)
-    qtbot.keyClick(canvas, Qt.Key.Key_A)
+    press_key(canvas, Qt.Key.Key_A)
     qtbot.waitUntil(lambda: services.curations.of(large).status.any())
     assert state.layers.of(large, "decisions")
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mouse import activate
+from mouse import activate, press_key
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
@@ -90,7 +90,7 @@ def test_rows_numbers_and_clicks(window, qtbot):
 
     # copied with its titles
     table.view.setFocus()
-    QTest.keyClick(table.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    press_key(table.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = QApplication.clipboard().text().splitlines()
     assert lines[0].split("\t") == list(table.model.ranking.titles) and len(lines) == 2
 

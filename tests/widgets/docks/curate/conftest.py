@@ -30,7 +30,7 @@ def curate_dock():
 
     def opened(viewer):
         open_dock(viewer, "Curate")
-        QTest.qWait(30)
+        QTest.qWait(30)  # what the dock puts off until there is time
         return viewer.window.dock_widgets[full_name("Curate")]
 
     return opened

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mouse import press_key
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
@@ -40,7 +41,7 @@ def test_a_cell_is_seen_close_up_with_nothing_over_it_until_the_dock_goes(dock_i
     assert min(canvas.width(), canvas.height()) / before == pytest.approx(side, rel=0.02)
     qtbot.waitUntil(lambda: layer_of(state, "close-up").visible, timeout=5_000)
     for _ in range(12):  # wherever the cell lies, the view stays within the field
-        QTest.keyClick(canvas, Qt.Key.Key_Right)
+        press_key(canvas, Qt.Key.Key_Right)
         low, high = seen(viewer)
         size = np.array(state.current.labels.shape)
         assert ((low >= -1) & (high <= size)).all() or (high - low > size).any()
@@ -56,10 +57,10 @@ def test_a_cell_is_seen_close_up_with_nothing_over_it_until_the_dock_goes(dock_i
         maps = [x for x in state.layers.of(state.current) if role_of(x) == "scores"]
         assert not any(layer.visible for layer in maps)
     # the whole field with its map, and back
-    QTest.keyClick(canvas, Qt.Key.Key_C)
+    press_key(canvas, Qt.Key.Key_C)
     assert [layer for layer in maps if layer.visible] == [scores] and not lines.visible
     assert camera_of(viewer).zoom < before
-    QTest.keyClick(canvas, Qt.Key.Key_C)
+    press_key(canvas, Qt.Key.Key_C)
     assert not scores.visible and camera_of(viewer).zoom == pytest.approx(before)
     open_dock(viewer, "Recording")
     qtbot.waitUntil(lambda: scores.visible, timeout=5_000)

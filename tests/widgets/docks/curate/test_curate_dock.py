@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mouse import event
+from mouse import event, press_key, type_text
 from napari.utils.colormaps.standardize_color import transform_color
 from napari.utils.interactions import (
     mouse_move_callbacks,
@@ -55,52 +55,52 @@ def test_keys_decide_and_bring_up_the_next_cell_until_the_dock_is_closed(dock_in
     first, second, third = dock.queue.queue.cells[:3].tolist()
     assert state.selection.tolist() == [first]
     canvas.setFocus()
-    QTest.keyClick(canvas, Qt.Key.Key_1)
+    press_key(canvas, Qt.Key.Key_1)
     assert dock.curations.current.tags(first) == {"place"}
-    QTest.keyClick(canvas, Qt.Key.Key_A)
+    press_key(canvas, Qt.Key.Key_A)
     assert state.selection.tolist() == [second]
     # a button of the dock has the focus
     dock.decide.buttons["accept"].setFocus()
-    QTest.keyClick(dock.decide.buttons["accept"], Qt.Key.Key_R)
+    press_key(dock.decide.buttons["accept"], Qt.Key.Key_R)
     assert status(dock)[[first, second, third]].tolist() == [ACCEPTED, REJECTED, UNDECIDED]
-    QTest.keyClick(canvas, Qt.Key.Key_Left)
+    press_key(canvas, Qt.Key.Key_Left)
     assert state.selection.tolist() == [second]
     # up and down step as well where no list wants them
     layers = viewer.window._qt_viewer.layers
     layers.setFocus()
-    QTest.keyClick(layers, Qt.Key.Key_Down)
+    press_key(layers, Qt.Key.Key_Down)
     assert viewer.layers.selection.active is not viewer.layers["cells"]
     viewer.layers.selection.active = viewer.layers["cells"]
     assert state.selection.tolist() == [second]
     canvas.setFocus()
-    QTest.keyClick(canvas, Qt.Key.Key_Down)
+    press_key(canvas, Qt.Key.Key_Down)
     assert state.selection.tolist() == [third]
-    QTest.keyClick(canvas, Qt.Key.Key_Up)
+    press_key(canvas, Qt.Key.Key_Up)
     assert state.selection.tolist() == [second]
-    QTest.keyClick(canvas, Qt.Key.Key_Z, CONTROL)
+    press_key(canvas, Qt.Key.Key_Z, CONTROL)
     assert status(dock)[second] == UNDECIDED
-    QTest.keyClick(canvas, Qt.Key.Key_Z, CONTROL | SHIFT)
+    press_key(canvas, Qt.Key.Key_Z, CONTROL | SHIFT)
     assert status(dock)[second] == REJECTED
     # in a field of text, letters are letters
     before = status(dock).tolist()
     dock.words.note.setFocus()
-    QTest.keyClicks(dock.words.note, "a 1 r")
-    QTest.keyClick(dock.words.note, Qt.Key.Key_Return)
+    type_text(dock.words.note, "a 1 r")
+    press_key(dock.words.note, Qt.Key.Key_Return)
     assert dock.curations.current.note(second) == "a 1 r"
     assert status(dock).tolist() == before
     # behind another tab or closed, all keys are napari's again
     step = viewer.dims.current_step[0]
     open_dock(viewer, "Recording")
     qtbot.waitUntil(lambda: not dock.presence.now, timeout=5_000)
-    QTest.keyClick(canvas, Qt.Key.Key_R)
+    press_key(canvas, Qt.Key.Key_R)
     open_dock(viewer, "Curate")
     qtbot.waitUntil(lambda: dock.presence.now, timeout=5_000)
     docked_widget(viewer, "Curate").close()
     viewer.layers["cells"].visible = True
     canvas.setFocus()
-    QTest.keyClick(canvas, Qt.Key.Key_Right)
-    QTest.keyClick(canvas, Qt.Key.Key_1)
-    QTest.keyClick(canvas, Qt.Key.Key_A)
+    press_key(canvas, Qt.Key.Key_Right)
+    press_key(canvas, Qt.Key.Key_1)
+    press_key(canvas, Qt.Key.Key_A)
     assert viewer.dims.current_step[0] == step + 1
     assert viewer.layers["cells"].mode == "erase"
     assert status(dock).tolist() == before

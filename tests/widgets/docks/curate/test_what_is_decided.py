@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mouse import click_image, drag_image
+from mouse import click_image, drag_image, press_key
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
@@ -38,7 +38,7 @@ def test_the_card_and_the_buttons_name_the_cells_that_are_outlined(dock_in_front
     first = dock.queue.cell
     assert dock.card.title.text() == f"Cell {state.recording.cell_ids[first]}"
     # a lasso around the upper half
-    QTest.keyClick(canvas, Qt.Key.Key_L)
+    press_key(canvas, Qt.Key.Key_L)
     see_all(state)
     drag_image(viewer, [(0, 0), (0, 95), (48, 95), (48, 0)])
     upper = np.flatnonzero(state.current.centers[:, 0] < 48)
@@ -48,11 +48,11 @@ def test_the_card_and_the_buttons_name_the_cells_that_are_outlined(dock_in_front
     assert named in text(dock, "accept") and named in text(dock, "reject")
     QTest.mouseClick(dock.decide.buttons["reject"], LEFT)
     assert np.flatnonzero(status(dock) == REJECTED).tolist() == upper.tolist()
-    QTest.keyClick(canvas, Qt.Key.Key_Z, CONTROL)
+    press_key(canvas, Qt.Key.Key_Z, CONTROL)
     assert not status(dock).any()
-    QTest.keyClick(canvas, Qt.Key.Key_Y, CONTROL)
+    press_key(canvas, Qt.Key.Key_Y, CONTROL)
     assert (status(dock) == REJECTED).sum() == len(upper)
-    QTest.keyClick(canvas, Qt.Key.Key_Z, CONTROL)
+    press_key(canvas, Qt.Key.Key_Z, CONTROL)
     # a click on the background: nothing is outlined, and nothing is decided
     see_all(state)
     labels = state.current.labels
@@ -61,7 +61,7 @@ def test_the_card_and_the_buttons_name_the_cells_that_are_outlined(dock_in_front
     assert not len(state.selection)
     qtbot.waitUntil(lambda: dock.card.title.text() == "No cell selected", timeout=5_000)
     assert not dock.decide.buttons["accept"].isEnabled()
-    QTest.keyClick(canvas, Qt.Key.Key_A)
+    press_key(canvas, Qt.Key.Key_A)
     assert not status(dock).any()
     assert len(state.selection) == 1  # the next one came up instead
     # a click on a cell: this one and no other
@@ -71,7 +71,7 @@ def test_the_card_and_the_buttons_name_the_cells_that_are_outlined(dock_in_front
     other = int(upper[on_top[upper]][-1])  # where no other cell lies over it
     click_image(viewer, state.current.centers[other])
     assert state.selection.tolist() == [other]
-    QTest.keyClick(canvas, Qt.Key.Key_A)
+    press_key(canvas, Qt.Key.Key_A)
     assert np.flatnonzero(status(dock)).tolist() == [other]
 
 

@@ -119,7 +119,7 @@ def test_reading_does_not_hold_up_the_window(dock, qtbot, saved, monkeypatch):
 
     def slow(job, opening):
         seen.append(threading.current_thread() is threading.main_thread())
-        assert go.wait(20)
+        assert go.wait(120)
         return reads(job, opening)
 
     monkeypatch.setattr(opener, "read", slow)
@@ -140,7 +140,7 @@ def test_what_is_read_after_cancelling_is_thrown_away(dock, qtbot, saved, monkey
     reads = opener.read
 
     def slow(job, opening):
-        assert go.wait(20)
+        assert go.wait(120)
         done.set()
         return reads(job, opening)
 
@@ -491,7 +491,7 @@ def test_closing_the_dock_while_it_reads_drops_what_is_read(
     reads = opener.read
 
     def slow(job, opening):
-        assert go.wait(20)
+        assert go.wait(120)
         try:
             return reads(job, opening)
         finally:
