@@ -55,7 +55,7 @@ pytest-pyside: system install $(PYSIDE_VENV)/.installed  ## the tests with windo
 
 # This environment has no Qt, which pytest-qt insists on.
 bench: $(BENCH_VENV)/.installed  ## measure against the reference implementation
-	$(BENCH_VENV)/bin/python -m pytest -p no:pytest-qt tests/test_parity.py
+	$(BENCH_VENV)/bin/python -m pytest -p no:pytest-qt tests/test_parity.py tests/interop/test_cebra_round_trip.py
 	@set -e; for name in $(BENCHMARKS); do \
 		echo "== benchmarks/$$name.py"; $(BENCH_VENV)/bin/python benchmarks/$$name.py; done
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution.single_cell import cell_statistics
     from napari_xcebra.batch.cohorts import Cohort, cohort
     from napari_xcebra.curation import Curation, open_curation
+    from napari_xcebra.interop.cebra_files import save_cebra
+    from napari_xcebra.interop.cebra_fit import open_cebra
     from napari_xcebra.io import open_recording
     from napari_xcebra.io.formats.nwb.writing import write_nwb
     from napari_xcebra.learn import Factor, Fit, fit
@@ -60,10 +62,12 @@ __all__ = [
     "embedding_quality",
     "fit",
     "fit_sessions",
+    "open_cebra",
     "open_curation",
     "open_recording",
     "paint",
     "peri_event",
+    "save_cebra",
     "scores_around",
     "session_consistency",
     "significance",
@@ -85,6 +89,8 @@ _HOMES = {
     "attribution.single_cell": ["cell_statistics"],
     "batch.cohorts": ["Cohort", "cohort"],
     "curation": ["Curation", "open_curation"],
+    "interop.cebra_files": ["save_cebra"],
+    "interop.cebra_fit": ["open_cebra"],
     "io": ["open_recording"],
     "io.formats.nwb.writing": ["write_nwb"],
     "learn": ["Factor", "Fit", "fit"],

@@ -81,7 +81,7 @@ def test_the_demo_prints_how_well_each_factor_was_found(demo):
     out, said = demo
     header = next(line for line in said.splitlines() if line.startswith("factor"))
     assert re.split(r"\s{2,}", header) == [
-        "factor", "goodness (nats)", "of possible", "decoded", "ridge", "verdict",
+        "factor", "goodness (nats)", "of possible", "decoded", "ridge", "encoder", "verdict",
         "above threshold", "q ≤ 0.1", "auROC"
     ]  # fmt: skip
     for name in ("place", "direction", "speed"):

@@ -80,7 +80,7 @@ EMBED = Call(
     counts="frame",
 )
 RASTERMAP = Call(
-    f"{_US}.recording.overview.cell_order:by_rastermap",
+    f"{_US}.recording.overview:by_rastermap",
     doing="Sorting by rastermap",
     sparing="sort by correlation",
 )

@@ -74,6 +74,11 @@ def adapt(
     Fit
         With goodness measured on held-out blocks of this recording, and its cells.
     """
+    if fit.architecture:
+        raise InputError(
+            "This model was opened from cebra: it cannot be carried over here. Adapt it there "
+            "(`fit` with adapt=True), and open what it saves on this recording."
+        )
     found = _found_again(fit, recording, matched)
     if how == "auto":
         how = "statistics" if len(found) >= LEAST_KEPT * len(fit.inputs.cell_ids) else "input-layer"

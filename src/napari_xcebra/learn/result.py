@@ -96,6 +96,8 @@ class Fit:
         About how long training took where it was trained; NaN if that is not known.
     fingerprint : Fingerprint or None
         Of the recording it was trained on.
+    architecture : str
+        Name of the encoder in the `cebra` package, if it is one of its models.
     """
 
     settings: FitSettings
@@ -115,6 +117,7 @@ class Fit:
     together: tuple[str, ...] = ()
     seconds: float = field(default=float("nan"), compare=False)
     fingerprint: Fingerprint | None = None
+    architecture: str = ""
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -140,20 +143,12 @@ class Fit:
         """The trained encoder, ready to use."""
         import torch
 
-        from napari_xcebra.learn.model.making import kernels_of, make_encoder, widths_of
+        from napari_xcebra.learn.model.making import encoder_like
         from napari_xcebra.learn.training.device import choose_device
 
         # the initial weights are replaced at once; drawing them must not move the user's seed
         with torch.random.fork_rng(devices=[]):
-            encoder = make_encoder(
-                len(self.inputs.cell_ids),
-                self.parts[-1].stop,
-                widths_of(self.weights),
-                bound=self.settings.bound,
-                window=self.settings.window,
-                kernels=kernels_of(self.weights),
-                clips=self.settings.network == "published",
-            )
+            encoder = encoder_like(self.weights, self.settings, self.architecture)
         weights = {name: torch.as_tensor(np.array(w)) for name, w in self.weights.items()}
         encoder.load_state_dict(weights)
         return encoder.to(choose_device(device or self.settings.device)).requires_grad_(False)
@@ -240,6 +235,7 @@ class Fit:
             "repeated": self.repeated,
             "together": list(self.together),
             "seconds": None if math.isnan(self.seconds) else round(self.seconds, 1),
+            "architecture": self.architecture,
         }
 
     @classmethod
@@ -286,6 +282,7 @@ class Fit:
                 repeated=about.get("repeated", 0),
                 together=tuple(about.get("together", ())),
                 seconds=float(about.get("seconds") or "nan"),
+                architecture=str(about.get("architecture", "")),
             )
         # values of another kind than they should be fail in many ways
         except Exception as error:

@@ -313,7 +313,7 @@ def ids_from(names: Sequence[str]) -> np.ndarray | None:
 def _say_more_than_ids(names: Sequence[str]) -> bool:
     """Whether names are worth keeping beside ids: they do not just count cells.
 
-    >>> say_more_than_ids(["cell_0", "cell_1"]), say_more_than_ids(["pyr_0", "pv_1"])
+    >>> _say_more_than_ids(["cell_0", "cell_1"]), _say_more_than_ids(["pyr_0", "pv_1"])
     (False, True)
     """
     return len({re.sub(r"\d+$", "", name.strip()) for name in names}) > 1

@@ -131,7 +131,8 @@ def _goodness(
     )
     values = _nats(training, part, embedding, pairs, known)
     if labels is None:
-        return Goodness(part.name, r2=NAN, learned=values["above_chance"], **values)
+        learned, in_sample = values["above_chance"], training.in_sample
+        return Goodness(part.name, r2=NAN, learned=learned, in_sample=in_sample, **values)
     read = _read(training, part, labels, embedding)
     beside = _decoded(sticks, labels)
     orders = trial_orders(part.name, training.labels, training.plan.courses)
@@ -139,7 +140,9 @@ def _goodness(
     longest = (len(training.split.training.anchors) + len(training.split.held_out.anchors)) // 20
     guard = correlation_time(labels, training.segment, max(longest, 1))
     everywhere = training.yardstick.decoded_everywhere(labels, guard, beside.penalty)
-    chance = tested(labels, shifts, [everywhere, (read.frames, read.predicted)], cells)
+    # latents that were trained on these labels at these frames tell them, whatever the cells do
+    of_latents = [] if training.in_sample else [(read.frames, read.predicted)]
+    chance = tested(labels, shifts, [everywhere, *of_latents], cells)
     if training.settings.mode == "supervised":
         values |= _nats_of_r2(read.r2)
     elif labels.is_discrete:
@@ -165,6 +168,7 @@ def _goodness(
         confounded=orders.confounded if orders else (),
         encoder_share=_encoder_share(training, part),
         untested=chance.untested,
+        in_sample=training.in_sample,
         **values,
     )
 

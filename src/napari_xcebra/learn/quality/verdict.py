@@ -81,6 +81,9 @@ class Goodness:
         Factors that go with it in so many trials that the test cannot tell them apart.
     untested : str
         Why it could not be tested, and what would be needed, in a sentence; empty if it was.
+    in_sample : bool
+        Whether the encoder may have been trained on the frames that it was measured on: nats and
+        decoding from its latents are then too high, and p comes from the cells alone.
     """
 
     factor: str
@@ -107,6 +110,7 @@ class Goodness:
     learned: bool = True
     encoder_share: float = NAN
     untested: str = ""
+    in_sample: bool = False
 
     @property
     def overfits(self) -> bool:
@@ -131,6 +135,8 @@ class Goodness:
         """Whether it reaches a good part of what its label allows, or is decoded well."""
         if self.factor == TIME or np.isnan(self.allowed):
             return self.goodness > 0.5
+        if self.in_sample:
+            return bool(self.ridge_r2 >= CLEAR_R2)
         best = np.nanmax([self.r2, self.ridge_r2, -np.inf])
         return bool((self.learned and self.share >= CLEAR_SHARE) or best >= CLEAR_R2)
 
@@ -185,6 +191,7 @@ class Goodness:
         known: dict[str, Any] = {
             about.name: NAN if (value := values[about.name]) is None else value
             for about in fields(cls)
+            if about.name in values or about.name != "in_sample"  # which earlier versions lack
         }
         return cls(**known | {n: tuple(known[n]) for n in ("within", "confounded")})
 

@@ -22,7 +22,7 @@ NEARLY = 0.05
 
 def measured(of: Goodness) -> str:
     """All that was measured, whatever the verdict, in a line."""
-    nats = "" if np.isnan(of.goodness) else f"{nats_of(of)} nats on held-out data"
+    nats = "" if np.isnan(of.goodness) else f"{nats_of(of)} nats {_where(of)}"
     share = "" if np.isnan(of.share) else f"{share_of(of)} of what is possible"
     p = "" if np.isnan(of.p) else f"p = {of.p:.2g}{_trials(of)}"
     return "; ".join(filter(None, [nats, share, of.decoding, p]))
@@ -63,7 +63,7 @@ def learned(of: Goodness) -> str:
     """What the encoder learned of a factor that is in the cells, and what it adds."""
     if of.factor == TIME or not (of.above_chance or of.not_tested):
         return ""
-    nats = f"{nats_of(of)} nats above chance on held-out data"
+    nats = f"{nats_of(of)} nats above chance {_where(of)}"
     if not of.learned:
         nats = "too few steps" if np.isnan(of.goodness) else f"{nats_of(of)} nats"
         return f"The encoder did not learn it ({nats}): its map is from the variables alone."
@@ -120,9 +120,14 @@ def _missing(p: float) -> str:
 def _nats(of: Goodness) -> str:
     """Nats of a factor that is judged by their standard error alone."""
     if of.above_chance:
-        return f"{nats_of(of)} nats above chance on held-out data"
+        return f"{nats_of(of)} nats above chance {_where(of)}"
     where = "where chance is 0" if of.goodness <= 0 else "too close to 0, which is chance"
-    return f"{nats_of(of)} nats on held-out data, {where}"
+    return f"{nats_of(of)} nats {_where(of)}, {where}"
+
+
+def _where(of: Goodness) -> str:
+    """What nats were measured on."""
+    return "on frames it may have been trained on" if of.in_sample else "on held-out data"
 
 
 def _trials(of: Goodness) -> str:

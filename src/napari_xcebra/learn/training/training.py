@@ -14,6 +14,8 @@ from torch import Tensor
 from napari_xcebra.errors import TrainingDiverged
 from napari_xcebra.learn.data.deconvolution import deconvolved_inputs
 from napari_xcebra.learn.data.factors import Factors, Plan, as_factors, plan_for
+from napari_xcebra.learn.data.input_storage import ReadInputs
+from napari_xcebra.learn.data.inputs import Inputs
 from napari_xcebra.learn.data.sampling import Sampler
 from napari_xcebra.learn.data.split import Frames, split_by_memory, usable_frames
 from napari_xcebra.learn.model.encoder import Encoder
@@ -59,6 +61,9 @@ class Training:
 
     encoder: Encoder
 
+    in_sample: bool = False
+    """Whether the encoder may have been trained on the frames that are held out here."""
+
     widths: tuple[int, ...] = ()
     """Units of the hidden layers, where they do not follow from settings and recording."""
 
@@ -77,11 +82,14 @@ class Training:
         self.labels, self.parts = self.plan.labels, self.plan.parts
         check_latents(self.parts[-1].stop, recording.n_cells)  # before anything takes long
         self.split = split_by_memory(recording, self.labels, settings, self.plan.time_offset)
-        self.inputs, inputs = deconvolved_inputs(recording, self.plan, self.split, settings)
+        self.inputs, inputs = self._make_inputs(recording)
         self._whole = self.sampler_of(self.split.training)
         self.device = choose_device(settings.device)
         self.data = FrameData(inputs, settings.window, self.device)
         self._build()
+
+    def _make_inputs(self, recording: Recording) -> tuple[Inputs, np.ndarray | ReadInputs]:
+        return deconvolved_inputs(recording, self.plan, self.split, self.settings)
 
     def _make_encoder(self) -> Encoder:
         encoder = new_encoder(self)
