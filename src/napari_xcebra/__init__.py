@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.interop.cebra_files import save_cebra
     from napari_xcebra.interop.cebra_fit import open_cebra
+    from napari_xcebra.interop.estimators import XCEBRA
     from napari_xcebra.io import open_recording
     from napari_xcebra.io.formats.nwb.writing import write_nwb
     from napari_xcebra.learn import Factor, Fit, fit
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "XCEBRA",
     "Attribution",
     "Cohort",
     "Curation",
@@ -91,6 +93,7 @@ _HOMES = {
     "curation": ["Curation", "open_curation"],
     "interop.cebra_files": ["save_cebra"],
     "interop.cebra_fit": ["open_cebra"],
+    "interop.estimators": ["XCEBRA"],
     "io": ["open_recording"],
     "io.formats.nwb.writing": ["write_nwb"],
     "learn": ["Factor", "Fit", "fit"],

@@ -390,7 +390,7 @@ def test_a_run_loads_only_what_it_needs(recording_file, tmp_path):
         [sys.executable, "-c", program, *run], capture_output=True, text=True, check=True
     )
     loaded = done.stdout.split()
-    assert "napari_xcebra.attribution.aggregation" in loaded
+    assert "napari_xcebra.attribution.scoring" in loaded
     assert len(loaded) <= 150
     assert not {f"napari_xcebra.io.{form}" for form in ("movie.tiff", "movie.arrays")} & set(loaded)
     parts = {".".join(name.split(".")[:2]) for name in loaded}

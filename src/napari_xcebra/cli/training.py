@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from napari_xcebra import learn
 from napari_xcebra.cli.given import (
+    counts_from,
     factors_from,
     fit_folder,
     frames_from,
@@ -63,8 +64,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Fit, then attribute."""
     recording, out = recording_from(arguments), output_folder(arguments)
     frames_from(arguments.frames)  # a mistake there should not be found after training
-    trained = _trained_on(arguments, recording, _checkpoint_in(arguments))
-    result = _write_run(arguments, trained, recording)
+    if arguments.model is None:
+        trained = _trained_on(arguments, recording, _checkpoint_in(arguments))
+    else:
+        trained = _opened_model(arguments, recording)
+    result = _write_run(arguments, trained, recording, curves=arguments.model is None)
     if arguments.seeds > 1:
         from napari_xcebra.cli.many_runs import stability
 
@@ -73,6 +77,28 @@ def run(arguments: argparse.Namespace) -> None:
         with results_to(out, trained) as new:
             found.to_csv(new / "stability.csv")
         say_written(arguments, [out / "stability.csv"])
+
+
+def _opened_model(arguments: argparse.Namespace, recording: Recording) -> Fit:
+    """The model of `cebra` that was named."""
+    from napari_xcebra.interop.cebra_fit import open_cebra
+
+    if arguments.seeds > 1:
+        raise InputError("--model is not trained here: leave out --seeds.")
+    latents = {}
+    for text in arguments.latents:
+        name, _, numbers = text.partition("=")
+        latents[name] = counts_from(numbers, "--latents")
+    return open_cebra(
+        arguments.model,
+        recording,
+        factors_from(arguments.factor),
+        latents=latents,
+        architecture=arguments.architecture,
+        session=arguments.session,
+        standardised=arguments.standardised,
+        settings=settings_from(arguments),
+    )
 
 
 def adapt(arguments: argparse.Namespace) -> None:
@@ -86,7 +112,7 @@ def adapt(arguments: argparse.Namespace) -> None:
     matched = _matched_ids(arguments)
     carry = partial(adapt, before, recording, arguments.how, matched=matched, steps=steps)
     trained = _with_bar(arguments, steps, carry)
-    _write_run(arguments, trained, recording)
+    _write_run(arguments, trained, recording, curves=False)
 
 
 def demo(arguments: argparse.Namespace) -> None:
@@ -163,35 +189,42 @@ def _interrupted(
     )
 
 
-def _write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
+def _write_fit(arguments: argparse.Namespace, trained: Fit, *, curves: bool = True) -> list[Path]:
     """Save a fit, its learning curves, and how its recording was opened."""
     out = output_folder(arguments)
     with results_to(out, trained, with_fit=True) as new:
-        _write_learning(arguments, trained, new)
-    return [out / FIT, out / LEARNING]
+        written = _write_learning(arguments, trained, new, curves=curves)
+    return [out / FIT, *written]
 
 
-def _write_learning(arguments: argparse.Namespace, trained: Fit, new: Path) -> None:
+def _write_learning(
+    arguments: argparse.Namespace, trained: Fit, new: Path, *, curves: bool
+) -> list[Path]:
     from napari_xcebra.report.figures.comparisons import learning_curves
 
+    out = output_folder(arguments)
+    opening_of(arguments).save(new, seen_from=out)  # by which `report` finds the recording again
+    if not curves:
+        return []
     learning_curves(trained, new / LEARNING)
-    # by which `report` finds the recording again
-    opening_of(arguments).save(new, seen_from=output_folder(arguments))
+    return [out / LEARNING]
 
 
-def _write_run(arguments: argparse.Namespace, trained: Fit, recording: Recording) -> Attribution:
+def _write_run(
+    arguments: argparse.Namespace, trained: Fit, recording: Recording, *, curves: bool
+) -> Attribution:
     """Score the cells and save the fit with the scores; an earlier run is replaced as a whole."""
     out = output_folder(arguments)
     if fit_folder(out) is None:
-        _write_fit(arguments, trained)  # at once, as its checkpoint is gone
+        _write_fit(arguments, trained, curves=curves)  # at once, as its checkpoint is gone
     try:
         with results_to(out, trained, with_fit=True) as new:
-            _write_learning(arguments, trained, new)
+            written = _write_learning(arguments, trained, new, curves=curves)
             result = write_attribution(arguments, trained, recording, new)
     except Exception:  # what was learned is kept without scores
-        _write_fit(arguments, trained)
+        _write_fit(arguments, trained, curves=curves)
         raise
-    say_written(arguments, [out / FIT, out / LEARNING])
+    say_written(arguments, [out / FIT, *written])
     return result
 
 
@@ -277,7 +310,7 @@ def _goodness_table(joint: JointFit) -> str:
 def _compare_cells(
     arguments: argparse.Namespace, scores: Mapping[str, Attribution], matching: Matching
 ) -> list[Path]:
-    from napari_xcebra.attribution.matched import matched_scores
+    from napari_xcebra.attribution.comparison import matched_scores
     from napari_xcebra.report.figures.comparisons import matched_cells
 
     out = output_folder(arguments)

@@ -348,8 +348,11 @@ def _doubts(
         )
     trained = sum(columns for _, columns in labels)
     names = {name for factor in factors.values() for name in factor.variables}
-    named = sum(recording.variable(name).values.shape[1] for name in names)
-    if trained and names and trained != named:
+    variables = [recording.variable(name) for name in names]
+    named = sum(each.values.shape[1] for each in variables)
+    # an angle may have been given as its cosine and sine
+    most = named + sum(each.values.shape[1] for each in variables if each.kind == "circular")
+    if trained and names and not named <= trained <= most:
         yield (
             f"It was trained with {trained} columns of labels, and the factors named have {named}: "
             "check that they are the same variables."

@@ -120,6 +120,11 @@ def test_what_the_encoder_did_not_learn_is_in_the_cells_and_its_map_is_from_the_
     assert found.in_short.endswith("not learned")
 
 
+def test_what_an_untrained_encoder_tells_is_of_the_regression_that_it_begins_as():
+    verdict = a_goodness(goodness=1.03, learned=False).verdict
+    assert "did not learn it (1.03 ± 0.10 nats, of the regression that it begins as)" in verdict
+
+
 def test_an_encoder_that_adds_nothing_to_the_regression_is_said_to():
     assert "It adds nothing to the regression." in a_goodness(encoder_share=0.0).verdict
     assert "adds nothing" not in a_goodness(encoder_share=0.5).verdict

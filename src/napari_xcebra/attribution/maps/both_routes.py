@@ -84,8 +84,8 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
             for name in ("low", "high"):
                 details[name][row] = np.nan
             notes.append(
-                f"{part.name} is read from how much cells vary, not from how high they are: no "
-                "cell follows it by itself, and its map shows |J|, what the encoder uses."
+                f"{part.name} is read from how much cells vary, not from how high they are: hardly "
+                "any cell follows it by itself, and its map shows |J|, what the encoder uses."
             )
         elif present:
             notes += _disagreements(stream, part.name, row, variables, encoder)
@@ -95,17 +95,18 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
 
 
 def _varies_only(stream: Stream, part: Part, variables: FactorScores, row: int) -> bool:
-    """Whether the encoder decodes a factor that no cell follows."""
+    """Whether the encoder decodes a factor that no cell follows to speak of."""
     goodness = stream.fit.goodness.get(part.name)
     if goodness is None or goodness.r2 < DECODED or goodness.ridge_r2 > APART * goodness.r2:
         return False
-    followed = (variables.details["low"][row] > 0) & (variables.scores[row] > WORTH)
-    return not followed.any()
+    # a few of many cells seem to follow anything a little
+    least = max(WORTH, APART * goodness.r2)
+    return not ((variables.details["low"][row] > 0) & (variables.scores[row] > least)).any()
 
 
 def _sizes(stream: Stream, part: Part) -> np.ndarray:
     """Mean |J| of a factor's latents, as a share of its largest: (cells,)."""
-    some, _ = stream.thinned(GRADIENT_FRAMES)
+    some, _ = stream.thin(GRADIENT_FRAMES)
     total, frames = np.zeros(len(stream.fit.inputs.cell_ids)), 0
     with torch.no_grad():
         for local in neuron_gradient(some):

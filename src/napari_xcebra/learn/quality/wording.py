@@ -66,6 +66,7 @@ def learned(of: Goodness) -> str:
     nats = f"{nats_of(of)} nats above chance {_where(of)}"
     if not of.learned:
         nats = "too few steps" if np.isnan(of.goodness) else f"{nats_of(of)} nats"
+        nats += ", of the regression that it begins as" if of.goodness > 3 * of.error else ""
         return f"The encoder did not learn it ({nats}): its map is from the variables alone."
     # what is clear by its decoding is not called a small part of what is possible
     told = of.allowed > 0 and not (of.is_clear and of.share < CLEAR_SHARE)

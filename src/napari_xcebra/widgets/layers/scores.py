@@ -14,7 +14,7 @@ from napari.layers import Image, Labels, Layer
 from napari.utils.colormaps import CyclicLabelColormap, ensure_colormap
 
 from napari_xcebra.attribution.methods import is_consensus, title_of_method
-from napari_xcebra.attribution.score_map import ScoreMap, attribution_of, color_limits
+from napari_xcebra.attribution.score_map import Latent, ScoreMap, attribution_of, color_limits
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.footprints import drawn_labels
 from napari_xcebra.text import unmarked
@@ -290,7 +290,7 @@ def _entitle(layer: Labels, mark: str | None = None) -> None:
     entry["named"] = layer.name
 
 
-def _title(factor: str, method: str, run: str, latent: int | str | None = None) -> str:
+def _title(factor: str, method: str, run: str, latent: Latent = None) -> str:
     part = (
         ""
         if latent is None

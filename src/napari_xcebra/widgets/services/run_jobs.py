@@ -87,6 +87,9 @@ class RunJobs(OfState):
         method, fit = method_behind(method), run.fit
         if method not in run.attributions or self.awaits("repeat", run):
             return
+        if fit.architecture:
+            self._jobs.said.emit(NOT_TRAINED_HERE, "problem", "")
+            return
         first = run.attributions[method]
         known = first.stability.seeds if first.stability else (first.seed,)
 
@@ -158,6 +161,11 @@ def seconds_to_repeat(run: Run, more: int) -> float:
     whole = replace(fit, seconds=fit.seconds / share)
     cells, latents = len(fit.inputs.cell_ids), fit.parts[-1].stop
     return more * seconds_to_fit(fit.settings, cells, latents, like=whole)
+
+
+NOT_TRAINED_HERE = (
+    "This model was opened from cebra: train it there with other seeds, and compare what is opened."
+)
 
 
 def _with_cells_of(fit: Fit, recording: Recording) -> Recording:

@@ -21,7 +21,7 @@ from superqt.utils import signals_blocked
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.orientation import LayoutUnclear
 from napari_xcebra.widgets.controls.boxes import plain, primary_button
-from napari_xcebra.widgets.controls.forms import dropped_paths
+from napari_xcebra.widgets.controls.forms import dropped_paths, model_among
 from napari_xcebra.widgets.controls.layouts import (
     Fold,
     in_column,
@@ -136,7 +136,11 @@ class RecordingDock(QWidget):
         self.form.take(paths, current)
 
     def take_and_open(self, paths: Sequence[str]) -> None:
-        """Open what was dropped, as napari does with pictures."""
+        """Open what was dropped, as napari does with pictures; models go to the Train dock."""
+        if model := model_among(paths):
+            train: Any = self.services.open_dock("Train").widget()
+            train.open_model(model)
+            return
         if self.is_busy:
             self.notice.say(
                 f"Still reading: drop {Path(paths[0]).name} again once this is done.", "warning"
