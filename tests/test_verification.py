@@ -16,7 +16,7 @@ from napari_xcebra.curation import open_curation
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions.backups import record, record_of
 from napari_xcebra.learn import Factor, FitSettings, fit
-from napari_xcebra.learn.joint.result import JointFit
+from napari_xcebra.learn.result import JointFit
 from napari_xcebra.results import results_to
 from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import box

@@ -30,10 +30,10 @@ from napari_xcebra.attribution.stream import FrameChoice, Stream, make_stream, s
 from napari_xcebra.attribution.watching import AttributionStopped, OnProgress, Stop, Watch, watched
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.split import usable_frames
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.fitting import snapshot
 from napari_xcebra.learn.quality.verdict import Goodness
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.fingerprint import confirmed_fingerprint, note_on_another

@@ -90,7 +90,7 @@ def verify(arguments: argparse.Namespace) -> int:
 
 def diagnostics(arguments: argparse.Namespace) -> None:
     """Print what a bug report needs to say about this computer."""
-    from napari_xcebra.learn.training.device import describe_device
+    from napari_xcebra.learn.device import describe_device
     from napari_xcebra.support.diagnostics import diagnostics as told
     from napari_xcebra.support.logs import log_folder
 

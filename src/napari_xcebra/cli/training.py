@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.learn import Fit
     from napari_xcebra.learn.data.factors import Factors
-    from napari_xcebra.learn.joint.result import JointFit
+    from napari_xcebra.learn.result import JointFit
     from napari_xcebra.recording.matching import Matching
 
 

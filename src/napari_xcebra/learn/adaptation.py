@@ -13,9 +13,9 @@ from torch import nn
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import TIME, Factor, Plan, factor_labels, time_offset
 from napari_xcebra.learn.fitting import finish, train
+from napari_xcebra.learn.model import kernels_of, widths_of
 from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.model.frame_encoder import FrameEncoder
-from napari_xcebra.learn.model.making import kernels_of, widths_of
 from napari_xcebra.learn.model.window_encoder import WindowEncoder
 from napari_xcebra.learn.quality.goodness import check_measurable
 from napari_xcebra.learn.result import Fit

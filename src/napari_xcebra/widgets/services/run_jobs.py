@@ -21,7 +21,7 @@ from napari_xcebra.attribution.single_cell import STATISTICS, CellStatistics, ap
 from napari_xcebra.batch.running import ComputePlace
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import Call, Cancelled, Failed, Finished, Job, tasks
-from napari_xcebra.learn.data.suggestions import latents_for
+from napari_xcebra.learn.data.factors import latents_for
 from napari_xcebra.learn.training.progress import seconds_to_fit
 from napari_xcebra.report import exports
 from napari_xcebra.widgets.services.jobs import SEVERAL, JobQueue, Processes, Work, while_exists
