@@ -21,9 +21,9 @@ import torch
 from qtpy.QtWidgets import QApplication
 from report import header, row, typed
 
-from napari_xcebra.attribution.maps.live import LiveMap
 from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.attribution.ranks import auroc, rank_correlation
+from napari_xcebra.attribution.scoring import LiveMap
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.simulate import Simulation, field
 from napari_xcebra.widgets.app.workspace import open_workspace

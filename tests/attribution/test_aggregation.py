@@ -5,9 +5,9 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from napari_xcebra.attribution import AttributionStopped, aggregation, attribute
+from napari_xcebra.attribution import AttributionStopped, attribute, scoring
 from napari_xcebra.attribution import stream as streaming
-from napari_xcebra.learn.model.inverse import CUT_OFF, inverse
+from napari_xcebra.learn.model.encoder import CUT_OFF, inverse
 
 
 @pytest.mark.parametrize("aggregate", ["mean", "median", "max"])
@@ -28,7 +28,7 @@ def test_a_median_that_does_not_fit_is_taken_over_evenly_spaced_frames(
     exact = attribute(trained, recording, "inverted-neuron-gradient", aggregate="median")
     assert exact.notes == ()
     assert exact.n_frames == 2990
-    monkeypatch.setattr(aggregation, "MEDIAN_BYTES", exact.latent_scores.size * 4 * 600)
+    monkeypatch.setattr(scoring, "MEDIAN_BYTES", exact.latent_scores.size * 4 * 600)
     thinned = attribute(trained, recording, "inverted-neuron-gradient", aggregate="median")
     assert 600 <= thinned.n_frames < 700
     assert thinned.notes == (f"Taken over {thinned.n_frames} evenly spaced frames of 2990.",)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from napari_xcebra.attribution import Attribution
-from napari_xcebra.attribution.matched import matched_scores
+from napari_xcebra.attribution.comparison import matched_scores
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import Part
 from napari_xcebra.learn.joint.consistency import SessionConsistency

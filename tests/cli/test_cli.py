@@ -81,7 +81,7 @@ def test_the_demo_prints_how_well_each_factor_was_found(demo):
     out, said = demo
     header = next(line for line in said.splitlines() if line.startswith("factor"))
     assert re.split(r"\s{2,}", header) == [
-        "factor", "goodness (nats)", "of possible", "decoded", "ridge", "verdict",
+        "factor", "goodness (nats)", "of possible", "decoded", "ridge", "encoder", "verdict",
         "above threshold", "q ≤ 0.1", "auROC"
     ]  # fmt: skip
     for name in ("place", "direction", "speed"):
@@ -390,7 +390,7 @@ def test_a_run_loads_only_what_it_needs(recording_file, tmp_path):
         [sys.executable, "-c", program, *run], capture_output=True, text=True, check=True
     )
     loaded = done.stdout.split()
-    assert "napari_xcebra.attribution.aggregation" in loaded
+    assert "napari_xcebra.attribution.scoring" in loaded
     assert len(loaded) <= 150
     assert not {f"napari_xcebra.io.{form}" for form in ("movie.tiff", "movie.arrays")} & set(loaded)
     parts = {".".join(name.split(".")[:2]) for name in loaded}

@@ -57,6 +57,8 @@ class Method:
         Method that scores single frames in its place; empty if it does so itself.
     local : str
         What scores single frames, as `function`, where that scores whole factors.
+    from_variables : bool
+        Whether it tells of a factor that the encoder did not learn.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Method:
     unit: str = "arbitrary units"
     instead: str = ""
     local: str = ""
+    from_variables: bool = False
 
     @property
     def has_latents(self) -> bool:
@@ -107,11 +110,11 @@ class Method:
     def _imported(self, function: str) -> Callable[..., Any]:
         module, name = function.split(":")
         if "." in module:
-            return partial(_told_on_failure, self, module, name)
+            return partial(_call_package, self, module, name)
         return getattr(import_module(f"napari_xcebra.attribution.maps.{module}"), name)
 
 
-def _told_on_failure(method: Method, module: str, name: str, *given: Any, **more: Any) -> Any:
+def _call_package(method: Method, module: str, name: str, *given: Any, **more: Any) -> Any:
     """What a function of another package computes; a sentence if it fails."""
     try:
         found = getattr(import_module(module), name)(*given, **more)
@@ -119,10 +122,10 @@ def _told_on_failure(method: Method, module: str, name: str, *given: Any, **more
         raise
     except Exception as error:  # code of others fails in any way
         raise _failed(method, error) from error
-    return _each(method, found) if isinstance(found, Iterator) else found
+    return _iterate(method, found) if isinstance(found, Iterator) else found
 
 
-def _each(method: Method, chunks: Iterator[Any]) -> Iterator[Any]:
+def _iterate(method: Method, chunks: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from chunks
     except InputError:
@@ -149,6 +152,7 @@ REGISTRY = {
             share=True,
             unit="share of variance, R²",
             instead=OVER_TIME,
+            from_variables=True,
         ),
         Method(
             "conditional-encoding",
@@ -160,6 +164,7 @@ REGISTRY = {
             share=True,
             unit="share of variance, R²",
             instead=OVER_TIME,
+            from_variables=True,
         ),
         Method(
             OVER_TIME,
@@ -189,25 +194,25 @@ REGISTRY = {
         Method(
             "integrated-gradients",
             "Gradients along the path from zero to the activity.",
-            "captum_methods:integrated_gradients",
+            "gradients:integrated_gradients",
             slow=True,
         ),
         Method(
             "feature-ablation",
             "What changes when a cell is silenced. Slower with more cells.",
-            "captum_methods:feature_ablation",
+            "gradients:feature_ablation",
             slow=True,
         ),
         Method(
             "shapley-zeros",
             "Shapley values against silence.",
-            "captum_methods:shapley_zeros",
+            "gradients:shapley_zeros",
             slow=True,
         ),
         Method(
             "shapley-shuffled",
             "Shapley values against shuffled activity.",
-            "captum_methods:shapley_shuffled",
+            "gradients:shapley_shuffled",
             slow=True,
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 TOP = 99.0
 """Percentile of the scores at the upper end of the colours, lest one cell darken all."""
 
-LAG = "lag"
+Latent = int | Literal["lag"] | None
+"""What is shown of a factor: one latent, the lags of the cells, or the factor as a whole."""
+LAG: Literal["lag"] = "lag"
 """In place of a latent: the seconds by which each cell follows the behaviour."""
 
 
@@ -36,16 +38,14 @@ class ScoreMap:
     attribution : Attribution
         Where the scores come from.
     factor : str
-    latent : int, str or None
-        One latent of the factor, or "lag" for the lags of the cells; None for the factor as a
-        whole.
+    latent : Latent
     provisional : str
         A sentence that says so while the run is still training; else empty.
     """
 
     attribution: Attribution
     factor: str
-    latent: int | str | None = None
+    latent: Latent = None
     provisional: str = ""
 
     @cached_property
@@ -79,7 +79,7 @@ class ScoreMap:
         return f"{self.factor}, {part}"
 
     @property
-    def what(self) -> tuple[str, int | str | None]:
+    def what(self) -> tuple[str, Latent]:
         """Factor and latent."""
         return self.factor, self.latent
 

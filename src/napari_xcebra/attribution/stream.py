@@ -6,6 +6,7 @@ memory does not grow with the length of the recording.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,9 +17,9 @@ from torch import Tensor
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.split import usable_frames
+from napari_xcebra.learn.device import FrameData, choose_device
 from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.learn.training.device import FrameData, choose_device
 from napari_xcebra.recording import Recording
 from napari_xcebra.support.diagnostics import cores
 
@@ -28,6 +29,8 @@ to stay in the processor's cache."""
 ROW_BYTES = 2**20
 """Bytes of the stretch of the recording that chunks are cut from."""
 
+FRAMES_OF_KEY = 64
+"""Frames by which a recording is recognised."""
 MOST_WORKERS = 8
 """Chunks at a time, however many cores there are: each takes memory."""
 
@@ -73,6 +76,27 @@ class Stream:
         """Factor of each latent inside the similarity: (latents,)."""
         return torch.as_tensor(np.array(self.fit.scale), device=self.device)
 
+    @cached_property
+    def key(self) -> bytes:
+        """Recognises a fit, a recording with its labels, and frames; also in another process."""
+        fit, recording = self.fit, self.recording
+        some = np.linspace(0, recording.n_frames - 1, FRAMES_OF_KEY).astype(np.int64)
+        labels = [recording.variable(name) for part in fit.parts for name in part.variables]
+        kinds = [(each.name, each.kind) for each in labels]
+        digest = hashlib.blake2b(f"{recording.source}{recording.n_frames}{kinds}".encode())
+        trials = recording.trials
+        for array in (
+            recording.segment,
+            *(np.asarray(each.values) for each in labels),
+            *(() if trials is None else (trials.first, trials.stop)),
+            *(fit.weights[name] for name in sorted(fit.weights)),
+            fit.inputs.cell_ids,
+            *(np.asarray(recording.traces[int(frame) : int(frame) + 1]) for frame in some),
+            self.frames,
+        ):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.digest()
+
     def chunks(self, copies: int = 8) -> Iterator[Tensor]:
         """Inputs of the encoder: (frames in chunk, cells) or (frames in chunk, cells, window).
 
@@ -98,7 +122,7 @@ class Stream:
         frames = rng.choice(self.frames, min(most, len(self.frames)), replace=False)
         return torch.cat(list(replace(self, frames=np.sort(frames)).chunks()))
 
-    def thinned(self, most: int) -> tuple[Stream, tuple[str, ...]]:
+    def thin(self, most: int) -> tuple[Stream, tuple[str, ...]]:
         """At most this many frames, evenly spaced, and a note if any are left out."""
         if len(self.frames) <= most:
             return self, ()
@@ -117,7 +141,7 @@ class Stream:
             return 0, self.data
         first = max(0, int(frames[0]) - self._margin)
         last = min(self.recording.n_frames, int(frames[-1]) + self._margin + 1)
-        stretch = stretch_of(self.recording, first, last)
+        stretch = take_stretch(self.recording, first, last)
         return first, self.fit.frame_data(stretch, str(self.device))
 
     def _frames_at_once(self, copies: int) -> int:
@@ -204,7 +228,7 @@ def spread_out(scores: np.ndarray, fit: Fit, recording: Recording) -> np.ndarray
     return spread
 
 
-def stretch_of(recording: Recording, first: int, last: int) -> Recording:
+def take_stretch(recording: Recording, first: int, last: int) -> Recording:
     """Traces of consecutive frames, with the trial boundaries among them."""
     starts = np.asarray(recording.starts) - first
     return replace(

@@ -9,6 +9,7 @@ arrays come back as mapped files. It is a Python of its own, which needs no
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sys
@@ -16,11 +17,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.files import GUARDED
+from napari_xcebra.recording.fingerprint import remember_sums, trace_sums
+from napari_xcebra.recording.traces import LazyTraces
 
 if TYPE_CHECKING:
     from napari_xcebra.io.opening import Opening
     from napari_xcebra.jobs import Call, Worker
+    from napari_xcebra.recording import Recording
 
 Result = TypeVar("Result")
 
@@ -82,7 +87,7 @@ def question(function: Callable[[Path], bool], path: Path) -> Call:
     return reading(function, path, paths=[path], seconds=AT_ONCE)
 
 
-def is_guarded(guarded: bool | None = None) -> bool:
+def _is_guarded(guarded: bool | None = None) -> bool:
     """Whether files are read in the limited child.
 
     Parameters
@@ -121,7 +126,7 @@ def read(
         Of the function, unchanged; or a sentence if the file hangs it, crashes it, or asks for
         too much memory.
     """
-    if not is_guarded(guarded):
+    if not _is_guarded(guarded):
         return function(*arguments)
     job = _door().submit(reading(function, *arguments, paths=paths))
     try:
@@ -133,9 +138,22 @@ def read(
     return result
 
 
+def hash_traces(recording: Recording) -> None:
+    """Have the checksums of the traces computed, for `Recording.fingerprint`; takes its time.
+
+    In the child, since a library may be needed to read them; those in memory are summed up here.
+    """
+    traces = recording.traces
+    if isinstance(traces, LazyTraces):
+        with contextlib.suppress(InputError):  # whoever needs it is told
+            remember_sums(traces, read(trace_sums, traces, paths=[Path(recording.source)]))
+    else:
+        trace_sums(traces)
+
+
 def start() -> None:
     """Start the child ahead of the first file; returns at once."""
-    if is_guarded():
+    if _is_guarded():
         _door().start()
 
 

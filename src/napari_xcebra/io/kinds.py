@@ -125,8 +125,8 @@ def variable_from(name: str, values: Any) -> Variable:
 def _unit_in(name: str) -> str:
     """Unit at the end of a name, or an empty string.
 
-    >>> unit_in("x_cm"), unit_in("speed_cm_s"), unit_in("Speed (cm/s)"), unit_in("licks")
-    ('cm', 'cm/s', 'cm/s', '')
+    >>> [_unit_in(name) for name in ("x_cm", "speed_cm_s", "Speed (cm/s)", "licks")]
+    ['cm', 'cm/s', 'cm/s', '']
     """
     in_brackets = re.search(r"[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$", name)
     if in_brackets:

@@ -215,9 +215,8 @@ def _channel() -> Channel:
 
 def _import_computing() -> None:
     """Import what trainings and scores need, while the user is still choosing."""
-    import napari_xcebra.attribution.aggregation
-    import napari_xcebra.attribution.maps.live
     import napari_xcebra.attribution.over_time
+    import napari_xcebra.attribution.scoring
     import napari_xcebra.learn.fitting  # noqa: F401
 
 

@@ -36,6 +36,7 @@ FIT = Call(f"{__name__}:train", doing="Training", counts="step")
 FIT_SESSIONS = Call(
     f"{_US}.learn.joint.fitting:fit_sessions", doing="Training together", counts="step"
 )
+OPEN_MODEL = Call(f"{_US}.interop.cebra_fit:open_cebra", doing="Opening a model")
 ADAPT = Call(f"{_US}.learn.adaptation:adapt", doing="Carrying a run over", counts="step")
 STABILITY = Call(
     f"{_US}.attribution.stability:across_seeds", doing="Training with several seeds", counts="step"
@@ -80,13 +81,13 @@ EMBED = Call(
     counts="frame",
 )
 RASTERMAP = Call(
-    f"{_US}.recording.overview.cell_order:by_rastermap",
+    f"{_US}.recording.overview:by_rastermap",
     doing="Sorting by rastermap",
     sparing="sort by correlation",
 )
 
 DEVICE = Call(
-    f"{_US}.learn.training.device:describe_device",
+    f"{_US}.learn.device:describe_device",
     doing="Finding the device",
     sparing="set `device` to cpu",
 )
@@ -120,7 +121,7 @@ def train(
 
 
 def _sketching(recording: Recording, method: str) -> Callable[[Training], None]:
-    from napari_xcebra.attribution.maps.live import LiveMap
+    from napari_xcebra.attribution.scoring import LiveMap
 
     report = current_report()
     sketches = LiveMap(recording, method, report.stop)

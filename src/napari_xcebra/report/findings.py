@@ -280,7 +280,7 @@ def decoding(run: Material) -> list[Section]:
     wanted = {name for part in run.fit.parts if part.name != TIME for name in part.variables}
     if recording is None or not run.fit.weights or not wanted or wanted - set(recording.behavior):
         return []
-    from napari_xcebra.learn.quality.embedding import Decoded, embedding_quality
+    from napari_xcebra.learn.quality.decoding import Decoded, embedding_quality
 
     title = "How well can it be decoded?"
     try:

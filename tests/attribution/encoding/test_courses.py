@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_xcebra.attribution.encoding.basis import Basis
-from napari_xcebra.attribution.encoding.courses import EventBasis, TrialBasis, basis_for
+from napari_xcebra.attribution.encoding.basis import Basis, EventBasis, TrialBasis, basis_for
 from napari_xcebra.attribution.encoding.model import cut
 from napari_xcebra.attribution.encoding.predictors import DRIFTS, Predictors
 from napari_xcebra.learn.data.factors import Part
@@ -89,7 +88,7 @@ def test_a_missing_value_is_zero_and_leaves_the_other_factors_their_frames():
     behavior = {"speed": Variable("speed", speed), "place": Variable("place", place)}
     recording = Recording(np.ones((3000, 1)), 10.0, behavior)
     predictors = Predictors.of(recording, [part("speed"), part("place")], 0.0)
-    rows = predictors.rows(EVERY)
+    (rows,) = predictors.rows(EVERY)
 
     assert predictors.known.all()
     # it holds for half a second, as when a tracker loses the animal for a moment
@@ -108,7 +107,7 @@ def test_what_all_trials_share_stands_beside_drift(recording: Recording):
     # from the start of the trial, and from the choice; the outcome comes at a fixed time after it
     assert len(predictors.shared) == 2 + 2
     assert len(without.columns["drift"]) == DRIFTS + 2
-    assert predictors.rows(EVERY).shape == (3000, predictors.width)
+    assert predictors.rows(EVERY)[0].shape == (3000, predictors.width)
 
 
 def test_blocks_of_an_encoding_end_where_trials_do(recording: Recording):

@@ -87,6 +87,17 @@ def test_a_variable_in_how_much_cells_vary_is_shown_by_the_jacobian_with_that_ex
     assert len(speed) == FRAMES
 
 
+def test_a_cell_that_follows_it_a_little_by_chance_does_not_hide_what_cells_vary_by():
+    rng = np.random.default_rng(3)
+    speed, carries = slow(rng, 1)[:, 0], np.arange(CELLS) < 12
+    spread = np.where(carries, np.exp(0.8 * speed)[:, None], 1)
+    recording = recorded(rng.normal(size=(FRAMES, CELLS)) * spread, speed, noise=0)
+    trained = fit(recording, {"speed": ["speed"]}, FitSettings(seed=1))
+    result = attribute(trained, recording)
+    assert [n for n in result.notes if "read from how much cells vary" in n]
+    assert auroc(result.score("speed"), carries) > 0.95
+
+
 def test_an_artefact_that_moves_all_cells_together_is_warned_of():
     rng = np.random.default_rng(2)
     speed = slow(rng, 1)[:, 0]

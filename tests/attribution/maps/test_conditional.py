@@ -12,8 +12,8 @@ from napari_xcebra.attribution import Attribution, AttributionStopped, attribute
 from napari_xcebra.attribution.encoding.basis import Basis
 from napari_xcebra.attribution.encoding.model import BLOCKS, cut, make_encoding
 from napari_xcebra.attribution.encoding.predictors import Predictors
-from napari_xcebra.attribution.encoding.ridge import BlockSums, held_out
-from napari_xcebra.attribution.maps.conditional import both, shares
+from napari_xcebra.attribution.encoding.ridge import BlockSums, fit_held_out
+from napari_xcebra.attribution.maps.conditional import geometric_mean, shares
 from napari_xcebra.attribution.stream import make_stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.errors import InputError
@@ -108,7 +108,7 @@ def test_without_held_out_blocks_the_same_cell_would_seem_explained():
         sums.add(block, x[positions], y[positions])
     residual = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
     assert np.median(1 - residual.var(0) / y.var(0)) > 0.5
-    assert np.median(held_out(sums).r2) < 0.05
+    assert np.median(fit_held_out(sums).r2) < 0.05
 
 
 def test_blocks_are_contiguous_and_apart_from_each_other():
@@ -165,7 +165,7 @@ def test_the_indicator_is_recognised_by_how_traces_lag_behind_the_variable():
     recording = Recording(noise, 10.0, behavior=behavior)
     untrained = fit(recording, {"x": ["x"]}, UNTRAINED)
     predictors = replace(Predictors.of(recording, untrained.parts, 0.0), decay=10.0)
-    shown = predictors.rows(np.arange(FRAMES))[:, 4:10]
+    shown = predictors.rows(np.arange(FRAMES))[0][:, 4:10]
     recording = Recording(shown / shown.std(0) + noise, 10.0, behavior=behavior)
     assert encoding_of(untrained, recording).predictors.decay == 10.0
 
@@ -175,8 +175,8 @@ def test_predictors_do_not_depend_on_how_frames_are_cut(correlated):
     recording = replace(recording, starts=[0, 1000])
     predictors = replace(Predictors.of(recording, untrained.parts, 1.5), decay=5.0)
     for lag in (-5, 0, 5):
-        whole = predictors.rows(np.arange(900, 1100), lag)
-        pieces = [predictors.rows(np.arange(i, i + 50), lag) for i in range(900, 1100, 50)]
+        (whole,) = predictors.rows(np.arange(900, 1100), (lag,))
+        pieces = [predictors.rows(np.arange(i, i + 50), (lag,))[0] for i in range(900, 1100, 50)]
         np.testing.assert_allclose(np.vstack(pieces), whole, atol=0.02)
 
 
@@ -211,7 +211,7 @@ def test_no_majority_of_cells_takes_the_variable_for_the_state():
 
 def test_a_cell_must_follow_the_variable_beside_the_others_and_beside_the_state():
     one, other = np.array([0.4, 0.4, 0.4, -0.1]), np.array([0.4, 0.1, -0.01, 0.2])
-    np.testing.assert_allclose(both(one, other), [0.4, 0.2, -0.01, -0.1])
+    np.testing.assert_allclose(geometric_mean(one, other), [0.4, 0.2, -0.01, -0.1])
 
 
 def test_what_was_visited_for_a_moment_does_not_spoil_another_block():
@@ -223,7 +223,7 @@ def test_what_was_visited_for_a_moment_does_not_spoil_another_block():
     sums = BlockSums.empty(BLOCKS, 3, 8)
     for block in range(BLOCKS):
         sums.add(block, x[block * 100 :][:100], y[block * 100 :][:100])
-    assert held_out(sums).r2.min() > -0.2
+    assert fit_held_out(sums).r2.min() > -0.2
 
 
 def test_the_hidden_latents_of_the_box_are_found_in_the_cells_they_reach(trained, simulation):
@@ -391,7 +391,7 @@ def test_shares_of_the_factors_leave_nothing_out(correlated):
     models = encoding.models(watch)
     found = shares(encoding, models, watch, thorough=False)
     total = np.empty(len(encoding.lags))
-    for cohort, model in zip(encoding.cohorts, models, strict=True):
-        total[cohort.cells] = model.observed.r2[np.arange(len(cohort.cells))]
+    for batch, model in zip(encoding.batches, models, strict=True):
+        total[batch.cells] = model.observed.r2[np.arange(len(batch.cells))]
     heading = found.scores()[2][HEADING]
     np.testing.assert_allclose(heading, total[HEADING], atol=0.06)

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.attribution import attribute
+from napari_xcebra.attribution import attribute, scoring
 from napari_xcebra.attribution.encoding import model
-from napari_xcebra.attribution.maps import live as live_module
-from napari_xcebra.attribution.maps.live import LiveMap
 from napari_xcebra.attribution.ranks import rank_correlation
+from napari_xcebra.attribution.scoring import LiveMap
 from napari_xcebra.learn import FitSettings, fit
 
 QUICK = FitSettings(
@@ -21,8 +20,8 @@ METHODS = (
 @pytest.fixture
 def at_every_report(monkeypatch):
     """Maps are made whenever training reports."""
-    monkeypatch.setattr(live_module, "EVERY", 0)
-    monkeypatch.setattr(live_module, "SHARE", np.inf)
+    monkeypatch.setattr(scoring, "EVERY", 0)
+    monkeypatch.setattr(scoring, "SHARE", np.inf)
 
 
 def maps_of(simulation, method, **given):
@@ -57,7 +56,7 @@ def test_the_last_one_is_the_map_of_the_trained_encoder(simulation, method, at_e
     usable = np.flatnonzero(frames)
     kept = usable[np.linspace(0, len(usable) - 1, last.n_frames).astype(int)]
     final = attribute(trained, simulation.recording, method, frames=kept)
-    assert last.n_frames == live_module.FRAMES < len(usable)
+    assert last.n_frames == scoring.FRAMES < len(usable)
     np.testing.assert_allclose(last.latent_scores, final.latent_scores, rtol=1e-4)
 
 

@@ -9,15 +9,13 @@ from sklearn.linear_model import Ridge
 
 from napari_xcebra.attribution.ranks import auroc
 from napari_xcebra.attribution.single_cell import STATISTICS, cell_statistics
-from napari_xcebra.attribution.single_cell.information import (
-    information_rate,
-    mutual_information,
-    spatial_information,
-)
-from napari_xcebra.attribution.single_cell.linear import (
+from napari_xcebra.attribution.single_cell.measures import (
     correlation,
     decoder_weight,
+    information_rate,
+    mutual_information,
     rank_correlation,
+    spatial_information,
 )
 from napari_xcebra.attribution.single_cell.tuning import Column
 from napari_xcebra.errors import InputError, Stopped

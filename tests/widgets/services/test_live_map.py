@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scored import METHOD, scored_recording, scored_run
 
-from napari_xcebra.attribution.maps import live as live_maps
+from napari_xcebra.attribution import scoring
 from napari_xcebra.jobs import Cancelled, Failed, Finished, Sketched
 from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.simulate import field
@@ -200,7 +200,7 @@ def test_a_real_run_is_painted_as_it_learns(viewer, state, qtbot, monkeypatch):
     assert "nats" in dock.verdict.text
     assert score_layers(state) == [layer]
     assert "training" not in layer.name
-    assert state.attribution.n_frames > live_maps.FRAMES
+    assert state.attribution.n_frames > scoring.FRAMES
 
 
 def test_who_does_not_want_it_sees_the_map_in_the_end_alone(viewer, state, qtbot):

@@ -1,7 +1,9 @@
 """Models every cell by all observed variables, slow drift and the unobserved state together.
 
 A cell is predicted from the columns of all factors at once, at its own lag, in held-out blocks of
-time.
+time. Its trace is read as it was learned: smoothed and standardised. The unobserved state of the
+animal is estimated from the time latents of the other cells, as a cell is among the inputs of the
+latents.
 """
 
 from __future__ import annotations
@@ -13,24 +15,27 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import torch
 
 from napari_xcebra.attribution.encoding.predictors import Predictors
-from napari_xcebra.attribution.encoding.ridge import BlockSums, HeldOut, held_out
-from napari_xcebra.attribution.encoding.state import (
-    GROUPS,
-    cell_groups,
-    latents_without,
-    state_columns,
-    time_latents,
-)
-from napari_xcebra.attribution.encoding.traces import Traces
-from napari_xcebra.attribution.stream import Stream
+from napari_xcebra.attribution.encoding.ridge import BlockSums, HeldOut, fit_held_out
+from napari_xcebra.attribution.stream import Stream, take_stretch
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import TIME
+from napari_xcebra.learn.data.inputs import CLIP
+from napari_xcebra.learn.data.smoothing import gaussian_kernel, radius_of, smoothed
 from napari_xcebra.learn.data.split import TRIALS_A_BLOCK
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.recording import Trials
+from napari_xcebra.standardise import changes, mean_and_spread
 
+GROUPS = 8
+"""Groups of cells, each explained by latents of the other cells."""
+WIDEST = 4.0
+"""Standard deviations beyond which a latent is clipped before it is squared."""
+MOMENT_FRAMES = 8192
+"""Frames from which mean, spread and noise of a cell are estimated."""
 BLOCKS = 10
 """Stretches of time, each predicted from the others."""
 FEWEST_FRAMES = 200
@@ -48,6 +53,135 @@ CHUNK_FRAMES, READ_BYTES = 4096, 32 * 2**20
 """Frames, and bytes of traces, read at a time."""
 PASS = 0.2
 """Share of the work in each pass: decay, lags, latents, sums and interactions."""
+
+
+def time_latents(stream: Stream) -> slice:
+    """Latents that no variable is tied to."""
+    last = stream.fit.parts[-1]
+    return last.latents if last.name == TIME else slice(0, 0)
+
+
+def cell_groups(cells: int, latents: int, most: int = GROUPS) -> tuple[np.ndarray, ...]:
+    """Interleaved groups of cells; one group if there are no latents."""
+    count = min(most, cells) if latents else 1
+    return tuple(np.arange(first, cells, count) for first in range(count))
+
+
+def latents_without(
+    stream: Stream,
+    latents: slice,
+    groups: Sequence[np.ndarray],
+    moments: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Latents with each group of cells held at its mean, standardised.
+
+    Parameters
+    ----------
+    latents : slice
+        Dimensions of the embedding.
+    moments : (2, groups, 1, latents) float32, optional
+        Mean and spread to standardise by; those of these frames if not given.
+
+    Returns
+    -------
+    (groups, frames, latents) float32
+    (2, groups, 1, latents) float32
+        Mean and spread.
+    """
+    found = np.empty((len(groups), len(stream.frames), latents.stop - latents.start), np.float32)
+    if found.shape[2] == 0:
+        return found, np.ones((2, len(groups), 1, 0), np.float32)
+    done = 0
+    with limited_threads(stream.fit.settings.threads), torch.no_grad():
+        for x in stream.chunks(copies=1):
+            embeddings = stream.encoder.without(x, groups)
+            for rows, embedding in zip(found, embeddings, strict=True):
+                rows[done : done + len(x)] = embedding[:, latents].cpu().numpy()
+            done += len(x)
+    if moments is None:
+        moments = np.stack(mean_and_spread(found, axis=1))
+    # in place: copies of all frames may be large
+    found -= moments[0]
+    found /= moments[1]
+    return found, moments
+
+
+def state_columns(latents: np.ndarray) -> np.ndarray:
+    """Each latent, and its square for cells that prefer mid-range: (frames, 2 latents)."""
+    cut = np.clip(latents, -WIDEST, WIDEST)
+    return np.hstack([cut, (np.square(cut) - 1) / 2]).astype(np.float32)
+
+
+def state_slopes(latents: np.ndarray) -> np.ndarray:
+    """Change of these columns along each latent: (latents, frames, 2 latents)."""
+    count = latents.shape[1]
+    slopes = np.zeros((count, len(latents), 2 * count), np.float32)
+    for i in range(count):
+        slopes[i, :, i] = 1
+        slopes[i, :, count + i] = np.clip(latents[:, i], -WIDEST, WIDEST)
+    return slopes
+
+
+@dataclass(frozen=True)
+class Traces:
+    """How the traces of the cells in use are read.
+
+    Parameters
+    ----------
+    stream : Stream
+    mean, spread : (cells,) float32
+        Of the smoothed traces.
+    explainable : (cells,) float64
+        Share of their variance that is not frame-to-frame noise.
+    """
+
+    stream: Stream
+    mean: np.ndarray
+    spread: np.ndarray
+    explainable: np.ndarray
+
+    @classmethod
+    def of(cls, stream: Stream) -> Traces:
+        """Mean, spread and noise, from evenly spaced stretches of the frames."""
+        kernel = gaussian_kernel(stream.fit.inputs.smoothing)
+        pieces = np.array_split(stream.frames, max(1, len(stream.frames) // 256))
+        few = max(1, MOMENT_FRAMES // 256)
+        chosen = [pieces[i] for i in np.unique(np.linspace(0, len(pieces) - 1, few).astype(int))]
+        shown = np.concatenate([_read(stream, piece, kernel) for piece in chosen])
+        raw = [_read(stream, piece, gaussian_kernel(0.0)) for piece in chosen]
+        mean, spread = (each[0] for each in mean_and_spread(shown))
+        # constant traces become exactly 0, which rounding by some processors would not give
+        spread = np.where(changes(mean, spread), spread, np.float32(np.inf))
+        centre = np.concatenate(raw).mean(0)
+
+        def product(lag: int) -> np.ndarray:
+            total = sum(((p - centre)[lag:] * (p - centre)[: len(p) - lag]).sum(0) for p in raw)
+            return np.asarray(total) / sum(max(len(p) - lag, 1) for p in raw)
+
+        # noise is the variance above the line through the autocovariance at lags 1 and 2
+        noise = np.maximum(product(0) - np.maximum(2 * product(1) - product(2), 0), 0)
+        share = noise * np.square(kernel).sum() / np.square(spread)
+        return cls(stream, mean, spread, np.clip(1 - share, 0.01, 1.0))
+
+    def at(self, frames: np.ndarray) -> np.ndarray:
+        """Smoothed and standardised: (frames, cells) float32."""
+        kernel = gaussian_kernel(self.stream.fit.inputs.smoothing)
+        traces = (_read(self.stream, frames, kernel) - self.mean) / self.spread
+        return np.clip(traces, -CLIP, CLIP, out=traces)
+
+
+def _read(stream: Stream, frames: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """Traces of the cells in use at ascending frames, filtered: (frames, cells) float32."""
+    recording, radius = stream.recording, radius_of(kernel)
+    first = max(0, int(frames[0]) - radius)
+    last = min(recording.n_frames, int(frames[-1]) + radius + 1)
+    stretch = take_stretch(recording, first, last)
+    columns = stream.fit.inputs.columns(recording)
+    found = np.zeros((last - first, len(columns)), np.float32)
+    for here, traces in smoothed(stretch, columns, kernel):
+        found[here] = traces
+    at: np.ndarray = found[frames - first]
+    return at
 
 
 @dataclass(frozen=True)
@@ -76,7 +210,7 @@ THOROUGH = Effort()
 
 
 @dataclass(frozen=True)
-class Cohort:
+class _CellBatch:
     """Cells that are predicted from the same columns.
 
     Parameters
@@ -95,13 +229,13 @@ class Cohort:
 
 
 class Models(NamedTuple):
-    """Regressions of the cells of a cohort: on the observed variables, and on the state too."""
+    """Regressions of the cells of a batch: on the observed variables, and on the state too."""
 
     observed: HeldOut
     with_state: HeldOut
 
 
-class ReadsTraces(Protocol):
+class _ReadsTraces(Protocol):
     """Gives traces at ascending frames: (frames, cells) float32."""
 
     def at(self, frames: np.ndarray) -> np.ndarray:
@@ -115,7 +249,7 @@ class JointModel(ABC):
     Parameters
     ----------
     stream : Stream
-    traces : ReadsTraces
+    traces : _ReadsTraces
         Of the cells in use.
     blocks : tuple of (frames in block,) int64
         Positions among the frames of the stream.
@@ -130,7 +264,7 @@ class JointModel(ABC):
     """
 
     stream: Stream
-    traces: ReadsTraces
+    traces: _ReadsTraces
     blocks: tuple[np.ndarray, ...]
     groups: tuple[np.ndarray, ...]
     latents: np.ndarray
@@ -159,15 +293,15 @@ class JointModel(ABC):
 
     @abstractmethod
     def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:
-        """All columns, for one cohort after the other: (frames, columns) float32."""
+        """All columns, for one batch after the other: (frames, columns) float32."""
 
     @cached_property
-    def cohorts(self) -> tuple[Cohort, ...]:
+    def batches(self) -> tuple[_CellBatch, ...]:
         """All cells, by what they are predicted from."""
         found = []
         for group, cells in enumerate(self.groups):
             for lag in np.unique(self.lags[cells]):
-                found.append(Cohort(group, int(lag), cells[self.lags[cells] == lag]))
+                found.append(_CellBatch(group, int(lag), cells[self.lags[cells] == lag]))
         return tuple(found)
 
     def read(self, most: int | None = None) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
@@ -189,24 +323,24 @@ class JointModel(ABC):
                 start = stop
 
     def models(self, watch: Watch) -> list[Models]:
-        """Both regressions of each cohort."""
+        """Both regressions of each batch."""
         found = []
         for sums in self.sums(watch):
-            observed = held_out(sums.of(self.observed))
+            observed = fit_held_out(sums.of(self.observed))
             has_state = len(self.columns.get(TIME, ())) > 0
             found.append(
-                Models(observed, held_out(sums.of(self.with_state)) if has_state else observed)
+                Models(observed, fit_held_out(sums.of(self.with_state)) if has_state else observed)
             )
             watch.advance(0)  # may stop here
         return found
 
     def sums(self, watch: Watch) -> list[BlockSums]:
-        """Sums of products of all columns with each other and with traces, for each cohort."""
+        """Sums of products of all columns with each other and with traces, for each batch."""
         width = int(max(self.observed.max(initial=-1), self.with_state.max(initial=-1))) + 1
-        sums = [BlockSums.empty(len(self.blocks), width, len(c.cells)) for c in self.cohorts]
+        sums = [BlockSums.empty(len(self.blocks), width, len(c.cells)) for c in self.batches]
         for block, positions, traces in self.read():
-            for own, cohort, x in zip(sums, self.cohorts, self.rows(positions), strict=True):
-                own.add(block, x, traces[:, cohort.cells])
+            for own, batch, x in zip(sums, self.batches, self.rows(positions), strict=True):
+                own.add(block, x, traces[:, batch.cells])
             watch.advance(PASS * len(positions))
         return sums
 
@@ -245,13 +379,12 @@ class Encoding(JointModel):
         return {name: self.columns[name][basis.leading] for name, basis in bases.items()}
 
     def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:  # noqa: D102
-        observed: dict[int, np.ndarray] = {}
-        frames = self.stream.frames[positions]
-        for cohort in self.cohorts:
-            if cohort.lag not in observed:
-                observed[cohort.lag] = self.predictors.rows(frames, cohort.lag)
-            state = state_columns(self.latents[cohort.group, positions])
-            yield np.hstack([observed[cohort.lag], state])
+        lags = sorted({batch.lag for batch in self.batches})
+        rows = self.predictors.rows(self.stream.frames[positions], lags)
+        observed = dict(zip(lags, rows, strict=True))
+        for batch in self.batches:
+            state = state_columns(self.latents[batch.group, positions])
+            yield np.hstack([observed[batch.lag], state])
 
 
 def make_encoding(stream: Stream, watch: Watch, effort: Effort = THOROUGH) -> Encoding:
@@ -271,18 +404,32 @@ def make_encoding(stream: Stream, watch: Watch, effort: Effort = THOROUGH) -> En
         np.zeros(cells),
         predictors,
     )
-    if effort.predictors is None:
-        encoding = replace(encoding, predictors=with_best_decay(encoding))
-    watch.advance(PASS * len(stream.frames))
-    if effort.lags:
-        encoding = with_lags(encoding)
-    watch.advance(PASS * len(stream.frames))
+    thorough = effort == replace(THOROUGH, groups=effort.groups)
+    if thorough and stream.key in _last:
+        decay, lags, lag_errors = _last[stream.key]
+        predictors = replace(predictors, decay=decay)
+        encoding = replace(encoding, predictors=predictors, lags=lags, lag_errors=lag_errors)
+        watch.advance(2 * PASS * len(stream.frames))
+    else:
+        if effort.predictors is None:
+            encoding = replace(encoding, predictors=_with_best_decay(encoding))
+        watch.advance(PASS * len(stream.frames))
+        if effort.lags:
+            encoding = _with_lags(encoding)
+        watch.advance(PASS * len(stream.frames))
+    if thorough:
+        _last.clear()
+        _last[stream.key] = encoding.predictors.decay, encoding.lags, encoding.lag_errors
     encoding = replace(encoding, latents=latents_without(stream, time, groups)[0])
     watch.advance(PASS * len(stream.frames))
     return encoding
 
 
-def with_best_decay(encoding: Encoding) -> Predictors:
+_last: dict[bytes, tuple[float, np.ndarray, np.ndarray]] = {}
+"""Decay and lags of the last encoding: its scores and its test are made of the same."""
+
+
+def _with_best_decay(encoding: Encoding) -> Predictors:
     """Predictors with the decay of the indicator that predicts held-out traces best."""
     predictors, rate = encoding.predictors, encoding.stream.recording.rate
     if not predictors.bases:
@@ -296,10 +443,10 @@ def with_best_decay(encoding: Encoding) -> Predictors:
     for block, positions, traces in encoding.read(DECAY_FRAMES // blocks):
         frames = encoding.stream.frames[positions]
         for by_lag, candidate in zip(sums, tried, strict=True):
-            for own, lag in zip(by_lag, lags, strict=True):
-                own.add(block, candidate.rows(frames, int(lag)), traces[:, some])
+            for own, x in zip(by_lag, candidate.rows(frames, lags.tolist()), strict=True):
+                own.add(block, x, traces[:, some])
     # a cell that follows late must not look like one that decays slowly
-    missed = np.stack([_missed([held_out(own) for own in by_lag]) for by_lag in sums])
+    missed = np.stack([_missed([fit_held_out(own) for own in by_lag]) for by_lag in sums])
     best = int(missed.sum(1).argmin())
     saved = missed[0] - missed[best]
     return tried[best if saved.sum() > np.sqrt(blocks) * saved.std(ddof=1) else 0]
@@ -317,7 +464,7 @@ def _missed(by_lag: Sequence[HeldOut]) -> np.ndarray:
     return missed
 
 
-def with_lags(encoding: Encoding) -> Encoding:
+def _with_lags(encoding: Encoding) -> Encoding:
     """Encoding with the lag of each cell that predicts it best."""
     predictors = encoding.predictors
     lags = candidate_lags(encoding.stream.recording.rate)
@@ -325,12 +472,13 @@ def with_lags(encoding: Encoding) -> Encoding:
         return encoding
     blocks, cells = len(encoding.blocks), len(encoding.lags)
     sample = list(encoding.read(max(1, min(LAG_FRAMES, LAG_VALUES // cells) // blocks)))
+    rows = [predictors.rows(encoding.stream.frames[at], lags.tolist()) for _, at, _ in sample]
     errors = np.empty((len(lags), blocks, cells))
-    for own, lag in zip(errors, lags, strict=True):
+    for number, own in enumerate(errors):
         sums = BlockSums.empty(blocks, predictors.width, cells)
-        for block, positions, traces in sample:
-            sums.add(block, predictors.rows(encoding.stream.frames[positions], int(lag)), traces)
-        own[:] = held_out(sums).errors
+        for (block, _, traces), x in zip(sample, rows, strict=True):
+            sums.add(block, x[number], traces)
+        own[:] = fit_held_out(sums).errors
     chosen, spread = best_lags(errors, lags)
     return replace(encoding, lags=chosen, lag_errors=spread)
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 
-from napari_xcebra.attribution.encoding.courses import (
+from napari_xcebra.attribution.encoding.basis import (
     COMMON_TIMES,
     AnyBasis,
     TimeCourse,
@@ -21,8 +21,8 @@ from napari_xcebra.attribution.encoding.courses import (
     basis_for,
 )
 from napari_xcebra.learn.data.factors import TIME, Part
+from napari_xcebra.learn.data.labels import FEWEST_TRIALS, continuous_stretch, trial_with_after
 from napari_xcebra.learn.data.split import Frames
-from napari_xcebra.learn.data.trials import FEWEST_TRIALS, continuous_stretch, trial_with_after
 from napari_xcebra.recording import Recording
 
 DRIFTS = 4
@@ -90,24 +90,28 @@ class Predictors:
         known = [basis.known for basis in self.bases.values()]
         return np.logical_or.reduce(known) if known else np.ones(len(self.run), bool)
 
-    def rows(self, frames: np.ndarray, lag: int = 0) -> np.ndarray:
-        """Columns at ascending frames that lie near each other: (frames, columns) float32.
+    def rows(self, frames: np.ndarray, lags: Sequence[int] = (0,)) -> list[np.ndarray]:
+        """Columns at ascending frames that lie near each other: (frames, columns) float32 a lag.
 
         Parameters
         ----------
-        lag : int
+        lags : sequence of int
             Frames by which the behaviour comes later than the trace.
         """
         phase = np.pi * (frames + 0.5) / len(self.run)
         drift = np.cos(phase[:, None] * np.arange(1, DRIFTS + 1))
-        observed = [self.shown(columns, frames, lag) for columns in (*map(_rows, self.shared),
-                    *(basis.rows for basis in self.bases.values()))]  # fmt: skip
-        return np.hstack([drift, *observed]).astype(np.float32)
+        columns = (*map(_rows, self.shared), *(basis.rows for basis in self.bases.values()))
+        observed = [self.filter_columns(own, frames, lags) for own in columns]
+        each = zip(*observed, strict=True) if observed else [()] * len(lags)
+        return [np.hstack([drift, *at]).astype(np.float32) for at in each]
 
-    def shown(
-        self, columns: Callable[[np.ndarray], np.ndarray], frames: np.ndarray, lag: int = 0
-    ) -> np.ndarray:
-        """Columns as the indicator shows them.
+    def filter_columns(
+        self,
+        columns: Callable[[np.ndarray], np.ndarray],
+        frames: np.ndarray,
+        lags: Sequence[int] = (0,),
+    ) -> list[np.ndarray]:
+        """Columns as the indicator shows them, for each lag.
 
         Parameters
         ----------
@@ -117,16 +121,18 @@ class Predictors:
             Ascending, near each other.
         """
         reach = int(np.ceil(4 * self.smoothing))
-        before = int(np.ceil(5 * self.decay)) + reach + max(0, -lag)
+        before = int(np.ceil(5 * self.decay)) + reach + max(0, -min(lags))
         first = max(0, int(frames[0]) - before)
-        stop = min(len(self.run), int(frames[-1]) + reach + max(0, lag) + 1)
+        stop = min(len(self.run), int(frames[-1]) + reach + max(0, *lags) + 1)
         stretch = np.arange(first, stop)
         shown = self._filtered(columns(stretch), self.run[stretch])
-        taken = np.clip(frames + lag, first, stop - 1)
-        # beyond the end of a run, its last value holds
-        taken = np.where(self.run[taken] == self.run[frames], taken, frames)
-        at: np.ndarray = shown[taken - first]
-        return at
+        found = []
+        for lag in lags:
+            taken = np.clip(frames + lag, first, stop - 1)
+            # beyond the end of a run, its last value holds
+            taken = np.where(self.run[taken] == self.run[frames], taken, frames)
+            found.append(shown[taken - first])
+        return found
 
     def _filtered(self, columns: np.ndarray, run: np.ndarray) -> np.ndarray:
         """Columns as the indicator shows them, at equilibrium when a run starts, smoothed."""

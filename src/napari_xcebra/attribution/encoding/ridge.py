@@ -37,12 +37,18 @@ class BlockSums:
             np.zeros((blocks, cells)),
         )
 
-    def add(self, block: int, x: np.ndarray, y: np.ndarray) -> None:
-        """Frames of one block: (frames, columns) and (frames, cells) float32."""
+    def add(self, block: int, x: np.ndarray, y: np.ndarray, yy: np.ndarray | None = None) -> None:
+        """Frames of one block: (frames, columns) and (frames, cells) float32.
+
+        Parameters
+        ----------
+        yy : (cells,), optional
+            Sums of squares of y, if they are at hand.
+        """
         x = np.hstack([x, np.ones((len(x), 1), x.dtype)])
         self.xx[block] += x.T @ x
         self.xy[block] += x.T @ y
-        self.yy[block] += np.square(y).sum(0)
+        self.yy[block] += np.square(y).sum(0) if yy is None else yy
 
     def of(self, columns: np.ndarray) -> BlockSums:
         """Sums for some of the columns, and the one of 1."""
@@ -51,17 +57,17 @@ class BlockSums:
 
     def moments(
         self, block: int, whole: tuple[np.ndarray, np.ndarray, np.ndarray]
-    ) -> tuple[Moments, Moments]:
+    ) -> tuple[_CentredSums, _CentredSums]:
         """Of all blocks but one, and of that one about the means of the others."""
         xx, xy, yy = self.xx[block], self.xy[block], self.yy[block]
         others = whole[0] - xx, whole[1] - xy, whole[2] - yy
         frames = others[0][-1, -1]
         mean_x, mean_y = others[0][-1, :-1] / frames, others[1][-1] / frames
-        return _about(*others, mean_x, mean_y), _about(xx, xy, yy, mean_x, mean_y)
+        return _centre(*others, mean_x, mean_y), _centre(xx, xy, yy, mean_x, mean_y)
 
 
 @dataclass(frozen=True)
-class Moments:
+class _CentredSums:
     """Sums of products about some means: (columns, columns), (columns, cells) and (cells,)."""
 
     frames: float
@@ -72,15 +78,15 @@ class Moments:
     mean_y: np.ndarray
 
 
-def _about(
+def _centre(
     xx: np.ndarray, xy: np.ndarray, yy: np.ndarray, mean_x: np.ndarray, mean_y: np.ndarray
-) -> Moments:
+) -> _CentredSums:
     frames, sum_x, sum_y = xx[-1, -1], xx[-1, :-1], xy[-1]
     centred = xx[:-1, :-1] - np.outer(sum_x, mean_x) - np.outer(mean_x, sum_x)
     centred += frames * np.outer(mean_x, mean_x)
     with_y = xy[:-1] - np.outer(sum_x, mean_y) - np.outer(mean_x, sum_y)
     with_y += frames * np.outer(mean_x, mean_y)
-    return Moments(
+    return _CentredSums(
         float(frames),
         centred,
         with_y,
@@ -96,14 +102,14 @@ class HeldOut:
 
     Parameters
     ----------
-    blocks : tuple of Moments
+    blocks : tuple of _CentredSums
         Of each block, about the means of the others.
     weights : (blocks, columns, cells) float32
     errors, variance : (blocks, cells) float64
         Squared error, and squared distance from the mean of the other blocks.
     """
 
-    blocks: tuple[Moments, ...]
+    blocks: tuple[_CentredSums, ...]
     weights: np.ndarray
     errors: np.ndarray
     variance: np.ndarray
@@ -135,7 +141,7 @@ class HeldOut:
         return found
 
 
-def held_out(sums: BlockSums) -> HeldOut:
+def fit_held_out(sums: BlockSums) -> HeldOut:
     """Fit all blocks but one, for each block, with the penalty that is best in the others."""
     whole = sums.xx.sum(0), sums.xy.sum(0), sums.yy.sum(0)
     both = [sums.moments(block, whole) for block in range(len(sums.xx))]

@@ -17,6 +17,7 @@ from napari_xcebra.attribution.maps.conditional import (
     WORTH,
     FactorScores,
     conditional_encoding,
+    in_cells,
 )
 from napari_xcebra.attribution.maps.from_encoder import generative_gradient
 from napari_xcebra.attribution.maps.gradients import neuron_gradient
@@ -68,40 +69,44 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
     for row, part in enumerate(stream.fit.parts):
         if part.name == TIME:
             continue
+        present = in_cells(stream.fit, part.name)
         goodness = stream.fit.goodness.get(part.name)
         if goodness is not None and not goodness.learned:
             scores[row] = variables.scores[row]
             for name in ("low", "high"):
                 details[name][row] = variables.details[name][row]
-            notes.append(
-                f"The encoder did not learn {part.name}: its map is from the variables alone."
-            )
+            if present:
+                notes.append(
+                    f"The encoder did not learn {part.name}: its map is from the variables alone."
+                )
         elif _varies_only(stream, part, variables, row):
             scores[row] = _sizes(stream, part)
             for name in ("low", "high"):
                 details[name][row] = np.nan
             notes.append(
-                f"{part.name} is read from how much cells vary, not from how high they are: no "
-                "cell follows it by itself, and its map shows |J|, what the encoder uses."
+                f"{part.name} is read from how much cells vary, not from how high they are: hardly "
+                "any cell follows it by itself, and its map shows |J|, what the encoder uses."
             )
-        else:
+        elif present:
             notes += _disagreements(stream, part.name, row, variables, encoder)
-        notes += _everywhere(part.name, row, variables)
+        if present:
+            notes += _everywhere(part.name, row, variables)
     return FactorScores(scores, tuple(dict.fromkeys(notes)), details, encoder.latents)
 
 
 def _varies_only(stream: Stream, part: Part, variables: FactorScores, row: int) -> bool:
-    """Whether the encoder decodes a factor that no cell follows."""
+    """Whether the encoder decodes a factor that no cell follows to speak of."""
     goodness = stream.fit.goodness.get(part.name)
     if goodness is None or goodness.r2 < DECODED or goodness.ridge_r2 > APART * goodness.r2:
         return False
-    followed = (variables.details["low"][row] > 0) & (variables.scores[row] > WORTH)
-    return not followed.any()
+    # a few of many cells seem to follow anything a little
+    least = max(WORTH, APART * goodness.r2)
+    return not ((variables.details["low"][row] > 0) & (variables.scores[row] > least)).any()
 
 
 def _sizes(stream: Stream, part: Part) -> np.ndarray:
     """Mean |J| of a factor's latents, as a share of its largest: (cells,)."""
-    some, _ = stream.thinned(GRADIENT_FRAMES)
+    some, _ = stream.thin(GRADIENT_FRAMES)
     total, frames = np.zeros(len(stream.fit.inputs.cell_ids)), 0
     with torch.no_grad():
         for local in neuron_gradient(some):

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from napari_xcebra.attribution.encoding.interactions import interactions
 from napari_xcebra.attribution.encoding.model import (
+    PASS,
     Encoding,
     JointModel,
     Models,
@@ -26,6 +26,8 @@ from napari_xcebra.attribution.encoding.ridge import HeldOut
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.learn.data.factors import TIME
+from napari_xcebra.learn.quality.verdict import FOUND
+from napari_xcebra.learn.result import Fit
 from napari_xcebra.recording.traces import half_fall
 from napari_xcebra.text import counted
 
@@ -37,6 +39,12 @@ WORTH = 0.02
 """Share of variance from which a cell is mentioned in the notes."""
 DOUBTED = 0.5
 """Share of the score beside the variables below which a cell may follow the state instead."""
+RIDGES = (1e-2, 1e-1, 1.0)
+"""Penalties to choose from, in mean variances of a column."""
+PRODUCT_VALUES = 4_000_000
+"""Products of tunings and columns computed at a time."""
+STRETCHED = 4.0
+"""Standard deviations at which a leading column is clipped: products have long tails."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class Shares:
         every = np.arange(self.observed.shape[1]) if blocks is None else blocks
         total = np.maximum(self.variance[every].sum(0), 1e-12)
         more = self.interaction[:, every].sum(1)
-        return both(
+        return geometric_mean(
             (self.observed[:, every].sum(1) + more) / total,
             (self.beside_state[:, every].sum(1) + more) / total,
         )
@@ -110,7 +118,7 @@ class FactorScores:
     latents: np.ndarray | None = None
 
 
-def both(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def geometric_mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Geometric mean; the smaller where it is not above 0."""
     least = np.minimum(one, other)
     return np.where(least > 0, np.sqrt(np.maximum(one, 0) * np.maximum(other, 0)), least)
@@ -156,17 +164,17 @@ def shares(
     size = len(parts), len(encoding.blocks), cells
     observed, beside, more = np.zeros(size), np.zeros(size), np.zeros(size)
     variance, sign = np.empty(size[1:]), np.full((len(parts), cells), np.nan)
-    for cohort, (alone, with_state) in zip(encoding.cohorts, models, strict=True):
-        variance[:, cohort.cells] = alone.variance
+    for batch, (alone, with_state) in zip(encoding.batches, models, strict=True):
+        variance[:, batch.cells] = alone.variance
         for i, part in enumerate(parts):
             own = encoding.columns[part.name]
-            beside[i][:, cohort.cells] = with_state.carried(own)
+            beside[i][:, batch.cells] = with_state.carried(own)
             model = with_state if part.name == TIME else alone
-            observed[i][:, cohort.cells] = model.carried(own)
+            observed[i][:, batch.cells] = model.carried(own)
             if part.name in directed:
-                sign[i, cohort.cells] = _sign(alone, own)
+                sign[i, batch.cells] = _sign(alone, own)
     if thorough:
-        found = interactions(encoding, [model.observed for model in models], watch)
+        found = _interactions(encoding, [model.observed for model in models], watch)
         for i, part in enumerate(parts):
             more[i] = found.get(part.name, 0.0)
     return Shares(observed, beside, more, variance, sign)
@@ -187,7 +195,8 @@ def _as_scores(encoding: Encoding, found: Shares) -> FactorScores:
     low, high = found.interval()
     rate = encoding.stream.recording.rate
     behavior = np.array([part.name != TIME for part in encoding.stream.fit.parts])[:, None]
-    followed = behavior & (low > 0)
+    present = np.array([in_cells(encoding.stream.fit, p.name) for p in encoding.stream.fit.parts])
+    followed = behavior & (low > 0) & present[:, None]
     details = {
         "low": low,
         "high": high,
@@ -197,9 +206,15 @@ def _as_scores(encoding: Encoding, found: Shares) -> FactorScores:
         "interaction": np.where(behavior, found.interaction.sum(1) / total, np.nan),
         "lag": np.where(followed, -encoding.lags / rate, np.nan),
         "lag_error": np.where(followed, encoding.lag_errors / rate, np.nan),
-        "sign": np.where(low > 0, found.sign, np.nan),
+        "sign": np.where(followed, found.sign, np.nan),
     }
     return FactorScores(scores, _notes(encoding, found, details), details)
+
+
+def in_cells(fit: Fit, factor: str) -> bool:
+    """Whether a factor was found: cells that follow one that was not are not spoken of."""
+    goodness = fit.goodness.get(factor)
+    return goodness is None or goodness.strength in FOUND
 
 
 def _decay(encoding: Encoding) -> str:
@@ -226,6 +241,8 @@ def _notes(encoding: Encoding, found: Shares, details: dict[str, np.ndarray]) ->
         f"other factors{beside}; {_decay(encoding)}."
     ]
     for i, part in enumerate(encoding.stream.fit.parts):
+        if not in_cells(encoding.stream.fit, part.name):
+            continue
         clear = (details["low"][i] > 0) & (details["beside_variables"][i] > WORTH)
         doubted = int((clear & found.doubted()[i]).sum())
         if part.name != TIME and doubted:
@@ -241,3 +258,118 @@ def _notes(encoding: Encoding, found: Shares, details: dict[str, np.ndarray]) ->
                 "tuning to another factor (column interaction)."
             )
     return tuple(notes)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Of each cell in each block; the last column is 1.
+
+    Parameters
+    ----------
+    zz : (blocks, cells, columns, columns) float64
+    zr, zs : (blocks, cells, columns) float64
+        With what all tunings leave of the trace, and with what all but the factor's own leave.
+    """
+
+    zz: np.ndarray
+    zr: np.ndarray
+    zs: np.ndarray
+
+    @classmethod
+    def empty(cls, blocks: int, cells: int, columns: int) -> _Sums:
+        size = (blocks, cells, columns + 1)
+        return cls(np.zeros((*size, columns + 1)), np.zeros(size), np.zeros(size))
+
+    def add(self, block: int, z: np.ndarray, left: np.ndarray, others_left: np.ndarray) -> None:
+        """(cells, frames, columns), (frames, cells) twice."""
+        z = np.concatenate([z, np.ones((*z.shape[:2], 1), z.dtype)], axis=2)
+        across = z.transpose(0, 2, 1)
+        self.zz[block] += across @ z
+        self.zr[block] += (across @ left.T[:, :, None])[..., 0]
+        self.zs[block] += (across @ others_left.T[:, :, None])[..., 0]
+
+
+def _interactions(
+    encoding: JointModel, models: Sequence[HeldOut], watch: Watch
+) -> dict[str, np.ndarray]:
+    """What each factor carries by scaling the tuning to others: (blocks, cells in use) each.
+
+    0 for a cell unless held-out blocks are predicted by more than the standard error.
+
+    Parameters
+    ----------
+    models : sequence of HeldOut
+        Of the observed columns, for each batch of the encoding.
+    """
+    leading, blocks = encoding.leading, len(encoding.blocks)
+    found = {name: np.zeros((blocks, len(encoding.lags))) for name in leading}
+    if len(leading) < 2:
+        watch.advance(PASS * len(encoding.stream.frames))
+        return found
+    sums = [
+        {
+            name: _Sums.empty(blocks, len(batch.cells), len(own) * (len(leading) - 1))
+            for name, own in leading.items()
+        }
+        for batch in encoding.batches
+    ]
+    for block, positions, traces in encoding.read():
+        for own, batch, model, x in zip(
+            sums, encoding.batches, models, encoding.rows(positions), strict=True
+        ):
+            y = traces[:, batch.cells]
+            _add(own, encoding, model, block, x[:, encoding.observed], y)
+        watch.advance(PASS * len(positions))
+    for own, batch, model in zip(sums, encoding.batches, models, strict=True):
+        for name, of_factor in own.items():
+            found[name][:, batch.cells] = _carried(of_factor, model.variance.shape)
+    return found
+
+
+def _add(
+    sums: dict[str, _Sums],
+    encoding: JointModel,
+    model: HeldOut,
+    block: int,
+    x: np.ndarray,
+    y: np.ndarray,
+) -> None:
+    at, weights = model.blocks[block], model.weights[block]
+    x = x - at.mean_x.astype(np.float32)
+    left = y - at.mean_y.astype(np.float32) - x @ weights
+    columns = encoding.columns
+    tuning = {name: x[:, columns[name]] @ weights[columns[name]] for name in sums}
+    spread = np.sqrt(np.maximum(np.diag(at.xx) / max(at.frames, 1), 1e-12)).astype(np.float32)
+    for name, own in sums.items():
+        leading = encoding.leading[name]
+        scaled = np.clip(x[:, leading] / spread[leading], -STRETCHED, STRETCHED)
+        others = [tuning[other] for other in sums if other != name]
+        others_left = left + tuning[name]
+        most = max(1, PRODUCT_VALUES // (y.shape[1] * own.zr.shape[2]))
+        for first in range(0, len(y), most):
+            here = slice(first, first + most)
+            z = np.concatenate([o[here].T[:, :, None] * scaled[here] for o in others], axis=2)
+            own.add(block, z, left[here], others_left[here])
+
+
+def _carried(sums: _Sums, shape: tuple[int, ...]) -> np.ndarray:
+    """Product of the prediction with what the other factors leave: (blocks, cells)."""
+    zz, zr = sums.zz.sum(0), sums.zr.sum(0)
+    saved = np.empty((len(RIDGES), *shape))
+    product = np.empty_like(saved)
+    for block in range(shape[0]):
+        others, wanted = zz - sums.zz[block], (zr - sums.zr[block])[..., None]
+        diagonal = np.einsum("cii->ci", others)
+        size = diagonal[:, :-1].mean(1) + 1e-9
+        penalty = np.ones(zz.shape[-1])
+        penalty[-1] = 1e-6  # the mean is not penalised
+        for i, ridge in enumerate(RIDGES):
+            matrix = others + (ridge * size)[:, None, None] * np.diag(penalty)
+            weights = np.linalg.solve(matrix, wanted)[..., 0]
+            quadratic = (weights * (sums.zz[block] @ weights[..., None])[..., 0]).sum(1)
+            saved[i, block] = 2 * (weights * sums.zr[block]).sum(1) - quadratic
+            product[i, block] = (weights * sums.zs[block]).sum(1)
+    best = (saved.sum(1, keepdims=True) - saved).argmax(0)[None]
+    gained = np.take_along_axis(saved, best, 0)[0]
+    clear = gained.sum(0) > np.sqrt(shape[0]) * gained.std(0, ddof=1)
+    return np.where(clear, np.take_along_axis(product, best, 0)[0], 0.0)

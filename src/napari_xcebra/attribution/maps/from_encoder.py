@@ -9,7 +9,6 @@ noise is then in nothing that explains it. No label is used.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,27 +24,23 @@ from napari_xcebra.attribution.encoding.model import (
     GUARD,
     LAG_FRAMES,
     PASS,
+    WIDEST,
     JointModel,
     best_lags,
     candidate_lags,
-    cut,
-)
-from napari_xcebra.attribution.encoding.predictors import DRIFT, DRIFTS
-from napari_xcebra.attribution.encoding.ridge import BlockSums, held_out
-from napari_xcebra.attribution.encoding.state import (
-    WIDEST,
     cell_groups,
+    cut,
     latents_without,
     state_columns,
     state_slopes,
 )
+from napari_xcebra.attribution.encoding.predictors import DRIFT, DRIFTS
+from napari_xcebra.attribution.encoding.ridge import BlockSums, fit_held_out
 from napari_xcebra.attribution.maps.conditional import FactorScores, Shares, shares
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.learn.data.factors import TIME, Part
 from napari_xcebra.learn.data.split import usable_frames
-from napari_xcebra.learn.result import Fit
-from napari_xcebra.recording import Recording
 
 GROUPS = 8
 """Groups of cells, each explained by latents of the other cells; 32 give the same maps."""
@@ -61,14 +56,12 @@ FAINT = 0.01
 """What is left of a score no larger than its error, so that cells keep their order."""
 FITTING = 0.8
 """Share of the work spent on fitting the map; the rest explains the frames."""
-FRAMES_OF_KEY = 64
-"""Frames by which a recording is recognised."""
 CHUNK_BYTES = 32 * 2**20
 """Bytes of slopes computed at a time."""
 
 
 @dataclass(frozen=True)
-class Inputs:
+class _EncoderInputs:
     """Reads what the encoder sees of each cell at a frame."""
 
     stream: Stream
@@ -134,12 +127,12 @@ class Decoding(JointModel):
 
     def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:  # noqa: D102
         drift = self.drift(positions)
-        for cohort in self.cohorts:
-            latents = self.latents[cohort.group, self.lagged(positions, cohort.lag)]
+        for batch in self.batches:
+            latents = self.latents[batch.group, self.lagged(positions, batch.lag)]
             design = np.hstack([drift, *self.expanded(latents)])
             time = latents[:, self.time]
-            left = time - design @ self.shared[cohort.group, :-1] - self.shared[cohort.group, -1]
-            both = state_columns(time), state_columns(left / self.spread[cohort.group])
+            left = time - design @ self.shared[batch.group, :-1] - self.shared[batch.group, -1]
+            both = state_columns(time), state_columns(left / self.spread[batch.group])
             yield np.hstack([design, *both]).astype(np.float32)
 
     def drift(self, positions: np.ndarray) -> np.ndarray:
@@ -184,7 +177,7 @@ def make_decoding(
     fit, recording = stream.fit, stream.recording
     cells, latents = len(fit.inputs.cell_ids), len(fit.scale)
     hidden = cell_groups(cells, latents, groups)
-    frames = _some(_known(stream), MOST_LATENTS // (latents * len(hidden)))
+    frames = _take_stretches(_select_known(stream), MOST_LATENTS // (latents * len(hidden)))
     stream = replace(stream, frames=frames)
     found, moments = latents_without(stream, slice(0, latents), hidden)
     np.clip(found, -WIDEST, WIDEST, out=found)
@@ -200,7 +193,7 @@ def make_decoding(
     }
     decoding = Decoding(
         stream,
-        Inputs(stream),
+        _EncoderInputs(stream),
         cut(stream.frames, GUARD * recording.rate, blocks, recording.trials),
         hidden,
         found,
@@ -217,7 +210,7 @@ def make_decoding(
     return decoding
 
 
-def _known(stream: Stream) -> np.ndarray:
+def _select_known(stream: Stream) -> np.ndarray:
     """Frames at which some factor is known: elsewhere, its latents were not trained."""
     parts = [part for part in stream.fit.parts if part.name != TIME]
     if not parts:
@@ -231,7 +224,7 @@ def _known(stream: Stream) -> np.ndarray:
     return frames if len(frames) >= FEWEST_FRAMES else stream.frames
 
 
-def _some(frames: np.ndarray, most: int) -> np.ndarray:
+def _take_stretches(frames: np.ndarray, most: int) -> np.ndarray:
     """Frames, or about that many of them in stretches."""
     if len(frames) <= most:
         return frames
@@ -262,18 +255,17 @@ def _with_lags(decoding: Decoding) -> Decoding:
     blocks, cells = len(decoding.blocks), len(decoding.lags)
     width = DRIFTS + 2 * decoding.latents.shape[2]
     errors = np.empty((len(lags), blocks, cells))
-    sums = [[BlockSums.empty(blocks, width, len(own)) for own in decoding.groups] for _ in lags]
+    sums = [[BlockSums.empty(blocks, width, len(own)) for _ in lags] for own in decoding.groups]
     for block, positions, traces in decoding.read(max(1, LAG_FRAMES // blocks)):
-        drift = decoding.drift(positions)
-        for by_group, lag in zip(sums, lags, strict=True):
-            at = decoding.lagged(positions, int(lag))
-            for own, cells_of, latents in zip(
-                by_group, decoding.groups, decoding.latents, strict=True
-            ):
-                own.add(block, np.hstack([drift, state_columns(latents[at])]), traces[:, cells_of])
-    for row, by_group in zip(errors, sums, strict=True):
-        for own, cells_of in zip(by_group, decoding.groups, strict=True):
-            row[:, cells_of] = held_out(own).errors
+        drift, at = decoding.drift(positions), [decoding.lagged(positions, lag) for lag in lags]
+        for by_lag, group, latents in zip(sums, decoding.groups, decoding.latents, strict=True):
+            y = traces[:, group]
+            yy = np.square(y).sum(0)
+            for own, here in zip(by_lag, at, strict=True):
+                own.add(block, np.hstack([drift, state_columns(latents[here])]), y, yy)
+    for by_lag, group in zip(sums, decoding.groups, strict=True):
+        for row, own in zip(errors, by_lag, strict=True):
+            row[:, group] = fit_held_out(own).errors
     chosen, spread = best_lags(errors, lags)
     return replace(decoding, lags=chosen, lag_errors=spread)
 
@@ -314,12 +306,12 @@ class EncoderMap:
         for part, share in zip(decoding.parts, carried, strict=True):
             columns = decoding.columns[part.name]
             weights[part.name] = np.empty((len(columns), len(decoding.lags)), np.float32)
-            for cohort, both in zip(decoding.cohorts, models, strict=True):
+            for batch, both in zip(decoding.batches, models, strict=True):
                 model = both.with_state if part.name == TIME else both.observed
                 size = np.maximum(model.size(columns).sum(0), 1e-9)
-                borne_out = np.minimum(share[cohort.cells] / size, 1)
+                borne_out = np.minimum(share[batch.cells] / size, 1)
                 mean = model.weights[:, columns].mean(0)
-                weights[part.name][:, cohort.cells] = mean * borne_out
+                weights[part.name][:, batch.cells] = mean * borne_out
         return cls(decoding, found, weights)
 
     def local(self, stream: Stream) -> Iterator[Tensor]:
@@ -368,7 +360,7 @@ def generative_gradient(stream: Stream, watch: Watch) -> FactorScores:
     FactorScores
         With the mean size of the slope along each latent.
     """
-    fitted = encoder_map(stream, watch)
+    fitted = _fit_once(stream, watch)
     found = fitted.shares
     low, high = found.interval()
     notes = (
@@ -386,32 +378,17 @@ def local_gradient(stream: Stream, watch: Watch | None = None) -> Iterator[Tenso
     usable = usable_frames(stream.recording, stream.fit.settings.window)
     watch = watch or Watch(len(usable), None, None)
     watch.share = FITTING * len(stream.frames) / len(usable)
-    return encoder_map(replace(stream, frames=usable), watch).local(stream)
+    return _fit_once(replace(stream, frames=usable), watch).local(stream)
 
 
 _last: dict[bytes, EncoderMap] = {}
 """The last map: the first map, its scores and those over time are all made of it."""
 
 
-def encoder_map(stream: Stream, watch: Watch) -> EncoderMap:
+def _fit_once(stream: Stream, watch: Watch) -> EncoderMap:
     """Map fitted to the frames of a stream, or the last one if it is that."""
-    key = _key(stream.fit, stream.recording, stream.frames)
-    if key not in _last:
+    if stream.key not in _last:
         fitted = EncoderMap.of(stream, watch)
         _last.clear()
-        _last[key] = fitted
-    return _last[key]
-
-
-def _key(fit: Fit, recording: Recording, frames: np.ndarray) -> bytes:
-    """Recognises a fit and a recording, also in another process."""
-    some = np.linspace(0, recording.n_frames - 1, FRAMES_OF_KEY).astype(np.int64)
-    digest = hashlib.blake2b(f"{recording.source}{recording.n_frames}".encode())
-    for array in (
-        *(fit.weights[name] for name in sorted(fit.weights)),
-        fit.inputs.cell_ids,
-        *(np.asarray(recording.traces[int(frame) : int(frame) + 1]) for frame in some),
-        frames,
-    ):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.digest()
+        _last[stream.key] = fitted
+    return _last[stream.key]

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from napari_xcebra.attribution.single_cell.grid import grid_score
-from napari_xcebra.attribution.single_cell.information import (
-    information_rate,
-    mutual_information,
-    spatial_information,
-)
-from napari_xcebra.attribution.single_cell.linear import (
+from napari_xcebra.attribution.single_cell.measures import (
     correlation,
     decoder_weight,
+    grid_score,
+    information_rate,
+    mutual_information,
     rank_correlation,
+    spatial_information,
 )
 from napari_xcebra.attribution.single_cell.tuning import Column, columns_of
 from napari_xcebra.attribution.tables import write_tables
@@ -42,7 +40,7 @@ def _to_position(columns: Sequence[Column]) -> bool:
 
 
 @dataclass(frozen=True)
-class Statistic:
+class _Statistic:
     """One number a cell, computed from its activity and a variable.
 
     Parameters
@@ -82,10 +80,10 @@ class Statistic:
         return np.abs(values) if self.signed else values
 
 
-STATISTICS: dict[str, Statistic] = {
+STATISTICS: dict[str, _Statistic] = {
     statistic.name: statistic
     for statistic in (
-        Statistic(
+        _Statistic(
             "spatial_information",
             "SI",
             "bits/event",
@@ -93,14 +91,14 @@ STATISTICS: dict[str, Statistic] = {
             "the lowest quarter of the trace counts as events.",
             spatial_information,
         ),
-        Statistic(
+        _Statistic(
             "information_rate",
             "SI rate",
             "bits/s",
             "The same times the mean activity; bits per second where traces are events per second.",
             information_rate,
         ),
-        Statistic(
+        _Statistic(
             "mutual_information",
             "MI",
             "bits",
@@ -108,7 +106,7 @@ STATISTICS: dict[str, Statistic] = {
             "with the variable shifted in time.",
             mutual_information,
         ),
-        Statistic(
+        _Statistic(
             "correlation",
             "r",
             "",
@@ -117,7 +115,7 @@ STATISTICS: dict[str, Statistic] = {
             correlation,
             signed=True,
         ),
-        Statistic(
+        _Statistic(
             "rank_correlation",
             "ρ",
             "",
@@ -125,7 +123,7 @@ STATISTICS: dict[str, Statistic] = {
             rank_correlation,
             signed=True,
         ),
-        Statistic(
+        _Statistic(
             "grid_score",
             "grid",
             "",
@@ -133,7 +131,7 @@ STATISTICS: dict[str, Statistic] = {
             grid_score,
             applies=_to_position,
         ),
-        Statistic(
+        _Statistic(
             "decoder_weight",
             "weight",
             "",
@@ -146,7 +144,7 @@ STATISTICS: dict[str, Statistic] = {
 }
 
 
-def statistic_named(name: str) -> Statistic:
+def _statistic_named(name: str) -> _Statistic:
     """Statistic of that name, or a sentence that lists all."""
     try:
         return STATISTICS[name]
@@ -159,7 +157,7 @@ def statistic_named(name: str) -> Statistic:
 CHUNK_BYTES = 32 * 2**20
 """Bytes of traces read at a time."""
 
-Asked = tuple[str, Statistic]
+Asked = tuple[str, _Statistic]
 """A factor, and a statistic that applies to it."""
 
 
@@ -252,7 +250,7 @@ def cell_statistics(
     names = STATISTICS if statistics is None else statistics
     chosen = np.flatnonzero(np.asarray(recording.accepted)) if cells is None else cells
     columns = {name: columns_of(recording, list(v)) for name, v in factors.items() if len(v)}
-    asked = [(f, s) for f in columns for s in map(statistic_named, names) if s.applies(columns[f])]
+    asked = [(f, s) for f in columns for s in map(_statistic_named, names) if s.applies(columns[f])]
     values: dict[str, dict[str, np.ndarray]] = {factor: {} for factor in columns}
     notes = {one: note for one in asked if (note := _too_large(one, len(chosen)))}
     asked = [one for one in asked if one not in notes]
@@ -296,7 +294,7 @@ def _too_large(one: Asked, cells: int) -> str:
     return _note(factor, statistic, f"{cells} cells are more than {statistic.most_cells}.")
 
 
-def _note(factor: str, statistic: Statistic, reason: str) -> str:
+def _note(factor: str, statistic: _Statistic, reason: str) -> str:
     return f"No {statistic.name.replace('_', ' ')} for {factor}: {reason}"
 
 

@@ -17,7 +17,8 @@ import torch
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import TIME, Part
-from napari_xcebra.learn.objective.block_loss import (
+from napari_xcebra.learn.device import embedded
+from napari_xcebra.learn.quality.goodness import (
     Blocks,
     Pairs,
     Size,
@@ -170,7 +171,8 @@ class LambdaSearch:
 
     @torch.no_grad()
     def _goodness(self, training: Training) -> dict[str, float]:
-        embedding = training.encoder(training.data[self.frames])
+        values = embedded(training.encoder, training.data, self.frames)[self.frames]
+        embedding = torch.as_tensor(values, device=training.device)
         if training.settings.mode == "supervised":
             return {name: _nats(training, name, self.frames, embedding) for name in self.watched}
         scaled = (embedding * training.psi.scale()).cpu().numpy()

@@ -17,22 +17,86 @@ import torch
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import TIME, Part
-from napari_xcebra.learn.data.length import independent_samples, steps_for, widths_for
+from napari_xcebra.learn.device import embedded, limited_threads
+from napari_xcebra.learn.model import make_encoder
 from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.model.frame_encoder import FrameEncoder
-from napari_xcebra.learn.model.making import make_encoder
-from napari_xcebra.learn.objective.ridge import (
-    Ridge,
-    chosen_on_aside,
-    fitted,
-    regressed,
-    thinned,
-)
+from napari_xcebra.learn.objective.ridge import Ridge, predict, regressed, thinned
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training.device import limited_threads
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.training.training import Training
+
+TIMES, LEAST_STEPS = 20, 150
+"""Passes over the training frames at most, and steps at least."""
+
+SAMPLES_A_UNIT = 20
+"""Independent samples for each hidden unit.
+
+Imaged fields of 600 to 1,600 of them decode best with 32 to 80 units, the box model without noise
+of 13,000 with 128 or more.
+"""
+
+ENOUGH = 800
+"""Independent samples that suffice; with half as many, maps of simulated fields were half wrong."""
+
+
+def independent_samples(frames: int, smoothing: float) -> int:
+    """Number of independent frames that smoothed ones are worth.
+
+    White noise smoothed by a Gaussian of σ frames (`smoothing`) stays correlated for 2√π σ frames.
+
+    Examples
+    --------
+    >>> independent_samples(2000, 2.5), independent_samples(2000, 0.0)
+    (225, 2000)
+    """
+    return int(frames / max(1.0, 2 * np.sqrt(np.pi) * smoothing))
+
+
+def steps_for(asked: int, frames: int, batch: int) -> int:
+    """Steps to do: those requested, or fewer where they would only repeat the same frames.
+
+    Measured (benchmarks/RESULTS.md, "Length of training"): held-out decoding is best after about
+    twenty passes; after a hundred, a fly's heading loses 0.03 of R².
+
+    Examples
+    --------
+    >>> steps_for(400, 2000, 512), steps_for(400, 100_000, 512), steps_for(50, 2000, 512)
+    (150, 400, 50)
+    """
+    return min(asked, max(LEAST_STEPS, round(TIMES * frames / batch)))
+
+
+def hidden_units(requested: int, latents: int, samples: int) -> int:
+    """Units of the first hidden layers: as requested, else as many as the recording can fill.
+
+    One unit for twenty independent samples of the training frames, from 48 up to 30 per latent.
+    """
+    if requested:
+        return requested
+    most = min(max(30 * latents, 64), 256)
+    return min(max(samples // SAMPLES_A_UNIT, 48, 4 * latents), most)
+
+
+def widths_for(requested: int, latents: int, samples: int, window: int = 1) -> tuple[int, ...]:
+    """Units of the hidden layers; the last of three has room for a pair a latent and some more."""
+    hidden = hidden_units(requested, latents, samples)
+    return (hidden, hidden, max(hidden // 3, 2 * latents + 4)) if window == 1 else (hidden,)
+
+
+def note_on_length(frames: int, smoothing: float) -> str | None:
+    """Warning for a short recording, in a sentence; None if it is long enough."""
+    samples = independent_samples(frames, smoothing)
+    if samples >= ENOUGH:
+        return None
+    return (
+        f"This recording is short (its training frames amount to about {samples} independent "
+        f"samples): with fewer than {ENOUGH:,}, gradient maps of the encoder picked the wrong "
+        "cells in simulated recordings, even where the verdict was right; look at conditional "
+        "encoding, and at the interval of each score."
+    )
+
 
 LEAST_BATCH = 16
 """Frames a step, at least, however short a recording is."""
@@ -53,7 +117,7 @@ the cells costs 0.03 of it, and J⁺ falls from 1.00 to 0.90.
 """
 
 FRAMES = 4000
-"""Frames at most on which two predictions are compared."""
+"""Frames at most on which a regression is turned to the latents."""
 
 GRID = np.linspace(0, 1, 21)
 """Shares of the encoder that are tried."""
@@ -147,10 +211,9 @@ def start_as_regression(training: Training, encoder: Encoder) -> tuple[dict[str,
             labels = training.labels[part.name]
             wanted = labels.coordinates()[:, : part.stop - part.start]
             latents += range(part.start, part.start + wanted.shape[1])
-            rest, whole = chosen_on_aside(
-                training.rows, labels, training.split, wanted, LEAST_PENALTY
-            )
-            regressions[part.name] = whole
+            aside = training.yardstick.aside(labels)
+            rest = aside.best(wanted, LEAST_PENALTY)
+            whole = regressions[part.name] = aside.whole(wanted, rest)
             # the encoder must not know the frames set aside to choose λ from the start
             starts.append(rest if settings.lambda_ == "auto" else whole)
     worst = np.nan_to_num(min(each.r2 for each in starts))
@@ -172,24 +235,19 @@ def share_of(training: Training, part: Part) -> float:
     Call it while the frames set aside are not yet trained on.
     """
     labels = training.labels[part.name]
-    rest, aside, _ = training.split.set_aside()
-    made, tried = (thinned(f.anchors[labels.known[f.anchors]], FRAMES) for f in (rest, aside))
-    if len(made) < 2 or len(tried) < 2:
+    aside = training.yardstick.aside(labels)
+    if not aside.enough:
         return 1.0
-    wanted = labels.coordinates()
-    x = training.rows(tried)
-    regression = fitted(training.rows(made), wanted[made], (x, wanted[tried]))
-    latents = training.encoder(training.data[tried])[:, part.latents].cpu().numpy()
-    told = regressed(latents.astype(np.float64), wanted[tried], FAINT)(latents)
+    regression, tried = aside.best(labels.coordinates()), aside.tried
+    wanted, read = labels.coordinates()[tried], predict(regression, training.rows, tried)
+    latents = embedded(training.encoder, training.data, tried)[tried][:, part.latents]
+    told = regressed(latents.astype(np.float64), wanted, FAINT)(latents)
     missed = np.array(
-        [
-            np.square(wanted[tried] - share * told - (1 - share) * regression(x)).sum()
-            for share in GRID
-        ]
+        [np.square(wanted - share * told - (1 - share) * read).sum() for share in GRID]
     )
     if regression.r2 > NEARLY_ALL and missed[-1] < TWICE * missed[0]:
         return 1.0
-    total = np.square(wanted[tried] - wanted[tried].mean(0)).sum()
+    total = np.square(wanted - wanted.mean(0)).sum()
     return float(GRID[missed <= missed.min() + IN_DOUBT * total].min())
 
 
@@ -208,18 +266,18 @@ def averaged(
     encoder = training.encoder
     assert isinstance(encoder, FrameEncoder)
     frames = thinned(training.split.training.anchors, FRAMES)
-    x, latents = training.rows(frames), encoder(training.data[frames]).cpu().numpy()
+    latents = embedded(encoder, training.data, frames)[frames].astype(np.float64)
     rows: list[int] = []
     weights, bias, kept = [], [], torch.ones(encoder.latents)
     for part in training.parts:
         if part.name == TIME or shares.get(part.name, 1.0) == 1:
             continue
         regression, share = regressions[part.name], shares[part.name]
-        own = latents[:, part.latents].astype(np.float64)
+        own = latents[:, part.latents]
         # the regression in the units and the orientation that the latents have now
-        turned = regressed(regression(x), own, FAINT)
+        turned = regressed(predict(regression, training.rows, frames), own, FAINT)
         slopes = regression.weights @ turned.weights
-        at_zero = turned(regression(np.zeros((1, x.shape[1]))))[0]
+        at_zero = turned(regression(np.zeros((1, len(regression.origin)))))[0]
         rows += range(part.start, part.stop)
         weights.append((1 - share) * slopes.T)
         bias.append((1 - share) * at_zero)

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from napari_xcebra.attribution.comparison import Comparison, short_number, title_of
-from napari_xcebra.attribution.matched import MatchedScores
+from napari_xcebra.attribution.comparison import Comparison, MatchedScores, short_number, title_of
 from napari_xcebra.attribution.ranks import relative_ranks
 from napari_xcebra.learn import Fit
 from napari_xcebra.learn.joint.consistency import SessionConsistency

@@ -20,7 +20,7 @@ from matplotlib.patheffects import withStroke
 from skimage.segmentation import find_boundaries
 
 from napari_xcebra.attribution import Attribution, auroc
-from napari_xcebra.attribution.score_map import ScoreMap
+from napari_xcebra.attribution.score_map import Latent, ScoreMap
 from napari_xcebra.learn.quality.verdict import NOTHING, decoded_of, nats_of
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.recording import Recording
@@ -58,7 +58,7 @@ def painted_field(
     threshold: float = 0.0,
     factors: Sequence[str] | None = None,
     look: PictureSizes = SCREEN,
-    latent: int | str | None = None,
+    latent: Latent = None,
     colors: Colors | None = None,
 ) -> Figure:
     """Cells coloured by their score, a panel a factor, with its planes side by side.

@@ -243,11 +243,11 @@ COVERING = (
 """Layers that lie over the image; what was decided is shown by the lines."""
 NAME = "cell and neighbours"
 OWN, DOUBLE = "#FFFFFF", "#F0E442"
-"""Colours of the cell, and of neighbours whose trace is much like its own."""
+"""Colours of the cell, and of neighbours that may be part of it."""
 STATUS_COLORS = ("#A0A0A0", ACCEPTED, REJECTED)
 """Of other cells, by their status."""
-ALIKE, WORTH_SAYING = 0.7, 0.3
-"""Correlations from which a neighbour may be part of the same cell, and is labelled."""
+WORTH_SAYING = 0.3
+"""Correlation from which a neighbour is labelled."""
 WIDTH, THIN = 2.0, 1.0
 """Of lines, in pixels of the screen."""
 MOST = 50
@@ -430,9 +430,10 @@ class CloseUp(OfState):
         status = self._curations.status(opened)
         known = self._neighbors[1] if self._neighbors[0] in self.state.selection else ()
         alike = {neighbor.cell: r for neighbor, r in known}
+        doubles = {neighbor.cell for neighbor, r in known if neighbor.may_be_same(r)}
         for cell in cells:
             r = alike.get(cell, 0.0)
-            color = DOUBLE if r >= ALIKE else STATUS_COLORS[status[cell]]
+            color = DOUBLE if cell in doubles else STATUS_COLORS[status[cell]]
             label = f"r {r:.2f}" if r >= WORTH_SAYING else ""
             yield _Mark(cell, color, THIN, label)
 

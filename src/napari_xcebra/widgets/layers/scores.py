@@ -14,7 +14,7 @@ from napari.layers import Image, Labels, Layer
 from napari.utils.colormaps import CyclicLabelColormap, ensure_colormap
 
 from napari_xcebra.attribution.methods import is_consensus, title_of_method
-from napari_xcebra.attribution.score_map import ScoreMap, attribution_of, color_limits
+from napari_xcebra.attribution.score_map import Latent, ScoreMap, attribution_of, color_limits
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.footprints import drawn_labels
 from napari_xcebra.text import unmarked
@@ -104,7 +104,7 @@ def score_layer(
             recording,
             score=scores,
             z=attribution.z(factor),
-            selected=attribution.above(factor),
+            selected=attribution.selected(factor),
             **({"q": tested.q(factor)} if tested and factor in tested.shortest else {}),
         ),
         metadata=metadata("scores", recording, token, **_provenance(attribution, factor)),
@@ -290,7 +290,7 @@ def _entitle(layer: Labels, mark: str | None = None) -> None:
     entry["named"] = layer.name
 
 
-def _title(factor: str, method: str, run: str, latent: int | str | None = None) -> str:
+def _title(factor: str, method: str, run: str, latent: Latent = None) -> str:
     part = (
         ""
         if latent is None
@@ -488,7 +488,8 @@ class ScorePainter(OfState):
             opened.recording,
             score=painted.scores.astype(np.float32),
             z=painted.z.astype(np.float32),
-            selected=painted.above(self.state.shown.threshold),
+            selected=painted.above(self.state.shown.threshold)
+            & painted.attribution.was_found(painted.factor),
             **known,
         )
         if len(layer.features) != len(columns):

@@ -21,7 +21,7 @@ from napari_xcebra.attribution.single_cell import STATISTICS, CellStatistics, ap
 from napari_xcebra.batch.running import ComputePlace
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import Call, Cancelled, Failed, Finished, Job, tasks
-from napari_xcebra.learn.data.suggestions import latents_for
+from napari_xcebra.learn.data.factors import latents_for
 from napari_xcebra.learn.training.progress import seconds_to_fit
 from napari_xcebra.report import exports
 from napari_xcebra.widgets.services.jobs import SEVERAL, JobQueue, Processes, Work, while_exists
@@ -86,6 +86,9 @@ class RunJobs(OfState):
         """
         method, fit = method_behind(method), run.fit
         if method not in run.attributions or self.awaits("repeat", run):
+            return
+        if fit.architecture:
+            self._jobs.said.emit(NOT_TRAINED_HERE, "problem", "")
             return
         first = run.attributions[method]
         known = first.stability.seeds if first.stability else (first.seed,)
@@ -158,6 +161,11 @@ def seconds_to_repeat(run: Run, more: int) -> float:
     whole = replace(fit, seconds=fit.seconds / share)
     cells, latents = len(fit.inputs.cell_ids), fit.parts[-1].stop
     return more * seconds_to_fit(fit.settings, cells, latents, like=whole)
+
+
+NOT_TRAINED_HERE = (
+    "This model was opened from cebra: train it there with other seeds, and compare what is opened."
+)
 
 
 def _with_cells_of(fit: Fit, recording: Recording) -> Recording:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from napari_xcebra.attribution.methods import method_named
+from napari_xcebra.attribution.score_map import Latent
 from napari_xcebra.jobs import tasks
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 from napari_xcebra.widgets.state.signals import Signal
@@ -54,7 +55,7 @@ class Question:
 
     @classmethod
     def of(
-        cls, fit: Fit, recording: Recording, factor: str, latent: int | str | None, method: str
+        cls, fit: Fit, recording: Recording, factor: str, latent: Latent, method: str
     ) -> Question:
         """By the method that stands in for this one over time, and of one latent if it has them."""
         # a method that scores factors as a whole is not painted by latent, nor followed by one

@@ -12,8 +12,9 @@ from qtpy.QtCore import QTimer
 
 from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.attribution.ranks import rank_correlation
+from napari_xcebra.attribution.score_map import Latent
 from napari_xcebra.jobs import Advanced, Cancelled, Failed, Finished, Job, Sketched, tasks
-from napari_xcebra.learn.joint.result import JointFit
+from napari_xcebra.learn.result import JointFit
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 from napari_xcebra.widgets.state.curations import OFFERED
@@ -21,6 +22,8 @@ from napari_xcebra.widgets.state.shown import TRAINING, Asked, LiveRun, best_fac
 from napari_xcebra.widgets.state.signals import OfState, Signal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from napari_xcebra.jobs import Call, Event
     from napari_xcebra.learn import Factor, Fit, FitSettings
     from napari_xcebra.learn.adaptation import How
@@ -103,6 +106,18 @@ class Trainer(JobQueue, OfState):
         """Bring a run of another recording to this one."""
         call = tasks.ADAPT(run.fit, opened.recording, how)
         return self._learn(call, Asked(opened, name, run.factors), run.fit.settings)
+
+    def open_model(
+        self,
+        opened: Opened,
+        name: str,
+        path: Path,
+        factors: Mapping[str, Factor],
+        settings: FitSettings,
+    ) -> Job | None:
+        """Open a model that was trained with `cebra` as a run of that name."""
+        call = tasks.OPEN_MODEL(path, opened.recording, factors, settings=settings)
+        return self._learn(call, Asked(opened, name, factors), settings)
 
     def _learn(self, call: Call, asked: Asked, settings: FitSettings) -> Job | None:
         if self.busy:
@@ -264,7 +279,7 @@ class Trainer(JobQueue, OfState):
             shown, run=run.name, factor=factor, latent=latent, method=method or shown.method
         )
 
-    def _factor_to_show(self, run: Run) -> tuple[str, int | str | None]:
+    def _factor_to_show(self, run: Run) -> tuple[str, Latent]:
         """Factor and latent that were chosen while it was trained; else the best factor."""
         shown = self.state.shown
         if self.state.painted_live is not None and shown.factor in run.fit.factors:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from napari_xcebra.attribution.methods import DEFAULT, METHODS, title_of_method
-from napari_xcebra.attribution.score_map import ScoreMap, attribution_for, attribution_of
+from napari_xcebra.attribution.score_map import Latent, ScoreMap, attribution_for, attribution_of
 from napari_xcebra.runs import now
 from napari_xcebra.settings import known_only
 
@@ -109,7 +109,7 @@ class Shown:
     run: str = ""
     factor: str = ""
     method: str = DEFAULT
-    latent: int | str | None = None
+    latent: Latent = None
     threshold: float = 0.0
     colormap: str = COLORMAP
     dim: bool = False

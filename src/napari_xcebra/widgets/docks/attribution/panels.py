@@ -32,7 +32,7 @@ from napari_xcebra.attribution.methods import (
     title_of_method,
 )
 from napari_xcebra.attribution.ranking import Ranking, statistic_columns
-from napari_xcebra.attribution.score_map import LAG, ScoreMap
+from napari_xcebra.attribution.score_map import LAG, Latent, ScoreMap
 from napari_xcebra.learn.quality.verdict import FOUND, Goodness
 from napari_xcebra.widgets.controls.boxes import (
     NumberBox,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from napari_xcebra.runs import Run
     from napari_xcebra.widgets.window import Services
 
-FactorChoice = tuple[str, int | str | None]
+FactorChoice = tuple[str, Latent]
 """Factor, and one of its latents, the lag of its cells, or None."""
 
 

@@ -18,8 +18,7 @@ from qtpy.QtWidgets import (
 from superqt.utils import qdebounced
 
 from napari_xcebra.attribution.score_map import never_over_time, note_over_time
-from napari_xcebra.attribution.single_cell.peaks import preferred_values
-from napari_xcebra.attribution.single_cell.tuning import columns_of
+from napari_xcebra.attribution.single_cell.tuning import columns_of, preferred_values
 from napari_xcebra.jobs import tasks
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.events import moments_in

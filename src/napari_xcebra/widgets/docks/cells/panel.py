@@ -22,7 +22,7 @@ from superqt import QElidingLabel
 
 from napari_xcebra.attribution.single_cell.tuning import Column, columns_of
 from napari_xcebra.jobs import tasks
-from napari_xcebra.learn.data.suggestions import suggested_factors
+from napari_xcebra.learn.data.factors import suggested_factors
 from napari_xcebra.recording import Recording
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.controls.boxes import PlainLabel, small_box, small_button

@@ -48,7 +48,6 @@ from napari_xcebra.widgets.docks.curate.rows import (
     Tally,
 )
 from napari_xcebra.widgets.docks.curate.saving import FinishRow, JournalLine
-from napari_xcebra.widgets.layers.camera import ALIKE
 from napari_xcebra.widgets.plots.pictures import LEAST, MOST, ClipStrip
 from napari_xcebra.widgets.plots.score_plots import ScoreStrip
 from napari_xcebra.widgets.services.reading import NO_MOVIE, CellStudy
@@ -250,7 +249,7 @@ def _named_neighbor(recording: Recording, neighbor: Neighbor, alike: float) -> s
     where = f"{away} away"
     if neighbor.overlap > 0:
         where = f"overlaps {max(neighbor.overlap, 0.01):.0%}".replace("%", " %")
-    double = "  · same cell?" if alike >= ALIKE else ""
+    double = "  · same cell?" if neighbor.may_be_same(alike) else ""
     r = f"r {alike:.2f}".replace("-", "−")
     return f"cell {np.asarray(recording.cell_ids)[neighbor.cell]}   {r}   {where}{double}"
 

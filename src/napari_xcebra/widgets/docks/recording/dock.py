@@ -36,6 +36,7 @@ from napari_xcebra.widgets.controls.forms import (
     SettingsForm,
     dropped_paths,
     in_dock,
+    model_among,
 )
 from napari_xcebra.widgets.controls.layouts import (
     Fold,
@@ -382,7 +383,11 @@ class RecordingDock(QWidget):
         self.form.take(paths, current)
 
     def take_and_open(self, paths: Sequence[str]) -> None:
-        """Open what was dropped, as napari does with pictures."""
+        """Open what was dropped, as napari does with pictures; models go to the Train dock."""
+        if model := model_among(paths):
+            train: Any = self.services.open_dock("Train").widget()
+            train.open_model(model)
+            return
         if self.is_busy:
             self.notice.say(
                 f"Still reading: drop {Path(paths[0]).name} again once this is done.", "warning"

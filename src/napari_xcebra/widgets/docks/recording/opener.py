@@ -356,7 +356,7 @@ def belong(paths: Sequence[Path], recording: Recording | None, viewer: Any) -> b
         recognised(path, viewer)
         or (path.is_file() and _may_be_behavior(path, recording, viewer))
         or has_movie(path, viewer, recording)
-        or (recording is not None and is_video(path))
+        or (recording is not None and (is_video(path) or path.suffix.lower() == ".pt"))
         for path in paths
     )
 

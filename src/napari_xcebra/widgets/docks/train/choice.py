@@ -24,8 +24,7 @@ from superqt.utils import signals_blocked
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import tasks
-from napari_xcebra.learn.data.factors import Factor
-from napari_xcebra.learn.data.suggestions import latents_for, suggested_factors, why_not
+from napari_xcebra.learn.data.factors import Factor, latents_for, suggested_factors, why_not
 from napari_xcebra.learn.settings import PRESET_HELP, PRESETS, FitSettings
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.boxes import (

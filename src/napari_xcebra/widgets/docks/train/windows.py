@@ -30,8 +30,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.guard import reading
 from napari_xcebra.io.sessions import session_names
 from napari_xcebra.jobs import tasks
-from napari_xcebra.learn.data.factors import Factor
-from napari_xcebra.learn.data.suggestions import latents_for
+from napari_xcebra.learn.data.factors import Factor, latents_for
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording.matching import MISSING, Matching
 from napari_xcebra.text import counted
@@ -47,7 +46,7 @@ from napari_xcebra.widgets.services.run_jobs import Sweeper, Trial
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
-    from napari_xcebra.attribution.matched import MatchedScores
+    from napari_xcebra.attribution.comparison import MatchedScores
     from napari_xcebra.widgets.window import Services
     from napari_xcebra.workspace_file import Opened
 
@@ -442,7 +441,7 @@ def _compare_days(
         By the names of their sessions, in the order in which they were matched.
     """
     # with pandas, which the dock can do without
-    from napari_xcebra.attribution.matched import matched_scores
+    from napari_xcebra.attribution.comparison import matched_scores
     from napari_xcebra.io.sessions import read_matching
 
     job = reader_of(viewer).submit(reading(read_matching, path, paths=[path]))

@@ -1,0 +1,1 @@
+"""Models of the `cebra` package, and estimators of scikit-learn, in and out."""
