@@ -188,7 +188,7 @@ class _Opened:
         """Measured, with what the file says of its training."""
         settings = training.settings
         training.step = settings.steps
-        found = finish(training, recording.source)
+        found = finish(training, recording)
         version = f" {self.model.version}" if self.model.version else ""
         notes = (
             f"Opened from {self.name} ({self.model.architecture} of cebra{version}); nothing was "

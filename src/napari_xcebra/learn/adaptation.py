@@ -194,7 +194,7 @@ def _with_new_statistics(fit: Fit, recording: Recording, found: Mapping[int, int
     training = CarriedTraining(fit, same, _settings(fit, accepted_only=True), found)
     check_measurable(training)
     training.settings, training.step = fit.settings, fit.settings.steps
-    result = finish(training, recording.source)
+    result = finish(training, recording)
     kept, there = len(training.inputs.cell_ids), len(fit.inputs.cell_ids)
     note = (
         f"Trained on {fit.source or 'another recording'} and carried to this one, with its own "
@@ -222,7 +222,7 @@ def _with_new_input(
     training = CarriedTraining(fit, recording, _settings(fit, steps=steps))
     check_measurable(training)
     train(training, on_progress=on_progress, stop=stop)
-    result = finish(training, recording.source)
+    result = finish(training, recording)
     note = (
         f"Trained on {fit.source or 'another recording'} and carried to the "
         f"{len(result.inputs.cell_ids)} cells of this one: only its input layer was trained, for "

@@ -27,6 +27,7 @@ from napari_xcebra.learn.training.progress import Progress
 from napari_xcebra.learn.training.start import average, note_on_length
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import confirmed_fingerprint
 
 NAN = float("nan")
 
@@ -94,7 +95,7 @@ def fit(
         training, on_progress=on_progress, stop=stop, checkpoint=checkpoint, every=every, look=look
     )
     measuring = partial(report, training.settings, training) if report else _unsaid
-    result = finish(training, recording.source, measuring)
+    result = finish(training, recording, measuring)
     if not resumed:
         result = replace(result, seconds=time.monotonic() - began)
     if kept is not None and result.complete:
@@ -157,8 +158,8 @@ def _report(
     on_progress(Progress(training.step, training.steps, "measuring", nothing, NAN, lambda_, NAN))
 
 
-def finish(training: Training, source: str, report: Callable[[], object] = _unsaid) -> Fit:
-    """Measure a trained encoder and return it as a `Fit`.
+def finish(training: Training, recording: Recording, report: Callable[[], object] = _unsaid) -> Fit:
+    """Measure an encoder trained on a recording and return it as a `Fit`.
 
     Parameters
     ----------
@@ -168,7 +169,8 @@ def finish(training: Training, source: str, report: Callable[[], object] = _unsa
     with limited_threads(training.settings.threads):
         average(training)
         goodness = measure_goodness(training, report)
-    return replace(snapshot(training, source), goodness=goodness, notes=_notes(training))
+    result = replace(snapshot(training, recording.source), goodness=goodness)
+    return replace(result, notes=_notes(training), fingerprint=confirmed_fingerprint(recording))
 
 
 def snapshot(training: Training, source: str) -> Fit:

@@ -46,6 +46,7 @@ from napari_xcebra.learn.quality.verdict import Goodness
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.locks import locked
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import Fingerprint
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.device import FrameData
@@ -91,6 +92,8 @@ class Fit:
         Other sessions that it was trained together with.
     seconds : float
         About how long training took where it was trained; NaN if that is not known.
+    fingerprint : Fingerprint or None
+        Of the recording it was trained on.
     architecture : str
         Name of the encoder in the `cebra` package, if it is one of its models.
     """
@@ -111,6 +114,7 @@ class Fit:
     repeated: int = 0
     together: tuple[str, ...] = ()
     seconds: float = field(default=float("nan"), compare=False)
+    fingerprint: Fingerprint | None = None
     architecture: str = ""
 
     @property
@@ -221,6 +225,7 @@ class Fit:
             "goodness": {name: g.as_dict() for name, g in self.goodness.items()},
             "steps": self.steps,
             "source": self.source,
+            "fingerprint": self.fingerprint and self.fingerprint.as_dict(),
             "versions": dict(self.versions),
             "notes": list(self.notes),
             "lambda_reason": self.lambda_reason,
@@ -267,6 +272,7 @@ class Fit:
                 goodness=goodness,
                 steps=about["steps"],
                 source=about["source"],
+                fingerprint=Fingerprint.from_dict(about["fingerprint"]),
                 versions=about["versions"],
                 notes=tuple(about["notes"]),
                 lambda_reason=about.get("lambda_reason", ""),

@@ -391,7 +391,7 @@ def fit_sessions(
     kept = train(training, on_progress=on_progress, stop=stop, checkpoint=checkpoint, every=every)
     fits = {}
     for name, recording in training.pool.recordings.items():
-        found = finish(training.session(name), recording.source)
+        found = finish(training.session(name), recording)
         others = tuple(other for other in training.sessions if other != name)
         notes = (f"Trained together with {', '.join(others)}.", *found.notes)
         fits[name] = replace(found, notes=notes, together=others)
