@@ -28,11 +28,17 @@ from napari_xcebra.attribution.watching import OnProgress, Stop, Watch
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import TIME, part_named
 from napari_xcebra.learn.data.labels import Labels, correlation_time
-from napari_xcebra.learn.quality.chance import LEAST_SAMPLES, Shifts, null_of, rearranged, tail
-from napari_xcebra.learn.quality.permutations import trial_orders
+from napari_xcebra.learn.device import limited_threads
+from napari_xcebra.learn.quality.chance import (
+    LEAST_SAMPLES,
+    Shifts,
+    null_of,
+    rearranged,
+    tail,
+    trial_orders,
+)
 from napari_xcebra.learn.quality.verdict import FOUND
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.recording import Recording
 
 BINS = 3000
