@@ -416,7 +416,7 @@ class Retraining(OfState):
             return
         self._painter.beside = (before.name, factor)
         state.shown = replace(state.shown, run=name, factor=factor, latent=None)
-        new, old = shown_map(state), self._painter.map_beside()
+        new, old = shown_map(state), self._painter.second_map()
         if old is None or new is None:
             return
         rho = f"{rank_correlation(new.scores, old.scores):.2f}".replace("-", "−")
