@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -619,4 +620,5 @@ def trials(home: Path, rng: random.Random) -> Iterator[Trial]:
 
 def family(home: Path, rng: random.Random, tally: Tally, everything: bool = True) -> None:
     """All files."""
+    import_module("breaking.further")  # adds its own
     judge_all(trials(home, rng), tally, until_told=not everything)

@@ -1,5 +1,7 @@
 """Scores, tables and files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,6 +27,33 @@ def test_cells_that_were_not_used_keep_their_row_and_get_no_score(result, record
     assert list(table["cell"]) == list(recording.cell_ids)
     assert list(table.index[table["score"].isna()]) == unused
     assert not table["selected"][unused].any()
+
+
+def test_a_factor_that_was_not_found_selects_nothing_in_any_column(trained, recording):
+    """At chance, or not tested: neither cells, nor their lags, nor sentences on them."""
+    for changes in ({"above_chance": False, "p": 0.4}, {"above_chance": False, "untested": "Few."}):
+        changed = replace(trained.goodness["z2"], **changes)
+        fitted = replace(trained, goodness={**trained.goodness, "z2": changed})
+        result = attribute(fitted, recording)
+        table = result.table("z2")
+        assert not table["selected"].any()
+        assert table[["lag", "lag_error", "sign"]].isna().all(axis=None)
+        assert not [note for note in result.notes if "follow" in note or "z2" in note]
+        assert not result.was_found("z2")
+
+
+@pytest.mark.parametrize("method", ["generative-gradient", "neuron-gradient"])
+def test_a_map_of_the_encoder_means_nothing_for_a_factor_that_it_did_not_learn(
+    trained, recording, method
+):
+    untrained = replace(trained.goodness["z2"], learned=False)
+    fitted = replace(trained, goodness={**trained.goodness, "z2": untrained})
+    result = attribute(fitted, recording, method, frames=slice(0, 500))
+    assert result.at_chance("z2") and not result.was_found("z2")
+    assert not result.table("z2")["selected"].any()
+    assert "The encoder did not learn z2: this map of it means nothing." in result.notes
+    assert result.verdicts["z2"].endswith("this map of it means nothing.")
+    assert attribute(fitted, recording, "conditional-encoding").was_found("z2")
 
 
 def test_z_is_standardised_over_the_scored_cells_and_selects_above_zero(result):

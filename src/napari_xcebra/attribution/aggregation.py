@@ -8,11 +8,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from napari_xcebra.attribution.methods import DEFAULT, check_method, local_scores, method_named
-from napari_xcebra.attribution.result import Attribution
+from napari_xcebra.attribution.methods import (
+    DEFAULT,
+    Method,
+    check_method,
+    local_scores,
+    method_named,
+)
+from napari_xcebra.attribution.result import NOT_LEARNED, Attribution
 from napari_xcebra.attribution.stream import FrameChoice, Stream, make_stream, spread_out
 from napari_xcebra.attribution.watching import OnProgress, Stop, Watch, watched
 from napari_xcebra.errors import InputError
+from napari_xcebra.learn.quality.verdict import Goodness
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.recording import Recording
@@ -108,14 +115,19 @@ def attribute(
             scores = _AGGREGATES[aggregate](chunks)
         watch.finish()
         own = {"latent_scores": spread_out(scores, fit, recording)}
+    strengths = {name: _strength(g, about) for name, g in fit.goodness.items()}
+    verdicts = {name: g.verdict for name, g in fit.goodness.items()}
+    for name in (n for n, strength in strengths.items() if strength == NOT_LEARNED):
+        meaningless = f"The encoder did not learn {name}: this map of it means nothing."
+        notes, verdicts[name] = (*notes, meaningless), f"{verdicts[name]} {meaningless}"
     return Attribution(
         method=method,
         aggregate=aggregate,
         parts=fit.parts,
         cell_ids=np.asarray(recording.cell_ids),
         n_frames=len(stream.frames),
-        strengths={name: g.strength for name, g in fit.goodness.items()},
-        verdicts={name: g.verdict for name, g in fit.goodness.items()},
+        strengths=strengths,
+        verdicts=verdicts,
         seed=stream.seed,
         notes=notes,
         source=recording.source,
@@ -123,6 +135,13 @@ def attribute(
         recording=recording,
         **own,
     )
+
+
+def _strength(goodness: Goodness, method: Method) -> str:
+    """Strength of a factor; "not learned" for a map from an encoder that did not learn it."""
+    if goodness.learned or method.from_variables or goodness.strength == "at chance":
+        return goodness.strength
+    return NOT_LEARNED
 
 
 def _thinned(stream: Stream, aggregate: Aggregate) -> tuple[Stream, tuple[str, ...]]:

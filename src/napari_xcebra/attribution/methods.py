@@ -57,6 +57,8 @@ class Method:
         Method that scores single frames in its place; empty if it does so itself.
     local : str
         What scores single frames, as `function`, where that scores whole factors.
+    from_variables : bool
+        Whether it tells of a factor that the encoder did not learn.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Method:
     unit: str = "arbitrary units"
     instead: str = ""
     local: str = ""
+    from_variables: bool = False
 
     @property
     def has_latents(self) -> bool:
@@ -149,6 +152,7 @@ REGISTRY = {
             share=True,
             unit="share of variance, R²",
             instead=OVER_TIME,
+            from_variables=True,
         ),
         Method(
             "conditional-encoding",
@@ -160,6 +164,7 @@ REGISTRY = {
             share=True,
             unit="share of variance, R²",
             instead=OVER_TIME,
+            from_variables=True,
         ),
         Method(
             OVER_TIME,

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.result import Fit
 
 
+NOT_LEARNED = "not learned"
+"""Strength of a factor in a map from an encoder that did not learn it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Attribution:
     """How much each cell carries each factor.
@@ -48,8 +52,9 @@ class Attribution:
         latents apart.
     n_frames : int
         Frames the scores are taken over.
-    strengths : mapping of str to {"clear", "weak", "not tested", "at chance"}
-        Of each factor, by the fit's verdict; at chance, its map means nothing.
+    strengths : mapping of str to {"clear", "weak", "not tested", "at chance", "not learned"}
+        Of each factor, by the fit's verdict; at chance, or in a map from an encoder that did not
+        learn it, its map means nothing.
     verdicts : mapping of str to str
         The same in a sentence.
     factor_scores : (factors, cells) float32 or None
@@ -152,9 +157,13 @@ class Attribution:
         """
         return self.z(factor) > threshold
 
+    def selected(self, factor: str, threshold: float = 0.0) -> np.ndarray:
+        """Cells above the threshold, none unless the factor was found: (cells,) bool."""
+        return self.above(factor, threshold) & self.was_found(factor)
+
     def at_chance(self, factor: str) -> bool:
-        """Whether the factor was not found in the cells, so that its map means nothing."""
-        return self.strengths[self.part(factor).name] == "at chance"
+        """Whether its map means nothing: not found in the cells, or not learned by its encoder."""
+        return self.strengths[self.part(factor).name] in ("at chance", NOT_LEARNED)
 
     def not_tested(self, factor: str) -> bool:
         """Whether the factor could not be tested."""

@@ -42,7 +42,7 @@ def score_table(attribution: Attribution, factor: str, threshold: float = 0.0) -
             "cell": attribution.cell_ids,
             "score": attribution.score(factor),
             "z": attribution.z(factor),
-            "selected": attribution.above(factor, threshold) & (not attribution.at_chance(factor)),
+            "selected": attribution.selected(factor, threshold),
             "at_chance": attribution.at_chance(factor),
         }
     )

@@ -125,8 +125,8 @@ def factor_table(
         header.append("above threshold")
         for row in rows:
             scored = int((~np.isnan(attribution.score(row[0]))).sum())
-            above = int(attribution.above(row[0]).sum())
-            row.append("–" if attribution.at_chance(row[0]) else f"{above} of {scored}")
+            above = int(attribution.selected(row[0]).sum())
+            row.append(f"{above} of {scored}" if attribution.was_found(row[0]) else "–")
     if attribution is not None and attribution.significance is not None:
         header.append("q ≤ 0.1")
         for row in rows:

@@ -71,6 +71,18 @@ def test_cells_are_not_found_for_a_variable_that_goes_with_theirs(tested):
     assert (test.q("speed")[:TUNED] > 0.1).all()
 
 
+def test_events_with_heavy_tails_are_found_and_others_are_not():
+    """A few events many times as large as the others are most of the variance of a trace."""
+    rng = np.random.default_rng(8)
+    speed, own = slow(rng, 1)[:, 0], slow(rng, 60)
+    drive = np.where(np.arange(60) < 20, speed[:, None], own)
+    events = rng.poisson(0.03 * np.exp(0.8 * drive)) * rng.lognormal(0, 1.8, size=drive.shape)
+    recording = Recording(events, 10.0, behavior={"speed": Variable("speed", speed)})
+    q = significance(fit(recording, {"speed": ["speed"]}, UNTRAINED), recording).q("speed")
+    assert (q[:20] <= 0.1).mean() > 0.9
+    assert (q[20:] <= 0.1).mean() < 0.1
+
+
 def test_the_table_and_the_files_have_p_and_q(tested, tmp_path):
     recording, untrained, test = tested
     plain = attribute(untrained, recording, "neuron-gradient", frames=slice(0, None, 50))

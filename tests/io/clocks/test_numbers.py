@@ -91,6 +91,28 @@ def test_a_clock_in_no_order_is_asked_about_unless_rows_are_frames(opened):
     np.testing.assert_array_equal(place_of(opened("time", jumbled, behavior_clock="rows")), FRAME)
 
 
+@pytest.mark.parametrize(("bits", "start"), [(16, 50_000), (32, 2**32 - 9_000)])
+@pytest.mark.parametrize("low", [0, -1], ids=["from 0", "signed"])
+def test_a_counter_that_ran_over_is_counted_on(opened, bits, start, low):
+    low *= 2 ** (bits - 1)
+    counts = (start + 100 * FRAME) % 2**bits + low
+    recording = opened("time_ms", counts, FRAME, offset=-counts[0] / 1000)
+    np.testing.assert_allclose(place_of(recording), FRAME, atol=0.01)
+    assert any(f"counter of {bits} bits that ran over" in note for note in recording.notes)
+
+
+def test_a_clock_that_was_set_back_is_neither_sorted_nor_believed(opened):
+    time = np.arange(2 * FRAMES) / (2 * RATE)
+    time[FRAMES:] -= 1.0
+    with pytest.raises(InputError, match=r"Column time does not run forward .* been set back"):
+        opened("time", time, np.arange(2 * FRAMES) / 2)
+
+
+def test_a_few_rows_written_late_are_sorted(opened):
+    late = np.r_[FRAME[:100], FRAME[110:120], FRAME[100:110], FRAME[120:]]
+    np.testing.assert_allclose(place_of(opened("time", late / RATE, late)), FRAME, atol=0.01)
+
+
 def test_a_clock_that_starts_again_is_neither_sorted_nor_believed():
     once = np.arange(50) / 10
     assert order_of(np.tile(once, 4)) == "again"

@@ -81,6 +81,14 @@ def test_an_onset_with_a_duration_will_do(traces):
     assert list(recording.behavior) == ["trial_type"]
 
 
+def test_edges_may_be_dates_which_count_from_the_first(traces):
+    first = pd.Timestamp("2026-03-01 10:00")
+    dates = {n: [str(first + pd.Timedelta(s, "s")) for s in TABLE[n]] for n in ("start", "stop")}
+    recording = opened(traces, {**TABLE, **dates}, offset=1.0)
+    np.testing.assert_array_equal(recording.starts, [0, 10, 30, 40, 60, 70, 90])
+    assert any("counted from the first" in note for note in recording.notes)
+
+
 def test_epochs_are_named_by_their_file(traces):
     table = {"start": [0.0, 5.0], "stop": [5.0, 10.0], "label": ["sleep", "maze"]}
     assert list(opened(traces, table, stem="epochs").behavior) == ["epochs_label"]

@@ -44,6 +44,14 @@ def loaded(path, table, **choices):
         (",a,b\n0,1,2\n1,3,4\n", {"a": [1, 3], "b": [2, 4]}),
         ("frame,a,b\n0,1,2\n1,3,4\n", {"a": [1, 3], "b": [2, 4]}),
         (" a , b\n1, 2\n3, 4\n", {"a ": [1, 3], "b": [2, 4]}),
+        (
+            "rig;3\nday;2\na;b;c;d\n" + "1;2;3;4\n" * 3,
+            {"a": [1] * 3, "b": [2] * 3, "c": [3] * 3, "d": [4] * 3},
+        ),
+        (
+            '"Number of header lines:";"5"\n"Arena";"1"\n""\n"a";"b"\n"s";"cm"\n1;5\n2;3\n',
+            {"a_s": [1, 2], "b_cm": [5, 3]},
+        ),
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

@@ -481,6 +481,50 @@ def test_a_clock_without_a_header_is_known_by_its_even_steps(tmp_path):
     np.testing.assert_allclose(recording.traces, TRACES, rtol=1e-6)
 
 
+@pytest.mark.parametrize("clock", ["behavior_time", "speed_t"])
+def test_behaviour_with_a_clock_of_its_own_is_placed_by_that_of_the_frames(tmp_path, clock):
+    times = np.arange(0, 30, 0.02)
+    arrays = {
+        "dff": CALCIUM.T,
+        "dff_t": 7 + np.arange(300) / 10,
+        "speed": np.sin(times),
+        clock: 7 + times,
+    }
+    np.savez(tmp_path / "a.npz", **arrays)
+    recording = open_recording(tmp_path / "a.npz")
+    assert recording.rate == 10
+    speed = recording.behavior["speed"].values[:, 0]
+    np.testing.assert_allclose(speed, np.sin(np.arange(300) / 10), atol=0.02)
+    arrays.pop("dff_t")  # where the frames have no clock, nothing tells when the other one began
+    np.savez(tmp_path / "a.npz", **arrays)
+    recording = open_recording(tmp_path / "a.npz", rate=10)
+    assert not recording.behavior
+    assert any("speed" in note and "left out" in note for note in recording.notes)
+
+
+def test_axes_of_one_entry_in_matlab_are_none(tmp_path):
+    scipy.io.savemat(tmp_path / "a.mat", {"dff": CALCIUM.T[None], "fs": 10.0})
+    recording = open_recording(tmp_path / "a.mat")
+    np.testing.assert_array_equal(recording.traces[:], CALCIUM)
+
+
+def test_numbers_of_rows_are_ids_where_rows_are_cells(tmp_path):
+    rows = np.c_[np.arange(1, 201), CALCIUM.T]
+    np.savetxt(tmp_path / "a.csv", rows, delimiter=",", fmt="%.7g")
+    recording = open_recording(tmp_path / "a.csv", rate=10, layout="cells-frames")
+    assert recording.traces.shape == (300, 200)
+    assert list(recording.cell_ids) == list(range(1, 201))
+
+
+def test_traces_may_lie_on_dates(tmp_path):
+    stamps = pd.Timestamp("2026-03-01T10:00Z") + pd.to_timedelta(np.arange(300) / 10, unit="s")
+    table = pd.DataFrame(CALCIUM[:, :5], columns=[*"abcde"])
+    table.insert(0, "timestamp", [stamp.isoformat() for stamp in stamps])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    recording = open_recording(tmp_path / "a.csv")
+    assert (recording.traces.shape, recording.rate) == ((300, 5), 10)
+
+
 def test_columns_beside_those_of_cells_are_behaviour(tmp_path):
     (tmp_path / "t.csv").write_text("roi1,roi2,speed\n0.5,1,7\n0.25,2,8\n0.1,3,9\n")
     recording = open_recording(tmp_path / "t.csv", rate=1.0)

@@ -13,7 +13,7 @@ from napari_xcebra.learn.data.inputs import Filter, inputs_for
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.smoothing import gaussian_kernel
 from napari_xcebra.learn.data.split import split_by_memory
-from napari_xcebra.learn.objective.ridge import decoded
+from napari_xcebra.learn.objective.ridge import Yardstick
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording
 
@@ -49,7 +49,7 @@ def found_in(recording):
 def r2_of(recording, filter_):
     labels, split = parts_of(recording)
     _, inputs = inputs_for(recording, split.training.anchors, SETTINGS, filter_)
-    return decoded(lambda frames: inputs[frames].astype(float), labels["x"], split).r2
+    return Yardstick(lambda frames: inputs[frames], split).decoded(labels["x"]).r2
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.trials import Course
-from napari_xcebra.learn.objective.ridge import fitted
+from napari_xcebra.learn.objective.ridge import Regression, Rows
 from napari_xcebra.learn.quality import chance
 from napari_xcebra.learn.quality.chance import (
     LEAST_SAMPLES,
@@ -50,10 +50,9 @@ def labels_of(values, kind="continuous"):
 
 def p_of(labels, traces):
     """As a fit is tested: by what a regression made on other frames says, and by all cells."""
-    half = len(TRAINED) // 2
-    targets = labels.targets()
-    tried = traces[TRAINED[half:]], targets[TRAINED[half:]]
-    model = fitted(traces[TRAINED[:half]], targets[TRAINED[:half]], tried)
+    made = np.arange(len(TRAINED)) < len(TRAINED) // 2
+    rows = Rows(lambda frames: traces[frames], TRAINED)
+    model = Regression(rows, made).chosen(labels.targets()[TRAINED], ~made)
     some = EVERY[::2]
     return against_shifts(
         labels, Shifts.of(labels, ONE_TRIAL), [(HELD, model(traces[HELD]))], (some, traces[some])

@@ -94,6 +94,13 @@ def test_clear_is_a_share_of_what_is_possible_or_of_the_variance(share, r2, stre
     assert a_goodness(goodness=2.0 * share, r2=r2, ridge_r2=r2).strength == strength
 
 
+def test_what_is_clear_by_its_decoding_is_not_called_a_hundredth_of_what_is_possible():
+    found = a_goodness(goodness=0.03, allowed=3.0, r2=0.7, ridge_r2=0.3)
+    assert found.strength == "clear"
+    assert "of what is possible" not in found.verdict
+    assert "0.03 ± 0.10 nats above chance" in found.verdict
+
+
 def test_what_could_not_be_tested_is_not_tested_and_its_map_may_mean_something():
     found = a_goodness(**UNTESTED)
     assert found.strength == "not tested"

@@ -65,7 +65,7 @@ def test_every_step_hides_other_cells_and_the_same_step_the_same(simulation, mon
     for step in (0, 0, 1):
         training.step = step
         training._train_step()
-    first, again, other = (gather(frames, *each) for each in hidden)
+    first, again, other = (gather(frames, *each).clone() for each in hidden)
     torch.testing.assert_close(again, first, rtol=0, atol=0)
     assert not torch.equal(other, first)
 

@@ -17,6 +17,7 @@ from napari_xcebra.attribution.maps.conditional import (
     WORTH,
     FactorScores,
     conditional_encoding,
+    in_cells,
 )
 from napari_xcebra.attribution.maps.from_encoder import generative_gradient
 from napari_xcebra.attribution.maps.gradients import neuron_gradient
@@ -68,14 +69,16 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
     for row, part in enumerate(stream.fit.parts):
         if part.name == TIME:
             continue
+        present = in_cells(stream.fit, part.name)
         goodness = stream.fit.goodness.get(part.name)
         if goodness is not None and not goodness.learned:
             scores[row] = variables.scores[row]
             for name in ("low", "high"):
                 details[name][row] = variables.details[name][row]
-            notes.append(
-                f"The encoder did not learn {part.name}: its map is from the variables alone."
-            )
+            if present:
+                notes.append(
+                    f"The encoder did not learn {part.name}: its map is from the variables alone."
+                )
         elif _varies_only(stream, part, variables, row):
             scores[row] = _sizes(stream, part)
             for name in ("low", "high"):
@@ -84,9 +87,10 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
                 f"{part.name} is read from how much cells vary, not from how high they are: no "
                 "cell follows it by itself, and its map shows |J|, what the encoder uses."
             )
-        else:
+        elif present:
             notes += _disagreements(stream, part.name, row, variables, encoder)
-        notes += _everywhere(part.name, row, variables)
+        if present:
+            notes += _everywhere(part.name, row, variables)
     return FactorScores(scores, tuple(dict.fromkeys(notes)), details, encoder.latents)
 
 

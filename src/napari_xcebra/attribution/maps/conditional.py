@@ -26,6 +26,8 @@ from napari_xcebra.attribution.encoding.ridge import HeldOut
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.learn.data.factors import TIME
+from napari_xcebra.learn.quality.verdict import FOUND
+from napari_xcebra.learn.result import Fit
 from napari_xcebra.recording.traces import half_fall
 from napari_xcebra.text import counted
 
@@ -187,7 +189,8 @@ def _as_scores(encoding: Encoding, found: Shares) -> FactorScores:
     low, high = found.interval()
     rate = encoding.stream.recording.rate
     behavior = np.array([part.name != TIME for part in encoding.stream.fit.parts])[:, None]
-    followed = behavior & (low > 0)
+    present = np.array([in_cells(encoding.stream.fit, p.name) for p in encoding.stream.fit.parts])
+    followed = behavior & (low > 0) & present[:, None]
     details = {
         "low": low,
         "high": high,
@@ -197,9 +200,15 @@ def _as_scores(encoding: Encoding, found: Shares) -> FactorScores:
         "interaction": np.where(behavior, found.interaction.sum(1) / total, np.nan),
         "lag": np.where(followed, -encoding.lags / rate, np.nan),
         "lag_error": np.where(followed, encoding.lag_errors / rate, np.nan),
-        "sign": np.where(low > 0, found.sign, np.nan),
+        "sign": np.where(followed, found.sign, np.nan),
     }
     return FactorScores(scores, _notes(encoding, found, details), details)
+
+
+def in_cells(fit: Fit, factor: str) -> bool:
+    """Whether a factor was found: cells that follow one that was not are not spoken of."""
+    goodness = fit.goodness.get(factor)
+    return goodness is None or goodness.strength in FOUND
 
 
 def _decay(encoding: Encoding) -> str:
@@ -226,6 +235,8 @@ def _notes(encoding: Encoding, found: Shares, details: dict[str, np.ndarray]) ->
         f"other factors{beside}; {_decay(encoding)}."
     ]
     for i, part in enumerate(encoding.stream.fit.parts):
+        if not in_cells(encoding.stream.fit, part.name):
+            continue
         clear = (details["low"][i] > 0) & (details["beside_variables"][i] > WORTH)
         doubted = int((clear & found.doubted()[i]).sum())
         if part.name != TIME and doubted:

@@ -4,9 +4,10 @@ What everything else predicts is removed from the factor's columns and from the 
 of both is compared as it is, and with the columns shifted in time, cut into stretches that are
 reordered where the label recurs, or made with the values of other trials. That keeps the time scale
 of both and breaks the tie between them. A cell may lead or follow the label a little, also by
-chance. Overlapping shifts of a slow label are few samples, so p comes from a Student distribution
-with as many degrees of freedom as there are truly different labels. `benchmarks/maps.py` and
-`benchmarks/trials.py` have the evidence.
+chance. Traces count by their ranks over time, as events have heavy tails. Overlapping shifts of a
+slow label are few samples, so p comes from a Student distribution with as many degrees of freedom
+as there are truly different labels. `benchmarks/maps.py` and `benchmarks/trials.py` have the
+evidence.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from scipy.stats import false_discovery_control
+from scipy.stats import false_discovery_control, rankdata
 
 from napari_xcebra.attribution.encoding.courses import TrialBasis
 from napari_xcebra.attribution.encoding.model import Effort, make_encoding
@@ -150,7 +151,9 @@ def _p_values(
     chosen : (n,) int64
         Numbers of the other labels.
     """
-    traces = (binned.traces - binned.traces.mean(0)).T.astype(np.float32)
+    # ranks: a few large events would be most of the variance, and their shifts few samples
+    traces = (rankdata(binned.traces, axis=0) / len(binned.traces) - 0.5).T.astype(np.float32)
+    traces -= traces.mean(1, keepdims=True)
     beside, own = list(binned.beside(factor)), binned.own(factor)
     problems = [each.problem(own) for each in beside]
     order = np.concatenate([each.cells for each in problems])

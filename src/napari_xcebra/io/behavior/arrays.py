@@ -20,9 +20,7 @@ from napari_xcebra.io.behavior.tables import intervals_of, series_of
 from napari_xcebra.io.clocks.timestamps import (
     ClockColumn,
     find_clock,
-    order_of,
-    scale_of,
-    seconds_of,
+    find_own_clocks,
 )
 from napari_xcebra.io.containers.hdf5 import has_signature, is_plain, read_arrays
 from napari_xcebra.io.containers.matlab import is_mat, joined, read_mat
@@ -59,7 +57,7 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
         return _load_pynapple(path)
     arrays = _named(_read(path, settings))
     columns = {name: array for name, array in arrays.items() if array.ndim in (1, 2) and array.size}
-    own = _own_clocks(columns)
+    own = find_own_clocks(columns)
     shared, notes = _clocks({n: c for n, c in columns.items() if n != settings.trigger}, settings)
     clocks = {*(c.name for c in own.values()), *(n for c in shared.values() for n in _names(c))}
     rest = {n: c for n, c in columns.items() if n not in clocks}
@@ -163,20 +161,6 @@ def _clocks(
             clocks[length] = clock
             notes += clock.notes
     return clocks, notes
-
-
-def _own_clocks(columns: Mapping[str, np.ndarray]) -> dict[str, ClockColumn]:
-    """Clocks that are named after the array they belong to."""
-    clocks = {}
-    for name, column in columns.items():
-        for other, times in columns.items():
-            scale = scale_of(other[len(name) + 1 :]) if other.startswith(f"{name}_") else None
-            if scale is None or times.ndim != 1 or len(times) not in column.shape:
-                continue
-            clock = seconds_of(times, scale, other)
-            if clock is not None and order_of(clock.seconds) in ("forward", "sortable"):
-                clocks[name] = clock
-    return clocks
 
 
 def _names(clock: ClockColumn) -> tuple[str, ...]:

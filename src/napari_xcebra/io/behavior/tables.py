@@ -16,7 +16,13 @@ import numpy as np
 import pandas as pd
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.clocks.timestamps import SECONDS, find_clock, unit_scale, words_of
+from napari_xcebra.io.clocks.timestamps import (
+    SECONDS,
+    find_clock,
+    seconds_of,
+    unit_scale,
+    words_of,
+)
 from napari_xcebra.io.containers.tables import (
     EXACT,
     PARQUET,
@@ -50,13 +56,13 @@ def sniff(path: Path) -> bool:
 def load(path: Path, settings: OpenSettings) -> Behavior:
     """Columns of a table, or the trials that its rows are."""
     table = read_table(path, keep=(settings.trigger, "frame"))
-    columns = {str(name): column for name, column in table.items()}
+    columns, about_edges = _with_edges(dict(table.items()))
     clocks = {name: column for name, column in columns.items() if name != settings.trigger}
     clock, about_clocks = find_clock(clocks, settings.behavior_clock)
     if clock is None or clock.times_in in ("frames", "samples"):
         intervals = intervals_of(columns, path.stem, str(path))
         if intervals is not None:
-            return Behavior(intervals=(intervals,), name=path.name)
+            return Behavior(intervals=(intervals,), notes=about_edges, name=path.name)
     events = _events_of(columns, path.stem, str(path), settings.behavior_clock)
     if events:
         return Behavior(events=events, name=path.name)
@@ -86,6 +92,20 @@ _EVENT = {"event", "events"}
 _ROWS = {"index", "idx", "row", "rows", "number", "no", "nr", "id", "sample", "samples"}
 MOST_EVENTS = 50
 """Different events that a column may name."""
+
+
+def _with_edges(columns: Mapping[Any, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Columns in which dates and times of day of edges are seconds on one clock; and a note."""
+    columns = {str(name): column for name, column in columns.items()}
+    known = _START | _STOP | _BESIDE
+    edges = [n for n, c in columns.items() if set(words_of(n)) & (_START | _STOP)
+             and set(words_of(n)) <= known and not _is_plain_number(c)]  # fmt: skip
+    every = pd.concat([columns[name] for name in edges], ignore_index=True) if edges else None
+    clock = None if every is None else seconds_of(every, 1.0, edges[0])
+    if clock is None:
+        return columns, ()
+    parts = np.split(clock.seconds, len(edges))
+    return {**columns, **dict(zip(edges, parts, strict=True))}, clock.notes
 
 
 def series_of(

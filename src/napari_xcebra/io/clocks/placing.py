@@ -334,7 +334,7 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
     series, about_numbers = _place_numbers(series, times, settings, behavior.name or "Behaviour")
     timed = [s for s in series if _has_times(s, settings, marked is not None)]
     plain = [s for s in series if not _has_times(s, settings, marked is not None)]
-    one_a_frame = _one_a_frame(plain, times)
+    one_a_frame = _one_a_frame(plain, times, behavior.notes)
     by_time = _by_time(timed, times, offset, settings, behavior.name, is_marked=marked is not None)
     pairs = [*one_a_frame.pairs, *by_time.pairs]
     events, about_events = _events(behavior, times, offset, needed=not pairs)
@@ -424,12 +424,15 @@ def _unused_trigger(behavior: Behavior, settings: OpenSettings) -> tuple[str, ..
     return (f"{behavior.name} has no column {settings.trigger}: its own times are used.",)
 
 
-def _one_a_frame(series: Sequence[Series], times: np.ndarray) -> _OnFrames:
+def _one_a_frame(
+    series: Sequence[Series], times: np.ndarray, notes_before: Sequence[str] = ()
+) -> _OnFrames:
     """Series that have a sample for every frame; others are left out if some do."""
     n_frames, rate = len(times), _rate(times)
     fits = [s for s in series if len(s.values) == n_frames or _is_short(s, n_frames)]
     if series and not fits:
-        raise InputError(_wrong_length(series[0], n_frames))
+        about_clocks = (note for note in notes_before if "the clock" in note)
+        raise InputError(" ".join([_wrong_length(series[0], n_frames), *about_clocks]))
     others = [s for s in series if not any(s is fit for fit in fits)]
     notes = [
         f"{s.name} has {len(s.values)} rows, not one per frame: it is left out." for s in others

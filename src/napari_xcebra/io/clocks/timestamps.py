@@ -26,7 +26,10 @@ SECONDS = {
 }
 """Seconds in a unit of time, by the names that units have in column headers."""
 
-_TIME = {"t", "time", "times", "timestamp", "timestamps", "stamp", "stamps", "ts", "datetime"}
+_TIME = {
+    *("t", "time", "times", "timestamp", "timestamps", "stamp", "stamps", "ts", "datetime"),
+    *("tframe", "tframes", "frametime", "frametimes", "tvec", "timevec", "timebase"),
+}
 _WHICH = {
     *("elapsed", "session", "recording", "aligned", "relative", "rel", "absolute", "abs"),
     *("frame", "sample", "camera", "cam", "video", "imaging", "behavior", "behaviour"),
@@ -53,6 +56,14 @@ _OF_DAY = (
     r"(?:(?P<h>\d{1,4}):)?(?P<m>\d{1,4}):(?P<s>\d{1,2}(?:[.,]\d+)?)"
     r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?"
 )
+COUNTERS = (15, 16, 24, 31, 32)
+"""Bits of the counters of converters and microcontrollers."""
+GAP = 3.0
+"""A step is a gap if it is longer than this many usual ones."""
+OFTEN = 0.9
+"""Share of the steps that are no longer than a usual one."""
+TWICE = 1.5
+"""A stretch with this many times the usual rows was gone through twice: the clock was set back."""
 Order = Literal["forward", "sortable", "again", "jumbled"]
 
 
@@ -158,8 +169,8 @@ def find_clock(
             jumbled.append(found)
         else:
             notes.append(
-                f"Column {name} does not run forward (it may restart with each trial): it is "
-                "not used as the clock."
+                f"Column {name} does not run forward (it may restart with each trial, or have "
+                "been set back): it is not used as the clock."
             )
     if not clocks:
         if jumbled and strict:
@@ -180,13 +191,33 @@ def find_clock(
     return replace(clocks[0], spare=spare), tuple(notes)
 
 
+def find_own_clocks(columns: Mapping[str, Any]) -> dict[str, ClockColumn]:
+    """Clocks that are named after the array they belong to, as ``speed_time`` of ``speed``.
+
+    Parameters
+    ----------
+    columns : mapping of str to (rows,) or (rows, k) array
+    """
+    clocks = {}
+    for name, column in columns.items():
+        for other, times in columns.items():
+            scale = scale_of(other[len(name) + 1 :]) if other.startswith(f"{name}_") else None
+            if scale is None or times.ndim != 1 or len(times) not in column.shape:
+                continue
+            clock = seconds_of(times, scale, other)
+            if clock is not None and order_of(clock.seconds) in ("forward", "sortable"):
+                clocks[name] = clock
+    return clocks
+
+
 def _clock_in(name: str, column: Any, reading: str, counts: TimesIn | None) -> ClockColumn | None:
     """What a column says of the time; None if it is no clock by its name."""
     scale, names_unit = scale_of(name), bool(set(words_of(name)) & set(SECONDS))
     wanted: Any = reading.split("-")[0]
     if counts is not None:
-        found = seconds_of(column, 1.0, name) if np.ndim(column) == 1 else None
-        if found is None or found.notes:
+        is_number = np.ndim(column) == 1 and column.dtype.kind in "iuf"
+        found = seconds_of(column, 1.0, name) if is_number else None
+        if found is None:
             return None
         return replace(found, times_in=wanted if wanted in ("frames", "samples") else counts)
     if scale is None and not _is_date(column):
@@ -198,7 +229,8 @@ def _clock_in(name: str, column: Any, reading: str, counts: TimesIn | None) -> C
         return replace(found, seconds=found.seconds / (scale or 1.0), times_in=wanted)
     if reading in SECONDS:
         factor = SECONDS[reading] / (scale or 1.0)
-        return replace(found, seconds=found.seconds * factor, times_in="seconds", notes=())
+        return replace(found, seconds=found.seconds * factor, times_in="seconds",
+                       notes=found.notes if column.dtype.kind in "iuf" else ())  # fmt: skip
     return replace(found, times_in="seconds") if names_unit else found
 
 
@@ -210,8 +242,8 @@ def seconds_of(column: Any, scale: float, name: str) -> ClockColumn | None:
     if pd.api.types.is_timedelta64_dtype(column):
         return ClockColumn(name, column.dt.total_seconds().to_numpy(np.float64))
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-        numbers = column.to_numpy(np.float64, na_value=np.nan)
-        return ClockColumn(name, numbers * scale, times_in="unnamed")
+        numbers, notes = _unwrapped(column.to_numpy(np.float64, na_value=np.nan), name)
+        return ClockColumn(name, numbers * scale, notes, times_in="unnamed")
     if not _is_date(column) and (of_day := _of_day(column, name)) is not None:
         return of_day
     dates = column if _is_date(column) else _dates(column)
@@ -220,6 +252,31 @@ def seconds_of(column: Any, scale: float, name: str) -> ClockColumn | None:
     first = dates.min()
     seconds = (dates - first).dt.total_seconds().to_numpy(np.float64)
     return ClockColumn(name, seconds, (_from_the_first(name, f"{first:%Y-%m-%d %H:%M:%S}"),))
+
+
+def _unwrapped(numbers: np.ndarray, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Numbers of a counter that ran over, as if it had more bits; and a note, if it did.
+
+    It is one if every step back goes from one end of its range to the other.
+
+    >>> _unwrapped(np.array([65_000.0, 65_500, 464, 964]), "ms")[0]
+    array([65000., 65500., 66000., 66500.])
+    """
+    known = np.isfinite(numbers)
+    counts = numbers[known]
+    steps = np.diff(counts)
+    back, ahead = steps < 0, steps[steps > 0]
+    if not back.any() or not len(ahead) or (counts != np.round(counts)).any():
+        return numbers, ()
+    usual = GAP * float(np.quantile(ahead, OFTEN))
+    for bits in COUNTERS:
+        over = steps[back] + 2.0**bits
+        if 10 * usual < 2.0**bits > np.ptp(counts) and (over >= 0).all() and (over <= usual).all():
+            numbers = numbers.copy()
+            numbers[known] += 2.0**bits * np.r_[0, np.cumsum(back)]
+            note = f"Column {name} is a counter of {bits} bits that ran over: it is counted on."
+            return numbers, (note,)
+    return numbers, ()
 
 
 def _from_the_first(name: str, first: str) -> str:
@@ -292,13 +349,19 @@ def order_of(times: np.ndarray) -> Order:
 
 
 def _starts_again(times: np.ndarray) -> bool:
-    """Whether times run forward but for a few places, from which they are seen a second time."""
-    back = np.flatnonzero(np.diff(times) < 0) + 1
-    if len(back) == 0 or len(back) > (1 - FORWARD) * len(times):
+    """Whether times run forward but for a few places, after which they are seen a second time.
+
+    Where rows were only written late, there are no more of them than in other stretches.
+    """
+    steps = np.diff(times)
+    back = np.flatnonzero(steps < 0)
+    usual = float(np.median(np.abs(steps))) if len(steps) else 0.0
+    if len(back) == 0 or len(back) > (1 - FORWARD) * len(times) or usual == 0:
         return False
-    starts, ends = times[np.r_[0, back]], times[np.r_[back - 1, len(times) - 1]]
-    order = np.argsort(starts, kind="stable")
-    return bool((starts[order][1:] < ends[order][:-1]).any())
+    first, last = times[back + 1], np.maximum.accumulate(times)[back]
+    ordered = np.sort(times)
+    rows = np.searchsorted(ordered, last, "right") - np.searchsorted(ordered, first, "left")
+    return bool((rows > TWICE * ((last - first) / usual + 1) + 2).any())
 
 
 def ascends(times: np.ndarray) -> bool:
@@ -318,7 +381,8 @@ def runs_forward(seconds: np.ndarray) -> bool:
         return True
     # a clock that starts again goes back by far more than a late sample does
     far = max(0.05 * np.ptp(seconds), 3 * float(np.median(np.abs(steps))))
-    return len(back) <= (1 - FORWARD) * len(steps) and -back.min() <= far
+    few = len(back) <= (1 - FORWARD) * len(steps) and -back.min() <= far
+    return few and not _starts_again(seconds)
 
 
 def _is_date(column: Any) -> bool:
@@ -346,10 +410,6 @@ def _dates(column: pd.Series) -> pd.Series | None:
     return min(found, key=lambda dates: dates.max() - dates.min(), default=None)
 
 
-GAP = 3.0
-"""A step is a gap if it is longer than this many usual ones."""
-OFTEN = 0.9
-"""Share of the steps that are no longer than a usual one."""
 UNEVEN, BRIEF = 10.0, 0.25
 """Steps that come often are still no usual ones if they are longer than this many medians and than
 this many seconds: samples taken in bursts have pauses between."""

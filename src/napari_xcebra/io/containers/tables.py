@@ -35,6 +35,8 @@ LONGEST_LINE = 16 * 2**20
 _SEPARATORS = "\t;,"
 _SPACES = r"\s+"
 _NUMBER = re.compile(r"[+-]?[\d.,'’ \u00a0\u202f]*\d[\d.,]*(?:[eE][+-]?\d+)?")
+_HEADER_LINES = re.compile(r'"?number of header lines:?"?\W+(\d{1,3})\b', re.IGNORECASE)
+"""EthoVision says in its first line how many lines come before the rows."""
 _MISSING = {"nan", "na", "n/a", "#n/a", "null", "none", "nil", "inf", "-inf", "+inf", "-nan", "-"}
 """Words for a missing number; in a column of words they are words like any other."""
 MANY = 8
@@ -102,10 +104,12 @@ def text_form(path: Path, n_rows: int = 12) -> _TextForm:
         start = file.read(1 << 16)
     encoding = _encoding(start)
     with path.open(encoding=encoding, errors="replace", newline="") as file:
-        skipped = 0
+        skipped = heads = 0
         lines: list[str] = []
         while len(lines) < n_rows and (line := file.readline(LONGEST_LINE)):
-            if not lines and (not line.strip() or line.lstrip()[0] in "#%"):
+            if said := _HEADER_LINES.match(line):
+                heads = int(said[1])  # the last two of them have names and units
+            if not lines and (not line.strip() or line.lstrip()[0] in "#%" or skipped < heads - 2):
                 skipped += 1
             else:
                 lines.append(line)
@@ -116,8 +120,18 @@ def text_form(path: Path, n_rows: int = 12) -> _TextForm:
         else csv.reader(lines, delimiter=separator)
     )
     rows = tuple(tuple(cell.strip() for cell in row) for row in split)
+    rows, skipped = rows[(about := _rows_above(rows)) :], skipped + about
     decimal = _decimal_mark([cell for row in rows[1:] for cell in row]) or "."
     return _TextForm(encoding, skipped, separator, decimal, rows)
+
+
+def _rows_above(rows: Sequence[Sequence[str]]) -> int:
+    """How many of the first rows tell of the experiment: they have fewer entries than the table."""
+    widths = [len([cell for cell in row if cell]) for row in rows]
+    table = widths[-3:]
+    if len(widths) < 6 or min(table) < max(table) or table[0] < 3:
+        return 0
+    return len([*takewhile(lambda width: width < table[0] - 1, widths[:-3])])
 
 
 def _separator(lines: list[str]) -> str:

@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.clocks.timestamps import ascends, rate_of, scale_of
+from napari_xcebra.io.clocks.timestamps import (
+    ascends,
+    find_clock,
+    find_own_clocks,
+    rate_of,
+    scale_of,
+)
 from napari_xcebra.io.containers.hdf5 import has_signature, turned
 from napari_xcebra.io.containers.hdf5 import read_arrays as read_hdf5
 from napari_xcebra.io.containers.matlab import cell_of, is_mat, joined, read_mat
@@ -108,7 +114,9 @@ def _roles_of(arrays: Mapping[str, Any], path: Path, chosen: str = "") -> Roles:
             left.remove(found[0])
         return found[0] if found else None
 
-    clock = next((n for n in left if scale_of(short(n)) is not None and ascends(arrays[n])), None)
+    traces = next(iter(signals.values()))
+    clock = next((n for n in left if _scale_in(n, traces) is not None and ascends(arrays[n])
+                  and len(arrays[n]) in arrays[traces].shape), None)  # fmt: skip
     if clock:
         left.remove(clock)
     return Roles(
@@ -120,6 +128,11 @@ def _roles_of(arrays: Mapping[str, Any], path: Path, chosen: str = "") -> Roles:
         ids=take(_IDS, (1,)),
         rest=tuple(left),
     )
+
+
+def _scale_in(name: str, traces: str) -> float | None:
+    """Seconds per unit of an array named like a clock, or like one of the traces; or None."""
+    return scale_of(name[len(traces) + 1 :] if name.startswith(f"{traces}_") else short(name))
 
 
 def _image_name(name: str) -> str:
@@ -406,7 +419,8 @@ class _Rest:
         name = self.roles.clock
         if name is None or len(self.arrays[name]) != self.n_frames:
             return None
-        return self.arrays[name].astype(np.float64) * (scale_of(short(name)) or 1.0)
+        traces = next(iter(self.roles.signals.values()))
+        return self.arrays[name].astype(np.float64) * (_scale_in(name, traces) or 1.0)
 
     def ids(self) -> np.ndarray | None:
         ids = self._of(self.roles.ids, self.n_cells)
@@ -427,12 +441,33 @@ class _Rest:
             if self.is_like_traces(name) or self._is_of_cells(name):
                 continue
             values = self._of(name, self.n_frames)
-            if values is not None and not _counts(values):
+            if values is not None and not _counts(values) and not _is_index(name, values):
                 found.append(Series(short(name), values))
         for name, words in self._words(self.n_frames).items():
             labels, codes = np.unique(words, return_inverse=True)
             if len(labels) <= FEW_WORDS and not self._is_of_cells(name):
                 found.append(Series(short(name), codes, kind="discrete", labels=tuple(labels)))
+        return [*found, *self._timed()]
+
+    def _timed(self) -> list[Series]:
+        """Arrays with a clock of their own, which counts from the same moment as the frames'."""
+        frames, sizes = self.times(), {self.n_frames, self.n_cells}
+        arrays = {n: self.arrays[n] for n in self.roles.rest if self.arrays[n].ndim in (1, 2)}
+        arrays = {n: a for n, a in arrays.items() if not sizes & {*a.shape}}
+        if frames is None:
+            return []
+        own, found = find_own_clocks(arrays), []
+        used = {clock.name for clock in own.values()}
+        for name, array in arrays.items():
+            beside = {short(n): a for n, a in arrays.items() if n != name and len(a) in array.shape}
+            clock = own.get(name) or find_clock(beside, counters=False)[0]
+            if name in used or clock is None or _scale_in(name, "") is not None:
+                continue
+            values = array if len(array) == len(clock.seconds) else array.T
+            narrow = values.reshape(len(values), -1).shape[1] <= FEW_COLUMNS
+            known = clock.seconds[np.isfinite(clock.seconds)]
+            if narrow and known.min() < frames[-1] and known.max() > frames[0]:
+                found.append(Series(short(name), values, clock.seconds, times_in=clock.times_in))
         return found
 
     def cells(self) -> dict[str, np.ndarray]:
@@ -463,8 +498,11 @@ class _Rest:
 
     def unused(self) -> list[str]:
         """Arrays that were not used."""
-        used = {s.name for s in self.series()} | set(self.cells())
+        series = self.series()
+        used = {s.name for s in series} | set(self.cells())
         rest = [n for n in self.roles.rest if not {short(n), f"{short(n)}_1"} & used]
+        timed = {len(s.times) for s in series if s.times is not None}
+        rest = [n for n in rest if not {*self.arrays[n].shape} & timed]  # their clocks
         found = {"clock": self.times(), "ids": self.ids(), "accepted": self.accepted()}
         named = {role: getattr(self.roles, role) for role in found}
         return rest + [n for role, n in named.items() if n is not None and found[role] is None]
@@ -515,6 +553,13 @@ def _counts(values: np.ndarray) -> bool:
     """Whether every column only numbers the rows."""
     whole = values.dtype.kind in "iu" and len(values) > 2
     return whole and bool((np.diff(values.astype(np.int64), axis=0) == 1).all())
+
+
+def _is_index(name: str, values: np.ndarray) -> bool:
+    """Whether it is the index of a table: it rises in even steps."""
+    if short(name).lower() not in ("index", "idx") or not ascends(values) or len(values) < 2:
+        return False
+    return bool(np.ptp(np.diff(values)) <= 1e-3 * np.median(np.diff(values)))
 
 
 def _are_names(array: np.ndarray) -> bool:

@@ -23,7 +23,14 @@ import pandas as pd
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import first_bytes
-from napari_xcebra.io.clocks.timestamps import ascends, counted_in, rate_of, scale_of, words_of
+from napari_xcebra.io.clocks.timestamps import (
+    ascends,
+    counted_in,
+    rate_of,
+    scale_of,
+    seconds_of,
+    words_of,
+)
 from napari_xcebra.io.containers.hdf5 import has_signature, is_plain
 from napari_xcebra.io.containers.hdf5 import read_arrays as read_hdf5
 from napari_xcebra.io.containers.matlab import is_mat, joined, read_mat
@@ -175,9 +182,9 @@ def _from_mat(path: Path, settings: OpenSettings, beside: FilesBeside) -> Extrac
     if not settings.array and (plane := read_fall(arrays, path)) is not None:
         return plane
     found = joined(arrays, settings.layout)
-    every = {**found.elements, **found.arrays}
     # MATLAB has no vectors
-    arrays = {n: a.reshape(-1) if 1 in a.shape else a for n, a in found.arrays.items()}
+    arrays = {n: np.squeeze(a) for n, a in found.arrays.items()}
+    every = {**found.elements, **arrays}
     return extraction_of(
         arrays,
         path,
@@ -256,13 +263,16 @@ def _read_trace_table(path: Path, settings: OpenSettings, beside: FilesBeside) -
         if table[ids].duplicated().any():
             return _by_entry(path, table, ids)
         return _cells_in_rows(path, table, ids)
-    table = _in_order(path, table)
+    table = _with_seconds(_in_order(path, table))
     if _has_row_names(table):
         return _cells_in_rows(path, table, table.columns[0])
     words = list(table.select_dtypes(exclude=["number", "bool"]).columns)
     if words:
         raise InputError(f"Column {words[0]} of {path} has entries that are not numbers.")
+    first = table.columns[0]
+    counts = table[first].to_numpy()
     clock, notes = _clock(path, table)
+    counted = clock is None and first not in table.columns
     times = None if clock is None else table.pop(clock[0]).to_numpy(np.float64) * clock[1]
     others = _no_cells(table)
     if len(others) == table.shape[1] > 0:
@@ -285,7 +295,8 @@ def _read_trace_table(path: Path, settings: OpenSettings, beside: FilesBeside) -
     layout = layout_of(traces, settings, evidence, name=path.name)
     if not layout.cells_first:
         return _TraceTable(traces, names, times, behavior, layout=layout, notes=notes)
-    return _TraceTable(traces.T, times=heads.times, layout=layout, notes=notes)
+    numbers = [f"{number:g}" for number in counts] if counted else None
+    return _TraceTable(traces.T, numbers, heads.times, layout=layout, notes=notes)
 
 
 def ids_from(names: Sequence[str]) -> np.ndarray | None:
@@ -326,6 +337,15 @@ def _in_order(path: Path, table: pd.DataFrame) -> pd.DataFrame:
                 "is needed. Remove the column if the rows are the frames in their order."
             )
         table = table.iloc[np.argsort(numbers)].drop(columns=name).reset_index(drop=True)
+    return table
+
+
+def _with_seconds(table: pd.DataFrame) -> pd.DataFrame:
+    """Table in which a column of dates, or of times of day, is in seconds from the first."""
+    for name in table.columns[:3]:
+        if not _is_numeric(table[name]) and (clock := seconds_of(table[name], 1.0, name)):
+            seconds = clock.seconds - np.nanmin(clock.seconds)
+            return table.assign(**{name: seconds}).rename(columns={name: "time"})
     return table
 
 
@@ -432,7 +452,7 @@ def _clock(path: Path, table: pd.DataFrame) -> tuple[tuple[str, float] | None, l
         return None, []
     if np.array_equal(np.diff(counts), np.ones(len(counts) - 1)):
         table.pop(first)
-        return None, [f"The first column of {path.name} counts the frames and was left out."]
+        return None, [f"The first column of {path.name} counts the rows and was left out."]
     return (first, 1.0), [f"The first column of {path.name} was read as the frame times."]
 
 

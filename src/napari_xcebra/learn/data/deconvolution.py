@@ -20,7 +20,14 @@ from napari_xcebra.learn.data.inputs import CLIP, Filter, Inputs, columns_in_use
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.smoothing import gaussian_kernel, smoothed
 from napari_xcebra.learn.data.split import Split
-from napari_xcebra.learn.objective.ridge import Columns, fitted, lagged, thinned
+from napari_xcebra.learn.objective.ridge import (
+    Columns,
+    Regression,
+    Ridge,
+    Rows,
+    lagged,
+    thinned,
+)
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.recording import Recording
@@ -40,6 +47,9 @@ FOLDS = 4
 
 TURNS = 10
 """Turns between the weights over time and those of the cells: they change little after that."""
+
+SAME = 1e-3
+"""Change of the largest weight over time below which they are taken for found."""
 
 GAIN = 0.02
 """Share of the error that a filter must save on stretches it was not fitted to."""
@@ -144,15 +154,18 @@ class _Problem:
     def solved(self) -> np.ndarray | None:
         """Weights over time; None if they save too little."""
         weights, plain = self.nothing, 0.0
+        penalties: dict[tuple[int, int], float] = {}
         for turn in range(TURNS):
-            products, before, total = self._products(weights)
+            products, before, total = self._products(weights, penalties)
             if turn == 0:
                 plain = self._plain(products, before, total)
-            weights = _solution(products, before)
-            if not weights.any():  # cells that never move
+            solution = _solution(products, before)
+            if not solution.any():  # cells that never move
                 return None
-            weights = weights / np.linalg.norm(weights)
-        products, before, total = self._products(weights)
+            last, weights = weights, solution / np.linalg.norm(solution)
+            if np.abs(weights - last).max() < SAME:
+                break
+        products, before, total = self._products(weights, {})
         missed = 0.0
         for own in range(len(products)):
             others = [i for i in range(len(products)) if i != own]
@@ -170,23 +183,33 @@ class _Problem:
         return sum(_missed(product, own, all_, weights) for product, own, all_ in each)
 
     def _products(
-        self, weights: np.ndarray
+        self, weights: np.ndarray, penalties: dict[tuple[int, int], float]
     ) -> tuple[list[np.ndarray], list[np.ndarray], list[float]]:
-        """Normal equations of the weights over time, stretch by stretch."""
+        """Normal equations of the weights over time, stretch by stretch.
+
+        Parameters
+        ----------
+        penalties : dict
+            Of each target and fold, from an earlier turn; those that lack are chosen and added.
+        """
         filtered = np.einsum("flc,l->fc", self.lags, weights, optimize=True).astype(np.float64)
         stretches = np.unique(self.stretch)
         lags = self.lags.shape[1]
         products = [np.zeros((lags, lags)) for _ in stretches]
         before = [np.zeros(lags) for _ in stretches]
         total = [0.0 for _ in stretches]
-        for target in self.targets:
-            known = ~np.isnan(target).any(1)
+        known_at = [~np.isnan(target).any(1) for target in self.targets]
+        shared: dict[bytes, _Folds] = {}
+        for which, (target, known) in enumerate(zip(self.targets, known_at, strict=True)):
+            key = known.tobytes()
+            if key not in shared:
+                shared[key] = _Folds(filtered, known, self.stretch % FOLDS)
             for fold in range(FOLDS):
-                inside = self.stretch % FOLDS == fold
-                made, used = known & ~inside, known & inside
-                if made.sum() < 2 or used.sum() < 2:
+                used = known & (self.stretch % FOLDS == fold)
+                if known.sum() - used.sum() < 2 or used.sum() < 2:
                     continue
-                cells = fitted(filtered[made], target[made], (filtered[used], target[used]))
+                cells = shared[key].fitted(fold, target, penalties.get((which, fold)))
+                penalties[which, fold] = cells.penalty
                 told = self.lags[used] @ cells.weights.astype(np.float32)  # frames, lags, k
                 told = told - told.mean(0)
                 wanted = target[used] - target[used].mean(0)
@@ -198,6 +221,25 @@ class _Problem:
                     before[number] += x.T @ y / known.sum()
                     total[number] += float(y @ y) / known.sum()
         return products, before, total
+
+
+class _Folds:
+    """Regressions on all folds but one, for all targets that are known at the same frames."""
+
+    def __init__(self, filtered: np.ndarray, known: np.ndarray, fold: np.ndarray) -> None:
+        self._known, self._fold = known, fold[known]
+        self._rows = Rows(lambda frames: filtered[frames], np.flatnonzero(known), self._fold)
+        self._without: dict[int, Regression] = {}
+
+    def fitted(self, fold: int, target: np.ndarray, penalty: float | None) -> Ridge:
+        """Regression of a target without a fold, which chooses the penalty if there is none."""
+        inside = self._fold == fold
+        if fold not in self._without:
+            self._without[fold] = Regression(self._rows, ~inside)
+        made = self._without[fold]
+        if penalty is None:
+            return made.chosen(target[self._known], inside)
+        return made.at(penalty, target[self._known])
 
 
 def _solution(products: list[np.ndarray], before: list[np.ndarray]) -> np.ndarray:

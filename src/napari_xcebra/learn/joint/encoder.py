@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
@@ -17,7 +17,7 @@ from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.model.frame_encoder import FrameEncoder
 from napari_xcebra.learn.model.window_encoder import WindowEncoder
 from napari_xcebra.learn.objective.regularised import Objective
-from napari_xcebra.learn.training.device import FrameData, hidden_cells
+from napari_xcebra.learn.training.device import FrameData
 
 Own = Literal["input layer", "encoder"]
 """Layers that each session has for itself."""
@@ -78,11 +78,18 @@ class JointData:
 
     def seen(self, frames: np.ndarray, hide: float, seed: int) -> JointFrames:
         """The same, with some cells hidden from each frame; other ones in each session."""
-        x = self[frames]
-        if not hide:
-            return x
-        inputs = [hidden_cells(each, hide, seed + n) for n, each in enumerate(x.inputs)]
-        return replace(x, inputs=inputs)
+        places = self.places_of(frames)
+        each = zip(self.sessions, places, self.first, strict=False)
+        inputs = [
+            data.seen(frames[place.cpu().numpy()] - start, hide, seed + number)
+            for number, (data, place, start) in enumerate(each)
+        ]
+        return JointFrames(places, inputs)
+
+    @property
+    def bytes_of_frame(self) -> int:
+        """Memory that the inputs of a frame take, at most."""
+        return max(session.bytes_of_frame for session in self.sessions)
 
 
 class JointEncoder(nn.Module):

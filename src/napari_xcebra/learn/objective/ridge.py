@@ -1,16 +1,21 @@
 """Ridge regression: the yardstick beside every fit, and the start of its encoder.
 
 The penalty is chosen on frames set aside from training. A variable is decoded from the latents of
-an encoder by the same regression, so that the two can be compared.
+an encoder by the same regression, so that the two can be compared. One decomposition serves all
+penalties and all factors; of products of frames where cells are many, so that time and memory grow
+with cells, not with their cube.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy  # whose parts are imported when they are first used
+import torch
+from torch import Tensor
 
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.split import Split
@@ -27,6 +32,12 @@ MOST_FRAMES, FEW_FRAMES = 8000, 1500
 
 MANY_COLUMNS = 1200
 """Columns from which on products of frames are cheaper than products of columns."""
+
+BLOCK_BYTES = 16 * 2**20
+"""Rows of predictors in double precision at a time."""
+
+KEPT_BYTES = 32 * 2**20
+"""Rows of predictors that are kept; more of them are gathered anew when they are needed."""
 
 LOGISTIC_PENALTY = 1e-3
 """Of a logistic regression on a few latents, on squared weights of standardised columns."""
@@ -65,8 +76,9 @@ class Ridge:
 
     def __call__(self, columns: np.ndarray) -> np.ndarray:
         """Predictions: (frames, targets)."""
-        predicted: np.ndarray = (columns - self.origin) @ self.weights + self.mean
-        return predicted
+        step = max(1, BLOCK_BYTES // (8 * max(columns.shape[1], 1)))
+        parts = [columns[at : at + step] for at in range(0, len(columns), step)] or [columns]
+        return np.concatenate([(part - self.origin) @ self.weights + self.mean for part in parts])
 
 
 @dataclass(frozen=True)
@@ -98,134 +110,336 @@ class Decoded:
     penalty: float
 
 
+class Rows:
+    """Rows of predictors at some frames, and their products: all that regressions need of them.
+
+    Parameters
+    ----------
+    columns : callable
+    frames : (n,) int64
+    group : (n,) int64, optional
+        Groups of frames that are mostly left out, or not, as a whole.
+    """
+
+    def __init__(
+        self, columns: Columns, frames: np.ndarray, group: np.ndarray | None = None
+    ) -> None:
+        self._columns, self.frames = columns, frames
+        self._group = np.zeros(len(frames), np.int64) if group is None else group
+        self.width = columns(frames[:1]).shape[1]
+        self._kept: np.ndarray | None = None
+        if 4 * self.width * len(frames) <= KEPT_BYTES:
+            self._kept = columns(frames)
+
+    def __len__(self) -> int:
+        """Frames."""
+        return len(self.frames)
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Rows at some of the frames: (n, columns)."""
+        return self._columns(self.frames[places]) if self._kept is None else self._kept[places]
+
+    def blocks(self, places: np.ndarray) -> Iterator[tuple[slice, Tensor]]:
+        """The same, some at a time, in double precision."""
+        step = max(1, BLOCK_BYTES // (8 * self.width))
+        for start in range(0, len(places), step):
+            here = slice(start, min(start + step, len(places)))
+            yield here, torch.from_numpy(self.at(places[here])).double()
+
+    @cached_property
+    def by_frame(self) -> Tensor | None:
+        """Products of frames with frames, where columns are many: (n, n); None elsewhere."""
+        if 2 * self.width <= len(self):
+            return None
+        rows = torch.from_numpy(self.at(np.arange(len(self))))
+        products = torch.zeros(len(self), len(self), dtype=torch.float64)
+        for some in rows.split(max(1, BLOCK_BYTES // (8 * len(self))), dim=1):
+            wide = some.double()
+            products.addmm_(wide, wide.t())
+        return products
+
+    def moments(self, inside: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Sums of columns over some rows, and of their products: (columns,), (columns, columns).
+
+        Those of all rows, less what is not inside: whole groups are known, the rest is little.
+        """
+        outside = []
+        for number, known in self._of_groups.items():
+            own = self._group == number
+            if not inside[own].any():
+                outside.append(known)
+            elif not inside[own].all():
+                outside.append(self._moments(np.flatnonzero(own & ~inside)))
+        each = zip(*self._of_groups.values(), strict=True)
+        total, products = (torch.stack(moments).sum(0) for moments in each)
+        for less, fewer in outside:
+            total -= less
+            products -= fewer
+        return total, products
+
+    @cached_property
+    def _of_groups(self) -> dict[int, tuple[Tensor, Tensor]]:
+        numbers = np.unique(self._group)
+        return {int(n): self._moments(np.flatnonzero(self._group == n)) for n in numbers}
+
+    def _moments(self, places: np.ndarray) -> tuple[Tensor, Tensor]:
+        total = torch.zeros(self.width, dtype=torch.float64)
+        products = torch.zeros(self.width, self.width, dtype=torch.float64)
+        for _, block in self.blocks(places):
+            total += block.sum(0)
+            products.addmm_(block.t(), block)
+        return total, products
+
+
+class Regression:
+    """Ridge regressions on some rows, for any targets and penalties.
+
+    Parameters
+    ----------
+    rows : Rows
+    inside : (n,) bool
+        Rows that they are made from.
+    """
+
+    def __init__(self, rows: Rows, inside: np.ndarray) -> None:
+        self.rows, self.places = rows, np.flatnonzero(inside)
+        count = max(len(self.places), 1)
+        if rows.by_frame is None:
+            total, products = rows.moments(inside)
+            self._origin = total / count
+            self._matrix = products - count * torch.outer(self._origin, self._origin)
+        else:
+            self._to_mean = rows.by_frame[:, self.places].mean(1)
+            self._matrix = self._with_these(self.places)
+        self._size = max(float(self._matrix.trace()) / rows.width, 1e-12 * count)
+
+    def _with_these(self, places: np.ndarray) -> Tensor:
+        """Products of rows with these rows, all less the mean of these."""
+        assert self.rows.by_frame is not None
+        own, level = self._to_mean[self.places], self._to_mean[places]
+        products = self.rows.by_frame[places][:, self.places]
+        return products.sub_(level[:, None]).sub_(own).add_(own.mean())
+
+    @cached_property
+    def _decomposed(self) -> tuple[Tensor, Tensor]:
+        values, vectors = torch.linalg.eigh(self._matrix)
+        return values.clamp_(min=0), vectors
+
+    def chosen(self, targets: np.ndarray, tried: np.ndarray, least: float = 0.0) -> Ridge:
+        """Regression with the penalty that predicts other rows best.
+
+        Parameters
+        ----------
+        targets : (n, k)
+            At all rows.
+        tried : (n,) bool
+            Rows that choose the penalty.
+        least : float
+            Least penalty.
+        """
+        penalties, others = PENALTIES[PENALTIES >= least], np.flatnonzero(tried)
+        right, mean = self._right(targets)
+        values, vectors = self._decomposed
+        turned = vectors.t() @ right
+        shrunk = values[:, None, None] + torch.from_numpy(penalties)[:, None] * self._size
+        solutions = (vectors @ (turned[:, None] / shrunk).flatten(1)).unflatten(
+            1, (len(penalties), -1)
+        )
+        wanted = targets[others] - mean
+        predicted = self._predicted(solutions.flatten(1), others).reshape(
+            len(others), len(penalties), -1
+        )
+        missed = np.square(predicted - wanted[:, None]).sum((0, 2))
+        best = int(missed.argmin())
+        r2 = 1 - float(missed[best]) / max(float(np.square(wanted).sum()), 1e-12)
+        return self._ridge(solutions[:, best], mean, float(penalties[best]), r2)
+
+    def at(self, penalty: float, targets: np.ndarray) -> Ridge:
+        """Regression with one penalty, of targets at all rows: (n, k)."""
+        right, mean = self._right(targets)
+        return self._ridge(self._solved(right, penalty), mean, penalty)
+
+    def predicted(self, penalty: float, targets: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """What one predicts at other rows, less the mean of the targets: (places, k)."""
+        return self._predicted(self._solved(self._right(targets)[0], penalty), places)
+
+    def _right(self, targets: np.ndarray) -> tuple[Tensor, np.ndarray]:
+        """Right-hand side of the normal equations, and the means of the targets."""
+        own = targets[self.places]
+        mean = own.mean(0)
+        centred = torch.from_numpy(own - mean)
+        if self.rows.by_frame is not None:
+            return centred, mean
+        return self._across(centred), mean
+
+    def _across(self, values: Tensor) -> Tensor:
+        """Σ over rows of each row times its values: (columns, k)."""
+        total = torch.zeros(self.rows.width, values.shape[1], dtype=torch.float64)
+        for here, block in self.rows.blocks(self.places):
+            total.addmm_(block.t(), values[here])
+        return total
+
+    def _solved(self, right: Tensor, penalty: float) -> Tensor:
+        matrix = self._matrix.clone()
+        matrix.diagonal().add_(penalty * self._size)
+        factor, failed = torch.linalg.cholesky_ex(matrix)
+        if not failed:
+            return torch.cholesky_solve(right, factor)
+        values, vectors = self._decomposed
+        return vectors @ ((vectors.t() @ right) / (values + penalty * self._size)[:, None])
+
+    def _predicted(self, solution: Tensor, places: np.ndarray) -> np.ndarray:
+        if self.rows.by_frame is not None:
+            return (self._with_these(places) @ solution).numpy()
+        level = self._origin @ solution
+        parts = [block @ solution - level for _, block in self.rows.blocks(places)]
+        return torch.cat([*parts, solution.new_zeros(0, solution.shape[1])]).numpy()
+
+    def _ridge(
+        self, solution: Tensor, mean: np.ndarray, penalty: float, r2: float = float("nan")
+    ) -> Ridge:
+        if self.rows.by_frame is None:
+            return Ridge(solution.numpy(), self._origin.numpy(), mean, penalty, r2)
+        ones = torch.ones(len(self.places), 1, dtype=torch.float64)
+        both = self._across(torch.cat([solution, ones], 1))
+        origin = both[:, -1] / max(len(self.places), 1)
+        weights = both[:, :-1] - origin[:, None] * solution.sum(0)
+        return Ridge(weights.numpy(), origin.numpy(), mean, penalty, r2)
+
+
 def regressed(x: np.ndarray, y: np.ndarray, penalty: float) -> Ridge:
     """Regression of y, (frames, targets), on x, (frames, columns)."""
-    origin, mean = x.mean(0), y.mean(0)
-    return Ridge(_solutions(x - origin, y - mean)(penalty), origin, mean, penalty)
+    rows = Rows(lambda places: x[places], np.arange(len(x)))
+    return Regression(rows, np.ones(len(x), bool)).at(penalty, y)
 
 
-def fitted(
-    x: np.ndarray, y: np.ndarray, tried: tuple[np.ndarray, np.ndarray], least: float = 0.0
-) -> Ridge:
-    """Regression of y on x, with the penalty that predicts other frames best.
+class Yardstick:
+    """Regressions on the training frames of a recording, penalties chosen on those set aside.
 
-    Parameters
-    ----------
-    x, y : (frames, columns), (frames, targets)
-    tried : (other frames, columns), (other frames, targets)
-        Frames that choose the penalty.
-    least : float
-        Least penalty.
-    """
-    origin, mean = x.mean(0), y.mean(0)
-    solve = _solutions(x - origin, y - mean)
-    missed = {
-        penalty: np.square((tried[0] - origin) @ solve(penalty) + mean - tried[1]).sum()
-        for penalty in PENALTIES[PENALTIES >= least]
-    }
-    best = min(missed, key=lambda penalty: missed[penalty])
-    total = max(float(np.square(tried[1] - mean).sum()), 1e-12)
-    return Ridge(solve(best), origin, mean, float(best), 1 - float(missed[best]) / total)
-
-
-def _solutions(x: np.ndarray, y: np.ndarray) -> Callable[[float], np.ndarray]:
-    """Weights for any penalty, by one decomposition of the smaller product."""
-    frames, columns = x.shape
-    size = max(float(np.square(x).mean()), 1e-12) * frames
-    if columns <= frames:
-        values, vectors = np.linalg.eigh(x.T @ x)
-        turned = vectors.T @ (x.T @ y)
-        return lambda penalty: (
-            vectors @ (turned / (np.maximum(values, 0) + penalty * size)[:, None])
-        )
-    values, vectors = np.linalg.eigh(x @ x.T)
-    turned = vectors.T @ y
-    return lambda penalty: (
-        x.T @ (vectors @ (turned / (np.maximum(values, 0) + penalty * size)[:, None]))
-    )
-
-
-def chosen_on_aside(
-    columns: Columns, labels: Labels, split: Split, targets: np.ndarray, least: float = 0.0
-) -> tuple[Ridge, Ridge]:
-    """Regression on training frames, its penalty chosen on those set aside among them.
+    What factors are known at the same frames share, is computed once.
 
     Parameters
     ----------
-    targets : (frames, k)
-        At all frames of the recording.
-    least : float
-        Least penalty.
-
-    Returns
-    -------
-    Ridge
-        Made without the frames set aside.
-    Ridge
-        Made with them, at the same penalty.
+    columns : callable
+    split : Split
+        Held-out frames neither fit nor choose.
     """
-    rest, aside, _ = split.set_aside()
-    first = columns(split.training.anchors[:1])
-    most = MOST_FRAMES if first.shape[1] <= MANY_COLUMNS else FEW_FRAMES
-    made, tried = (thinned(f.anchors[labels.known[f.anchors]], most) for f in (rest, aside))
-    if len(made) < 2 or len(tried) < 2:
-        every = thinned(split.training.anchors[labels.known[split.training.anchors]], most)
-        return (regressed(columns(every), targets[every], UNCHOSEN),) * 2
-    there, here = columns(tried), columns(made)
-    best = fitted(here, targets[made], (there, targets[tried]), least)
-    x, y = np.concatenate([here, there]), np.concatenate([targets[made], targets[tried]])
-    return best, replace(regressed(x, y, best.penalty), r2=best.r2)
+
+    def __init__(self, columns: Columns, split: Split) -> None:
+        self.columns, self.split = columns, split
+        self._most = MOST_FRAMES
+        if columns(split.training.anchors[:1]).shape[1] > MANY_COLUMNS:
+            self._most = FEW_FRAMES
+        self._of: dict[bytes, Aside] = {}
+        self._everywhere: dict[bytes, Rows] = {}
+
+    def aside(self, labels: Labels) -> Aside:
+        """Frames that a regression is made from, and those that choose its penalty."""
+        key = np.packbits(labels.known).tobytes()
+        if key not in self._of:
+            self._of[key] = Aside(self.columns, labels, self.split, self._most)
+        return self._of[key]
+
+    def decoded(self, labels: Labels) -> Decoded:
+        """Decode a factor by such a regression on held-out frames."""
+        targets, split = labels.targets(), self.split
+        held = thinned(split.held_out.anchors[labels.known[split.held_out.anchors]], MOST_FRAMES)
+        regression = self.aside(labels).whole(targets)
+        predicted = predict(regression, self.columns, held) - regression.mean
+        true = targets[held] - regression.mean
+        total = np.square(true).sum()
+        scaled = _scaled(predicted, true, split.block[held])
+        r2 = 1 - np.square(true - scaled).sum() / total if total > 0 else np.nan
+        accuracy = np.nan
+        if labels.is_discrete:
+            right = (predicted + regression.mean).argmax(1) == labels.code[held]
+            accuracy = float(right.mean())
+        return Decoded(float(r2), accuracy, regression.r2, held, predicted, regression.penalty)
+
+    def decoded_everywhere(
+        self, labels: Labels, guard: int, penalty: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Decode a factor at all frames, each stretch of them by a regression on the others.
+
+        Parameters
+        ----------
+        guard : int
+            Frames on either side of a stretch that are left out of its regression.
+        penalty : float
+
+        Returns
+        -------
+        (m,) int64
+            Frames in use at which the factor is known, thinned.
+        (m, coordinates) float64
+            Predictions, less the mean of the frames that they are made from.
+        """
+        split = self.split
+        frames = np.union1d(split.training.anchors, split.held_out.anchors)
+        known = thinned(frames[labels.known[frames]], self._most)
+        key = known.tobytes()
+        stretch = np.arange(len(known)) * STRETCHES // max(len(known), 1)
+        if key not in self._everywhere:
+            self._everywhere = {key: Rows(self.columns, known, stretch)}
+        rows, targets = self._everywhere[key], labels.targets()[known]
+        predicted = np.zeros((len(known), targets.shape[1]))
+        for number in np.unique(stretch):
+            own = np.flatnonzero(stretch == number)
+            first, last = known[own[0]], known[own[-1]]
+            others = (known < first - guard) | (known > last + guard)
+            if others.sum() > 1:
+                predicted[own] = Regression(rows, others).predicted(penalty, targets, own)
+        return known, predicted
 
 
-def decoded(columns: Columns, labels: Labels, split: Split) -> Decoded:
-    """Decode a factor by such a regression on held-out frames."""
-    targets = labels.targets()
-    held = thinned(split.held_out.anchors[labels.known[split.held_out.anchors]], MOST_FRAMES)
-    _, regression = chosen_on_aside(columns, labels, split, targets)
-    predicted, true = regression(columns(held)) - regression.mean, targets[held] - regression.mean
-    total = np.square(true).sum()
-    scaled = _scaled(predicted, true, split.block[held])
-    r2 = 1 - np.square(true - scaled).sum() / total if total > 0 else np.nan
-    accuracy = np.nan
-    if labels.is_discrete:
-        right = (predicted + regression.mean).argmax(1) == labels.code[held]
-        accuracy = float(right.mean())
-    return Decoded(float(r2), accuracy, regression.r2, held, predicted, regression.penalty)
+class Aside:
+    """Rows of training frames, and of those set aside among them, where labels are known."""
+
+    def __init__(self, columns: Columns, labels: Labels, split: Split, most: int) -> None:
+        rest, aside, _ = split.set_aside()
+        made, tried = (thinned(f.anchors[labels.known[f.anchors]], most) for f in (rest, aside))
+        self.enough = len(made) >= 2 and len(tried) >= 2
+        frames = np.concatenate([made, tried])
+        if not self.enough:
+            frames = thinned(split.training.anchors[labels.known[split.training.anchors]], most)
+        self.made, self.tried, self._all = made, tried, frames
+        self._is_made = np.arange(len(frames)) < len(made)
+        self._rows = Rows(columns, frames, self._is_made.astype(np.int64))
+
+    @cached_property
+    def _without(self) -> Regression:
+        return Regression(self._rows, self._is_made)
+
+    @cached_property
+    def _whole(self) -> Regression:
+        return Regression(self._rows, np.ones(len(self._rows), bool))
+
+    def best(self, targets: np.ndarray, least: float = 0.0) -> Ridge:
+        """Regression without the frames set aside, which choose its penalty.
+
+        Parameters
+        ----------
+        targets : (frames, k)
+            At all frames of the recording.
+        least : float
+            Least penalty.
+        """
+        own = targets[self._all]
+        if not self.enough:
+            return self._whole.at(UNCHOSEN, own)
+        return self._without.chosen(own, ~self._is_made, least)
+
+    def whole(self, targets: np.ndarray, best: Ridge | None = None) -> Ridge:
+        """Regression on both, with the penalty of `best`."""
+        best = best or self.best(targets)
+        return replace(self._whole.at(best.penalty, targets[self._all]), r2=best.r2)
 
 
-def decoded_everywhere(
-    columns: Columns, labels: Labels, frames: np.ndarray, guard: int, penalty: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Decode a factor at all frames, each stretch of them by a regression on the others.
-
-    Parameters
-    ----------
-    frames : (n,) int64
-        Ascending.
-    guard : int
-        Frames on either side of a stretch that are left out of its regression.
-    penalty : float
-
-    Returns
-    -------
-    (m,) int64
-        Those frames at which the factor is known, thinned.
-    (m, coordinates) float64
-        Predictions, less the mean of the frames that they are made from.
-    """
-    targets, known = labels.targets(), frames[labels.known[frames]]
-    most = MOST_FRAMES if columns(known[:1]).shape[1] <= MANY_COLUMNS else FEW_FRAMES
-    known = thinned(known, most)
-    x, predicted = columns(known), np.zeros((len(known), targets.shape[1]))
-    for own in np.array_split(np.arange(len(known)), STRETCHES):
-        if len(own) == 0:
-            continue
-        first, last = known[own[0]], known[own[-1]]
-        others = (known < first - guard) | (known > last + guard)
-        if others.sum() > 1:
-            made = regressed(x[others], targets[known[others]], penalty)
-            predicted[own] = made(x[own]) - made.mean
-    return known, predicted
+def predict(regression: Ridge, columns: Columns, frames: np.ndarray) -> np.ndarray:
+    """Predictions at these frames, some of which are read at a time: (frames, targets)."""
+    step = max(1, BLOCK_BYTES // (8 * len(regression.weights)))
+    some = [frames[at : at + step] for at in range(0, len(frames), step)] or [frames]
+    return np.concatenate([regression(columns(each)) for each in some])
 
 
 def _scaled(predicted: np.ndarray, true: np.ndarray, block: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from scipy.stats import t as student
 
 from napari_xcebra.learn.data.labels import Labels, correlation_time
@@ -43,6 +44,9 @@ BEYOND_EVENT = 1.5
 TESTED_FRAMES = 2000
 """Frames over which cells are compared with shifted labels."""
 
+BLOCK_BYTES = 32 * 2**20
+"""Shifted labels, and their products with cells, at a time."""
+
 KNOTS = 6
 """Bumps along a continuous variable, by which the tuning of a cell is described."""
 
@@ -72,12 +76,15 @@ class Chance:
         of trials.
     untested : str
         Why it was not tested, or could not have been found, in a sentence.
+    p_of_latents : float
+        Of the last decoder alone, which reads the latents.
     """
 
     p: float = NAN
     samples: float = NAN
     shifts: float = NAN
     untested: str = ""
+    p_of_latents: float = NAN
 
 
 @dataclass(frozen=True)
@@ -145,12 +152,18 @@ class Shifts:
             return len(self.orders)
         return ORDERS if self.stretch else len(self.frames)
 
-    def source(self, number: int) -> np.ndarray:
-        """Frame whose label each frame gets in one of them: (frames,) int64."""
+    def source(self, number: int, at: np.ndarray | None = None) -> np.ndarray:
+        """Frame whose label each frame, or each of some, gets in one of them: (frames,) int64."""
+        if self.orders is None and not self.stretch:
+            frames = np.arange(self.total) if at is None else at
+            return (frames - self.frames[number]) % self.total
+        whole = self._in_other_order(number)
+        return whole if at is None else whole[at]
+
+    def _in_other_order(self, number: int) -> np.ndarray:
+        """Frame whose label each frame gets, by trials or stretches in another order."""
         if self.orders is not None:
             return self.orders.source(number)
-        if not self.stretch:
-            return (np.arange(self.total) - self.frames[number]) % self.total
         rng = np.random.default_rng(number)
         lengths = rng.integers(self.stretch, 2 * self.stretch, self.total // self.stretch + 1)
         edges = np.cumsum(lengths)
@@ -211,7 +224,7 @@ def p_of_decoding(
         size = np.sqrt(np.square(wanted).sum() * np.square(told).sum())
         return float((wanted * told).sum() / size) if size > 0 else 0.0
 
-    null = np.array([follows(shifts.source(n)[frames]) for n in range(len(shifts))])
+    null = np.array([follows(shifts.source(n, frames)) for n in range(len(shifts))])
     found, null = np.arctanh(follows(frames) * 0.9999), np.arctanh(null * 0.9999)
     p = float(tail(np.array([found]), null[:, None], shifts.different)[0])
     return Tail(p, bool(found > np.nanmax(null, initial=-np.inf)))
@@ -230,17 +243,29 @@ def p_of_strongest_cell(
         Ascending, evenly spaced.
     traces : (n, cells)
     """
-    columns = _tuning_columns(labels)
-    centred = traces - traces.mean(0)
-    centred = centred / np.maximum(np.sqrt(np.square(centred).sum(0)), 1e-12)
+    columns = _tuning_columns(labels).astype(np.float32)
+    centred = torch.from_numpy(traces - traces.mean(0))
+    centred = (centred / centred.norm(dim=0).clamp_(min=1e-12)).float()
 
-    def follow(at: np.ndarray) -> np.ndarray:
-        return np.sqrt(np.square(columns[at].T @ centred).sum(0))
+    def follow(sources: Sequence[np.ndarray]) -> np.ndarray:
+        """Of each source of the labels, how closely each cell follows it: (sources, cells)."""
+        rows = np.stack([columns[source].T for source in sources])
+        stacked = torch.from_numpy(rows).flatten(0, 1)
+        step = max(1, BLOCK_BYTES // (4 * len(stacked)))
+        blocks = [stacked @ some for some in centred.split(step, dim=1)]
+        squares = [block.square_().unflatten(0, rows.shape[:2]).sum(1) for block in blocks]
+        return torch.cat(squares, 1).sqrt_().numpy()
 
-    null = np.array([follow(shifts.source(n)[frames]) for n in range(len(shifts))])
+    step = max(1, BLOCK_BYTES // (4 * len(frames) * max(columns.shape[1], 1)))
+    null = np.concatenate(
+        [
+            follow([shifts.source(n, frames) for n in range(at, min(at + step, len(shifts)))])
+            for at in range(0, len(shifts), step)
+        ]
+    )
     spread = np.maximum(null.std(0), 1e-12)
     strongest = ((null - null.mean(0)) / spread).max(1)
-    found = float(((follow(frames) - null.mean(0)) / spread).max())
+    found = float(((follow([frames])[0] - null.mean(0)) / spread).max())
     # the largest of many has a tail that falls slowly: that of a Gumbel distribution
     apart = (found - strongest.mean()) / max(strongest.std(ddof=1), 1e-12)
     apart /= np.sqrt(1 + 1 / shifts.different)
@@ -320,6 +345,7 @@ def tested(
     if not shifts.enough:
         return Chance(untested=_too_few(shifts), **counts)
     tails = [p_of_decoding(labels, shifts, *each) for each in decoded]
+    p_of_latents = tails[-1].p
     tails.append(p_of_strongest_cell(labels, shifts, *cells))
     p = min(1.0, len(tails) * min(each.p for each in tails))
     untested = ""
@@ -331,7 +357,7 @@ def tested(
                 f"{shifts.different:.0f} of these truly differ: too few to show p ≤ {LARGEST_P:g}. "
                 "A longer recording, or more trials, would show it."
             )
-    return Chance(p, untested=untested, **counts)
+    return Chance(p, untested=untested, p_of_latents=p_of_latents, **counts)
 
 
 def _too_few(shifts: Shifts) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,8 @@ from napari_xcebra.learn.objective.block_loss import (
 )
 from napari_xcebra.learn.objective.loss import cross_similarity, info_nce, pair_similarity
 from napari_xcebra.learn.objective.ridge import (
-    Columns,
     Decoded,
-    decoded,
-    decoded_everywhere,
+    Yardstick,
     lagged,
     logistic,
     thinned,
@@ -77,8 +75,10 @@ def measure_goodness(training: Training) -> dict[str, Goodness]:
     if len(frames) > EMBEDDED:
         frames = np.union1d(unseen.frames.anchors, seen.frames.anchors)
     embedding, cells = embed(training, frames), _cells(training)
+    few = training.settings.window == 1 and len(training.inputs.cell_ids) <= LAGGED_CELLS
+    sticks = _sticks(training, training.yardstick, lags=few)
     return {
-        part.name: _goodness(training, part, embedding, unseen, seen, cells)
+        part.name: _goodness(training, part, embedding, unseen, seen, cells, sticks)
         for part in training.parts
     }
 
@@ -123,6 +123,7 @@ def _goodness(
     unseen: Blocks,
     seen: Blocks,
     cells: tuple[np.ndarray, np.ndarray],
+    sticks: Sequence[Yardstick],
 ) -> Goodness:
     labels = labels_of(training, part)
     pairs, known = (
@@ -132,10 +133,12 @@ def _goodness(
     if labels is None:
         return Goodness(part.name, r2=NAN, learned=values["above_chance"], **values)
     read = _read(training, part, labels, embedding)
-    beside = _beside(training, labels)
+    beside = _decoded(sticks, labels)
     orders = trial_orders(part.name, training.labels, training.plan.courses)
     shifts = Shifts.of(labels, training.segment, orders)
-    everywhere = _decoded_from_cells(training, labels, beside.penalty)
+    longest = (len(training.split.training.anchors) + len(training.split.held_out.anchors)) // 20
+    guard = correlation_time(labels, training.segment, max(longest, 1))
+    everywhere = training.yardstick.decoded_everywhere(labels, guard, beside.penalty)
     chance = tested(labels, shifts, [everywhere, (read.frames, read.predicted)], cells)
     if training.settings.mode == "supervised":
         values |= _nats_of_r2(read.r2)
@@ -147,7 +150,7 @@ def _goodness(
             sample = _sample(training, part, embedding, unseen, values["scale"])
             values["null_low"], values["null_high"] = sample.null(labels, shifts)
     values["above_chance"] = bool(chance.p <= LARGEST_P)
-    values["learned"] = _learned(training, values)
+    values["learned"] = _learned(training, values, chance.p_of_latents)
     return Goodness(
         part.name,
         r2=read.r2,
@@ -166,16 +169,22 @@ def _goodness(
     )
 
 
-def _learned(training: Training, values: Mapping[str, Any]) -> bool:
-    """Whether the encoder learned a factor, rather than began with it."""
+def _learned(training: Training, values: Mapping[str, Any], p: float) -> bool:
+    """Whether the encoder learned a factor, rather than began with it.
+
+    Parameters
+    ----------
+    p : float
+        Of decoding from its latents; NaN where that was not tested.
+    """
     if training.step < LEARNED_STEPS:
         return False
     if training.settings.mode == "supervised":
         return bool(values["goodness"] > LEAST_NATS)
     null = np.nan_to_num(values.get("null_high", NAN), nan=-np.inf)
-    return bool(
-        values["goodness"] > max(LEAST_NATS, null) and values["goodness"] > 3 * values["error"]
-    )
+    # blocks differ in what they hold: only without other labels to compare with do they tell
+    sure = values["goodness"] > 3 * values["error"] if np.isnan(p) else p <= LARGEST_P
+    return bool(values["goodness"] > max(LEAST_NATS, null) and sure)
 
 
 def _encoder_share(training: Training, part: Part) -> float:
@@ -285,34 +294,21 @@ def _read(training: Training, part: Part, labels: Labels, embedding: np.ndarray)
         found = [training.encoder(training.data[f]) for f in np.array_split(frames, 8)]
         return torch.cat(found)[:, part.latents].cpu().numpy().astype(np.float64)
 
-    return _decoded(training, rows, labels, lags=training.settings.window == 1)
+    lags = training.settings.window == 1
+    return _decoded(_sticks(training, Yardstick(rows, training.split), lags), labels)
 
 
-def _beside(training: Training, labels: Labels) -> Decoded:
-    """The same regression on the cells themselves."""
-    few = training.settings.window == 1 and len(training.inputs.cell_ids) <= LAGGED_CELLS
-    return _decoded(training, training.rows, labels, lags=few)
-
-
-def _decoded_from_cells(
-    training: Training, labels: Labels, penalty: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Frames of all the recording, and what the cells tell of a factor there."""
-    split = training.split
-    frames = np.union1d(split.training.anchors, split.held_out.anchors)
-    longest = len(frames) // 20
-    guard = correlation_time(labels, training.segment, max(longest, 1))
-    return decoded_everywhere(training.rows, labels, frames, guard, penalty)
-
-
-def _decoded(training: Training, rows: Columns, labels: Labels, lags: bool) -> Decoded:
-    """Decoded from each frame alone, or with lags where frames set aside prefer them."""
-    plain = decoded(rows, labels, training.split)
+def _sticks(training: Training, plain: Yardstick, lags: bool) -> list[Yardstick]:
+    """Regressions on each frame alone, and with lags where they are asked for."""
     if not lags:
-        return plain
-    around = lagged(rows, training.segment, spacing_of(training.rate))
-    more = decoded(around, labels, training.split)
-    return more if more.aside_r2 > plain.aside_r2 else plain
+        return [plain]
+    around = lagged(plain.columns, training.segment, spacing_of(training.rate))
+    return [plain, Yardstick(around, training.split)]
+
+
+def _decoded(sticks: Sequence[Yardstick], labels: Labels) -> Decoded:
+    """Decoded by the one that frames set aside prefer, the first if they prefer none."""
+    return max((each.decoded(labels) for each in sticks), key=lambda read: read.aside_r2)
 
 
 def _cells(training: Training) -> tuple[np.ndarray, np.ndarray]:

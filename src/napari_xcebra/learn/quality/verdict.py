@@ -53,8 +53,9 @@ class Goodness:
         strongest cell. NaN where it was not tested: for time, and for a variable of which the
         recording has too little.
     learned : bool
-        Whether the encoder learned it: its goodness is above 0 by more than three standard errors,
-        and above what other labels reach. Maps from the encoder mean nothing without.
+        Whether the encoder learned it: its goodness is above 0, and its goodness and decoding from
+        its latents are above what other labels reach; without other labels, its goodness is above 0
+        by more than three standard errors. Maps from the encoder mean nothing without.
     encoder_share : float
         Share of the encoder in its mean with a ridge regression; 1 where they were not averaged.
     null_low, null_high : float

@@ -7,6 +7,7 @@ import numpy as np
 from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.learn.quality.verdict import (
     BEHIND,
+    CLEAR_SHARE,
     LARGEST_P,
     Goodness,
     decoded_of,
@@ -66,7 +67,9 @@ def learned(of: Goodness) -> str:
     if not of.learned:
         nats = "too few steps" if np.isnan(of.goodness) else f"{nats_of(of)} nats"
         return f"The encoder did not learn it ({nats}): its map is from the variables alone."
-    share = f", {share_of(of)} of what is possible" if of.allowed > 0 else ""
+    # what is clear by its decoding is not called a small part of what is possible
+    told = of.allowed > 0 and not (of.is_clear and of.share < CLEAR_SHARE)
+    share = f", {share_of(of)} of what is possible" if told else ""
     beyond = " It adds nothing to the regression." if of.encoder_share == 0 else ""
     return f"The encoder learned it ({nats}{share}).{beyond}"
 

@@ -18,6 +18,18 @@ from napari_xcebra.learn.data.input_storage import ReadInputs
 DIGESTED_BYTES = 64 * 2**20
 """Inputs that suffice to tell one recording from another."""
 
+EMBEDDED_BYTES = 16 * 2**20
+"""Inputs that are encoded at a time."""
+
+CACHED_BYTES = 2**20
+"""Inputs that are gathered and hidden at a time."""
+
+SHARES, WINDOWS = 32, 1024
+"""Shares of cells that are hidden, and masks of each."""
+
+STEPS_A_DRAW = 32
+"""Steps for which masks are drawn at once."""
+
 TRIED_STEPS = 4
 """Steps on each number of threads that is tried."""
 
@@ -43,6 +55,8 @@ class FrameData:
             # a frame's cells beside each other, or gathering it touches as many lines of memory
             self._rows = torch.as_tensor(np.ascontiguousarray(inputs), device=device)
         self.window, self.device = window, device
+        self._room: Tensor | None = None
+        self._drawn: tuple[tuple[int, float, int], Tensor] | None = None
         self.lags = np.arange(window) - window // 2
 
     def __len__(self) -> int:
@@ -65,8 +79,51 @@ class FrameData:
         return rows.view(self.window, len(frames), -1).permute(1, 2, 0)
 
     def seen(self, frames: np.ndarray, hide: float, seed: int) -> Tensor:
-        """The same, with some cells hidden from each frame; as `hidden_cells` takes them."""
-        return hidden_cells(self[frames], hide, seed) if hide else self[frames]
+        """The same, with some cells hidden from each frame; valid until the next call.
+
+        Gathered and hidden a few frames at a time, while they are in the processor's cache, and
+        always in the same memory: with thousands of cells, new memory takes longer than the rest.
+
+        Parameters
+        ----------
+        hide, seed
+            As `hidden_cells` takes them.
+        """
+        if not hide:
+            return self[frames]
+        cells = self._rows.shape[1]
+        masks, own = self._masks(len(frames), cells, hide, seed)
+        rows = self._room_for(len(frames) * self.window).view(self.window, len(frames), cells)
+        taken = None
+        if not isinstance(self._rows, ReadInputs):
+            taken = torch.as_tensor(self.lags[:, None] + frames, device=self.device)
+        for here in _cached(len(frames), cells):
+            mask = masks.index_select(0, own[here])
+            for lag, steps in enumerate(self.lags):
+                some = rows[lag, here]
+                if isinstance(self._rows, ReadInputs) or taken is None:
+                    some.copy_(self._gathered(frames[here] + steps))
+                else:
+                    torch.index_select(self._rows, 0, taken[lag, here], out=some)
+                some.mul_(mask)
+        return rows[0] if self.window == 1 else rows.permute(1, 2, 0)
+
+    def _masks(self, frames: int, cells: int, hide: float, seed: int) -> tuple[Tensor, Tensor]:
+        """Masks drawn in bulk for several steps, and which of them each frame has."""
+        key = cells, hide, seed // STEPS_A_DRAW
+        if self._drawn is None or self._drawn[0] != key:
+            self._drawn = key, _masks(cells, hide, key[2], self.device)
+        return self._drawn[1], _own_masks(frames, cells, seed, self.device)
+
+    @property
+    def bytes_of_frame(self) -> int:
+        """Memory that the inputs of a frame take."""
+        return 4 * self._rows.shape[1] * self.window
+
+    def _room_for(self, rows: int) -> Tensor:
+        if self._room is None or len(self._room) < rows:
+            self._room = torch.empty(rows, self._rows.shape[1], device=self.device)
+        return self._room[:rows]
 
     def _gathered(self, frames: np.ndarray) -> Tensor:
         """Inputs of these frames alone: (frames, cells)."""
@@ -91,13 +148,41 @@ def hidden_cells(x: Tensor, most: float, seed: int) -> Tensor:
     seed : int
         The same seed hides the same cells.
     """
-    generator = torch.Generator().manual_seed(seed)
     frames, cells = x.shape[:2]
-    # bytes are drawn at a quarter of the cost of floats
-    least = (256 * most * torch.rand(frames, 1, generator=generator)).to(torch.uint8)
-    drawn = torch.empty(frames, cells, dtype=torch.uint8).random_(generator=generator)
-    shown = ((drawn >= least) * (256 / (256 - least.float()))).to(x.device)
+    masks = _masks(cells, most, seed // STEPS_A_DRAW, x.device)
+    shown = masks.index_select(0, _own_masks(frames, cells, seed, x.device))
     return x * (shown if x.ndim == 2 else shown[:, :, None])
+
+
+def _masks(cells: int, most: float, seed: int, device: torch.device) -> Tensor:
+    """Factors of the cells, 0 where they are hidden: (masks, cells) float32.
+
+    To draw every cell of every frame takes as long as the rest of a step. Masks are windows into a
+    few long rows of factors instead, one row for each share that is hidden: as good as new ones,
+    and small enough to stay in the processor's cache. They overlap in memory.
+    """
+    generator = torch.Generator(device).manual_seed(seed)
+    length = cells + WINDOWS
+    level = torch.arange(SHARES, device=device)[:, None]
+    hidden = torch.rand(SHARES, 1, generator=generator, device=device)
+    hidden = (most / SHARES) * (level + hidden)
+    shown = torch.rand(SHARES, length, generator=generator, device=device) >= hidden
+    factors = shown / shown.float().mean(1, keepdim=True).clamp_(min=1 / length)
+    return factors.as_strided((SHARES * length - cells, cells), (1, 1))
+
+
+def _own_masks(frames: int, cells: int, seed: int, device: torch.device) -> Tensor:
+    """Mask of each frame: (frames,) int64."""
+    generator = torch.Generator(device).manual_seed(seed)
+    first = torch.randint(SHARES * WINDOWS, (frames,), generator=generator, device=device)
+    return first + first.div(WINDOWS, rounding_mode="floor") * cells
+
+
+def _cached(frames: int, cells: int) -> Iterator[slice]:
+    """Frames a few at a time, as fit into the processor's cache."""
+    step = max(1, CACHED_BYTES // (4 * cells))
+    for start in range(0, frames, step):
+        yield slice(start, min(start + step, frames))
 
 
 def embedded(
@@ -106,7 +191,8 @@ def embedded(
     """Embedding at these frames, NaN elsewhere: (all frames, latents) float32."""
     found = None
     with torch.no_grad():
-        for chunk in np.array_split(frames, max(1, len(frames) // 4096)):
+        pieces = min(-(-len(frames) * data.bytes_of_frame // EMBEDDED_BYTES), len(frames))
+        for chunk in np.array_split(frames, max(1, pieces)):
             values = encoder(data[chunk]).cpu().numpy()
             if found is None:
                 found = np.full((len(data), values.shape[1]), np.nan, np.float32)

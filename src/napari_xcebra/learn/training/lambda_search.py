@@ -26,6 +26,7 @@ from napari_xcebra.learn.objective.block_loss import (
     pair_losses,
 )
 from napari_xcebra.learn.training.checkpoint import State, put_state, state_of
+from napari_xcebra.learn.training.device import embedded
 from napari_xcebra.learn.training.start import share_of
 
 if TYPE_CHECKING:
@@ -170,7 +171,8 @@ class LambdaSearch:
 
     @torch.no_grad()
     def _goodness(self, training: Training) -> dict[str, float]:
-        embedding = training.encoder(training.data[self.frames])
+        values = embedded(training.encoder, training.data, self.frames)[self.frames]
+        embedding = torch.as_tensor(values, device=training.device)
         if training.settings.mode == "supervised":
             return {name: _nats(training, name, self.frames, embedding) for name in self.watched}
         scaled = (embedding * training.psi.scale()).cpu().numpy()

@@ -21,15 +21,9 @@ from napari_xcebra.learn.data.length import independent_samples, steps_for, widt
 from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.model.frame_encoder import FrameEncoder
 from napari_xcebra.learn.model.making import make_encoder
-from napari_xcebra.learn.objective.ridge import (
-    Ridge,
-    chosen_on_aside,
-    fitted,
-    regressed,
-    thinned,
-)
+from napari_xcebra.learn.objective.ridge import Ridge, predict, regressed, thinned
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training.device import limited_threads
+from napari_xcebra.learn.training.device import embedded, limited_threads
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.training.training import Training
@@ -53,7 +47,7 @@ the cells costs 0.03 of it, and J⁺ falls from 1.00 to 0.90.
 """
 
 FRAMES = 4000
-"""Frames at most on which two predictions are compared."""
+"""Frames at most on which a regression is turned to the latents."""
 
 GRID = np.linspace(0, 1, 21)
 """Shares of the encoder that are tried."""
@@ -147,10 +141,9 @@ def start_as_regression(training: Training, encoder: Encoder) -> tuple[dict[str,
             labels = training.labels[part.name]
             wanted = labels.coordinates()[:, : part.stop - part.start]
             latents += range(part.start, part.start + wanted.shape[1])
-            rest, whole = chosen_on_aside(
-                training.rows, labels, training.split, wanted, LEAST_PENALTY
-            )
-            regressions[part.name] = whole
+            aside = training.yardstick.aside(labels)
+            rest = aside.best(wanted, LEAST_PENALTY)
+            whole = regressions[part.name] = aside.whole(wanted, rest)
             # the encoder must not know the frames set aside to choose λ from the start
             starts.append(rest if settings.lambda_ == "auto" else whole)
     worst = np.nan_to_num(min(each.r2 for each in starts))
@@ -172,24 +165,19 @@ def share_of(training: Training, part: Part) -> float:
     Call it while the frames set aside are not yet trained on.
     """
     labels = training.labels[part.name]
-    rest, aside, _ = training.split.set_aside()
-    made, tried = (thinned(f.anchors[labels.known[f.anchors]], FRAMES) for f in (rest, aside))
-    if len(made) < 2 or len(tried) < 2:
+    aside = training.yardstick.aside(labels)
+    if not aside.enough:
         return 1.0
-    wanted = labels.coordinates()
-    x = training.rows(tried)
-    regression = fitted(training.rows(made), wanted[made], (x, wanted[tried]))
-    latents = training.encoder(training.data[tried])[:, part.latents].cpu().numpy()
-    told = regressed(latents.astype(np.float64), wanted[tried], FAINT)(latents)
+    regression, tried = aside.best(labels.coordinates()), aside.tried
+    wanted, read = labels.coordinates()[tried], predict(regression, training.rows, tried)
+    latents = embedded(training.encoder, training.data, tried)[tried][:, part.latents]
+    told = regressed(latents.astype(np.float64), wanted, FAINT)(latents)
     missed = np.array(
-        [
-            np.square(wanted[tried] - share * told - (1 - share) * regression(x)).sum()
-            for share in GRID
-        ]
+        [np.square(wanted - share * told - (1 - share) * read).sum() for share in GRID]
     )
     if regression.r2 > NEARLY_ALL and missed[-1] < TWICE * missed[0]:
         return 1.0
-    total = np.square(wanted[tried] - wanted[tried].mean(0)).sum()
+    total = np.square(wanted - wanted.mean(0)).sum()
     return float(GRID[missed <= missed.min() + IN_DOUBT * total].min())
 
 
@@ -208,18 +196,18 @@ def averaged(
     encoder = training.encoder
     assert isinstance(encoder, FrameEncoder)
     frames = thinned(training.split.training.anchors, FRAMES)
-    x, latents = training.rows(frames), encoder(training.data[frames]).cpu().numpy()
+    latents = embedded(encoder, training.data, frames)[frames].astype(np.float64)
     rows: list[int] = []
     weights, bias, kept = [], [], torch.ones(encoder.latents)
     for part in training.parts:
         if part.name == TIME or shares.get(part.name, 1.0) == 1:
             continue
         regression, share = regressions[part.name], shares[part.name]
-        own = latents[:, part.latents].astype(np.float64)
+        own = latents[:, part.latents]
         # the regression in the units and the orientation that the latents have now
-        turned = regressed(regression(x), own, FAINT)
+        turned = regressed(predict(regression, training.rows, frames), own, FAINT)
         slopes = regression.weights @ turned.weights
-        at_zero = turned(regression(np.zeros((1, x.shape[1]))))[0]
+        at_zero = turned(regression(np.zeros((1, len(regression.origin)))))[0]
         rows += range(part.start, part.stop)
         weights.append((1 - share) * slopes.T)
         bias.append((1 - share) * at_zero)

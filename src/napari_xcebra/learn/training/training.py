@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from napari_xcebra.learn.data.sampling import Sampler
 from napari_xcebra.learn.data.split import Frames, split_by_memory, usable_frames
 from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.objective.regularised import Objective
+from napari_xcebra.learn.objective.ridge import Yardstick
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.training.adam import Adam, rates_of
 from napari_xcebra.learn.training.device import (
@@ -87,8 +89,13 @@ class Training:
         return encoder
 
     def rows(self, frames: np.ndarray) -> np.ndarray:
-        """Inputs of these frames, for a regression: (frames, cells) float64."""
-        return self.data[frames].flatten(1).cpu().numpy().astype(np.float64)
+        """Inputs of these frames, for a regression: (frames, cells) float32."""
+        return self.data[frames].flatten(1).cpu().numpy()
+
+    @cached_property
+    def yardstick(self) -> Yardstick:
+        """Regressions on the cells, which the beginning, the end and the verdict share."""
+        return Yardstick(self.rows, self.split)
 
     def _build(self) -> None:
         self.asked_batch = self.settings.batch_size

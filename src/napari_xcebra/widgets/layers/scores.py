@@ -104,7 +104,7 @@ def score_layer(
             recording,
             score=scores,
             z=attribution.z(factor),
-            selected=attribution.above(factor),
+            selected=attribution.selected(factor),
             **({"q": tested.q(factor)} if tested and factor in tested.shortest else {}),
         ),
         metadata=metadata("scores", recording, token, **_provenance(attribution, factor)),
@@ -488,7 +488,8 @@ class ScorePainter(OfState):
             opened.recording,
             score=painted.scores.astype(np.float32),
             z=painted.z.astype(np.float32),
-            selected=painted.above(self.state.shown.threshold),
+            selected=painted.above(self.state.shown.threshold)
+            & painted.attribution.was_found(painted.factor),
             **known,
         )
         if len(layer.features) != len(columns):
