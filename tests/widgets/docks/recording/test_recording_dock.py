@@ -554,7 +554,7 @@ def test_whether_to_replace_is_asked_once_though_the_frame_rate_is_missing(dock,
     QTest.keyClick(rate, Qt.Key.Key_Return)
     assert dock.question.isHidden()
     wait_until_read(dock, qtbot)
-    assert [opened.name for opened in dock.state.opened] == ["bare"]
+    assert [opened.name for opened in dock.state.opened] == ["bare.npy"]
 
 
 def test_a_tick_has_its_title_once(dock):
