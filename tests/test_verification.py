@@ -14,7 +14,7 @@ from napari_xcebra.batch import Sweep, run_sweep
 from napari_xcebra.cli import main
 from napari_xcebra.curation import open_curation
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.transaction.backups import record, record_of
+from napari_xcebra.io.decisions.backups import record, record_of
 from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.learn.joint.result import JointFit
 from napari_xcebra.results import note_results

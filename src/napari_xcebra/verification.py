@@ -20,8 +20,8 @@ from napari_xcebra.curation.changes import KIND, read_journal, summary_of
 from napari_xcebra.curation.journal import BESIDE_FILE, ENDING, FOLDER, IN_FOLDER
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import CHECKSUM, first_bytes, open_file, read_description, read_json
-from napari_xcebra.io.transaction.backups import is_ours, record_of
-from napari_xcebra.io.transaction.unfinished import NOTES
+from napari_xcebra.io.decisions.backups import is_ours, record_of
+from napari_xcebra.io.decisions.unfinished import NOTES
 from napari_xcebra.learn import result as fits
 from napari_xcebra.learn.joint import result as joint
 from napari_xcebra.learn.result import Fit

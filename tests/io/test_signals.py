@@ -8,15 +8,15 @@ import pytest
 
 import napari_xcebra.recording.traces
 from napari_xcebra.errors import InputError
+from napari_xcebra.io.assemble import (
+    _bin_means,
+    _chosen_traces,
+    _RelativeTraces,
+    _StandardTraces,
+    available,
+)
 from napari_xcebra.io.extraction import Extraction
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.signals import (
-    RelativeTraces,
-    StandardTraces,
-    available,
-    bin_means,
-    chosen_traces,
-)
 from napari_xcebra.recording.traces import LazyTraces, NpyTraces
 
 RNG = np.random.default_rng(0)
@@ -32,7 +32,7 @@ F = (BLEACHING * (1 + TRUE_DFF)).astype(np.float32)
 def chosen(signals, **choices):
     coefficient = choices.pop("coefficient", None)
     found = Extraction(signals, neuropil_coefficient=coefficient)
-    _, choice = chosen_traces(found, OpenSettings(**choices), RATE, Path("plane0"))
+    _, choice = _chosen_traces(found, OpenSettings(**choices), RATE, Path("plane0"))
     return np.asarray(choice.traces), choice.how
 
 
@@ -96,7 +96,7 @@ def test_dff_of_a_recording_shorter_than_the_window_is_over_one_baseline():
         assert np.abs(traces).max() < 0.01
 
 
-@pytest.mark.parametrize("kind", [lambda t: RelativeTraces(t, 600, 10), StandardTraces])
+@pytest.mark.parametrize("kind", [lambda t: _RelativeTraces(t, 600, 10), _StandardTraces])
 def test_a_gap_stays_where_it_is(kind):
     gaps = F.copy()
     gaps[100:104] = np.nan
@@ -110,7 +110,7 @@ def test_a_gap_stays_where_it_is(kind):
     )
 
 
-@pytest.mark.parametrize("kind", [lambda t: RelativeTraces(t, 600, 10), StandardTraces])
+@pytest.mark.parametrize("kind", [lambda t: _RelativeTraces(t, 600, 10), _StandardTraces])
 def test_any_part_is_the_part_of_the_whole(kind, monkeypatch):
     whole = np.asarray(kind(F))
     monkeypatch.setattr(
@@ -136,7 +136,7 @@ def test_looking_at_a_cell_reads_its_group_only(monkeypatch):
         napari_xcebra.recording.traces, "BLOCK_BYTES", 4 * FRAMES
     )  # one cell a group
     source = Counting()
-    traces = RelativeTraces(source, 600, 10)
+    traces = _RelativeTraces(source, 600, 10)
     traces[:, 3]
     assert source.read == 2  # for the baseline, and for the trace
     traces[:100, 3]
@@ -153,15 +153,15 @@ def test_standard_traces_have_unit_deviation_and_constant_ones_are_zero():
 
 
 def test_bins_are_means_of_their_frames_and_the_last_may_be_shorter():
-    np.testing.assert_allclose(bin_means(np.arange(7.0)[:, None], 3)[:, 0], [1, 4, 6])
+    np.testing.assert_allclose(_bin_means(np.arange(7.0)[:, None], 3)[:, 0], [1, 4, 6])
     gaps = np.array([[0.0], [2], [np.nan], [np.nan], [6], [8]])
-    np.testing.assert_allclose(bin_means(gaps, 2)[:, 0], [1, 4, 7])
+    np.testing.assert_allclose(_bin_means(gaps, 2)[:, 0], [1, 4, 7])
 
 
 def test_traces_on_disk_stay_there(tmp_path):
     np.save(tmp_path / "F.npy", F.T)
     signals = {"fluorescence": NpyTraces(tmp_path / "F.npy", cells_first=True)}
-    _, choice = chosen_traces(Extraction(signals), OpenSettings(), RATE, tmp_path)
+    _, choice = _chosen_traces(Extraction(signals), OpenSettings(), RATE, tmp_path)
     traces = choice.traces
     assert isinstance(traces, LazyTraces)
     np.testing.assert_array_equal(traces[:], chosen({"fluorescence": F})[0])

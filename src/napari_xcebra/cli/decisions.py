@@ -28,9 +28,8 @@ from napari_xcebra.curation.changes import read_journal
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions.outputs import extractor_accepted, plan_output
-from napari_xcebra.io.decisions.recalling import recall
-from napari_xcebra.io.decisions.restoring import Version, plan_restore, repair
-from napari_xcebra.io.transaction.plan import Plan
+from napari_xcebra.io.decisions.plan import Plan
+from napari_xcebra.io.decisions.restoring import Version, plan_restore, recall, repair
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.fingerprint import same_cells
 from napari_xcebra.spreadsheets import read_csv

@@ -21,13 +21,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from napari_xcebra.errors import InputError, printable
+from napari_xcebra.io.decisions.unfinished import unfinished_in
 from napari_xcebra.io.discovery import format_of
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.formats.native import save_recording
-from napari_xcebra.io.formats.suite2p.facts import folders_near
+from napari_xcebra.io.formats.suite2p.folder import folders_near
 from napari_xcebra.io.kinds import told, with_kinds
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.io.transaction.unfinished import unfinished_in
 from napari_xcebra.plugins import problems
 from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.variables import Kind

@@ -82,7 +82,7 @@ def question(function: Callable[[Path], bool], path: Path) -> Call:
     return reading(function, path, paths=[path], seconds=AT_ONCE)
 
 
-def is_guarded(guarded: bool | None = None) -> bool:
+def _is_guarded(guarded: bool | None = None) -> bool:
     """Whether files are read in the limited child.
 
     Parameters
@@ -121,7 +121,7 @@ def read(
         Of the function, unchanged; or a sentence if the file hangs it, crashes it, or asks for
         too much memory.
     """
-    if not is_guarded(guarded):
+    if not _is_guarded(guarded):
         return function(*arguments)
     job = _door().submit(reading(function, *arguments, paths=paths))
     try:
@@ -135,7 +135,7 @@ def read(
 
 def start() -> None:
     """Start the child ahead of the first file; returns at once."""
-    if is_guarded():
+    if _is_guarded():
         _door().start()
 
 

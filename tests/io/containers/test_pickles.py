@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.containers.npy import read_object_npy
-from napari_xcebra.io.containers.pickles import loads
+from napari_xcebra.io.containers.npy import loads, read_object_npy
 from napari_xcebra.jobs import limits
 
 RNG = np.random.default_rng(0)

@@ -571,7 +571,7 @@ def test_what_the_extractor_said_is_known_after_decisions_were_written(kind, pla
 
 
 def test_a_large_file_is_kept_as_the_original_alone(caiman, monkeypatch):
-    monkeypatch.setattr("napari_xcebra.io.transaction.backups.LARGE", 1000)
+    monkeypatch.setattr("napari_xcebra.io.decisions.backups.LARGE", 1000)
     original = caiman.read_bytes()
     for accepted in ([1, 0, 0, 0], [0, 1, 0, 0]):
         recording = open_recording(caiman)

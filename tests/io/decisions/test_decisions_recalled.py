@@ -12,7 +12,7 @@ from napari_xcebra.curation import Curation
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions.outputs import plan_output
-from napari_xcebra.io.decisions.recalling import FARTHEST, recall
+from napari_xcebra.io.decisions.restoring import FARTHEST, recall
 from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.recording import Footprints, Recording
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.containers.zarr import stored_array
+from napari_xcebra.io.containers.zarr import _stored_array
 from napari_xcebra.io.formats import minian
 from napari_xcebra.recording.traces import LazyTraces
 
@@ -276,7 +276,7 @@ def test_a_second_description_of_an_array_is_not_believed(tmp_path):
 def test_a_store_of_one_number_can_be_read(tmp_path):
     group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=2)
     put(group, "one", np.float64(5.0), [])
-    assert stored_array(tmp_path / "x.zarr" / "one", tmp_path).read() == 5.0
+    assert _stored_array(tmp_path / "x.zarr" / "one", tmp_path).read() == 5.0
 
 
 @pytest.fixture(scope="module")

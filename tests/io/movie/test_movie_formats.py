@@ -11,7 +11,7 @@ import zarr
 from numcodecs import Blosc
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.movie.finding import Like, is_movie, open_movie
+from napari_xcebra.io.movie.finding import Like, _open_movie, is_movie
 
 T, H, W = 23, 18, 30
 PIXELS = np.random.default_rng(0).integers(-500, 500, (T, H, W)).astype(np.int16)
@@ -141,7 +141,7 @@ FORMATS = {
 def test_a_movie_is_recognised_and_gives_its_frames_here_and_elsewhere(tmp_path, form):
     path = FORMATS[form](tmp_path)
     assert is_movie(path)
-    movie = open_movie(path, LIKE)
+    movie = _open_movie(path, LIKE)
     assert movie.shape == PIXELS.shape
     for number in (0, T - 1, 7, 8, 3):
         np.testing.assert_array_equal(movie.frame(number), PIXELS[number])
@@ -156,7 +156,7 @@ def test_a_movie_is_recognised_and_gives_its_frames_here_and_elsewhere(tmp_path,
 
 @pytest.mark.parametrize("form", ["TIFF", "TIFF of ImageJ", "HDF5", "TIFF, page by page"])
 def test_pixels_that_are_not_compressed_are_read_without_a_library(tmp_path, form, monkeypatch):
-    movie = open_movie(FORMATS[form](tmp_path), LIKE)
+    movie = _open_movie(FORMATS[form](tmp_path), LIKE)
     monkeypatch.setattr(h5py, "File", None)
     monkeypatch.setattr(tifffile, "TiffFile", None)
     np.testing.assert_array_equal(movie.frame(5), PIXELS[5])
@@ -169,7 +169,7 @@ def test_frames_that_are_stored_in_another_way_from_some_page_on_are_refused(tmp
         for number, frame in enumerate(PIXELS):
             file.write(frame if number < 9 else frame.astype(then), contiguous=False, **how)
     with pytest.raises(InputError, match="page 10 stores its pixels in another way"):
-        open_movie(tmp_path / "a.tif", LIKE)
+        _open_movie(tmp_path / "a.tif", LIKE)
 
 
 STACK = np.random.default_rng(1).integers(0, 999, (8, 3, 2, H, W)).astype(np.uint16)
@@ -186,7 +186,7 @@ def test_planes_and_channels_of_a_stack_are_no_times(tmp_path, how, axes, values
     path = tmp_path / ("a.ome.tif" if ome else "a.tif")
     kind = {"ome": True} if ome else {"imagej": True}
     tifffile.imwrite(path, values, metadata={"axes": axes}, **kind, **how)
-    movie = open_movie(path, Like(8, (H, W)))
+    movie = _open_movie(path, Like(8, (H, W)))
     planes = 3 if "TZ" in axes else 1
     assert (movie.n_frames, len(movie.planes), movie.stacked) == (8, planes, planes > 1)
     full = values.reshape(8, planes, -1, H, W)[:, :, 0]
@@ -198,11 +198,11 @@ def test_times_that_follow_each_other_within_a_plane_are_refused(tmp_path):
     values = STACK[:, :, 0].swapaxes(0, 1)
     tifffile.imwrite(tmp_path / "a.ome.tif", values, metadata={"axes": "ZTYX"}, ome=True)
     with pytest.raises(InputError, match="3 planes and 1 channels at 8 times"):
-        open_movie(tmp_path / "a.ome.tif", Like(8, (H, W)))
+        _open_movie(tmp_path / "a.ome.tif", Like(8, (H, W)))
 
 
 def test_the_pixel_size_of_an_ome_image_is_known(tmp_path):
-    assert open_movie(ome(tmp_path), LIKE).pixel_size == 0.8
+    assert _open_movie(ome(tmp_path), LIKE).pixel_size == 0.8
 
 
 @pytest.mark.parametrize("order", "CF")
@@ -211,7 +211,7 @@ def test_planes_of_caiman_are_told_apart(tmp_path, order):
     path = tmp_path / f"Yr_d1_{H}_d2_{W}_d3_3_order_{order}_frames_5_.mmap"
     values = volume.transpose(0, 3, 2, 1).reshape(5, -1).T
     path.write_bytes(values.tobytes(order))
-    movie = open_movie(path, Like(5, (H, W), 3))
+    movie = _open_movie(path, Like(5, (H, W), 3))
     assert movie.shape == (5, 3, H, W)
     np.testing.assert_array_equal(movie.frame(4), volume[4].transpose(2, 0, 1))
 
@@ -226,12 +226,12 @@ def test_planes_of_suite2p_are_stacked_or_side_by_side(tmp_path):
         np.save(plane / "F.npy", np.zeros((2, T), np.float32))
         (plane / "data.bin").write_bytes(pixels.tobytes())
         (plane / "data_raw.bin").write_bytes(bytes(4))
-    movie = open_movie(tmp_path, Like(T, (H, W), 2))
+    movie = _open_movie(tmp_path, Like(T, (H, W), 2))
     assert movie.shape == (T, 2, H, W)
     np.testing.assert_array_equal(movie.frame(3), np.stack([PIXELS[3], other[3]]))
     (tmp_path / "combined").mkdir()
     np.save(tmp_path / "combined" / "F.npy", np.zeros((4, T), np.float32))
-    tiled = open_movie(tmp_path / "combined", Like(T, (H, 2 * W)))
+    tiled = _open_movie(tmp_path / "combined", Like(T, (H, 2 * W)))
     np.testing.assert_array_equal(tiled.frame(3), np.hstack([PIXELS[3], other[3]]))
 
 
@@ -279,7 +279,7 @@ def test_what_is_no_movie_is_refused_in_a_sentence(tmp_path, what):
     path = write(tmp_path)
     spoil(path)
     with pytest.raises(InputError, match=sentence):
-        open_movie(path, LIKE).frame(T - 1)
+        _open_movie(path, LIKE).frame(T - 1)
 
 
 def test_a_chunk_that_leads_out_of_its_folder_is_not_followed(tmp_path):
@@ -290,4 +290,4 @@ def test_a_chunk_that_leads_out_of_its_folder_is_not_followed(tmp_path):
     chunk.unlink()
     chunk.symlink_to(secret)
     with pytest.raises(InputError, match="leads out of the folder"):
-        open_movie(path, LIKE)
+        _open_movie(path, LIKE)

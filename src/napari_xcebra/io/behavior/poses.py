@@ -27,7 +27,7 @@ from napari_xcebra.io.containers.hdf5 import (
     read,
     walk,
 )
-from napari_xcebra.io.containers.pickles import loads
+from napari_xcebra.io.containers.npy import loads
 from napari_xcebra.io.containers.tables import SUFFIXES, TABLE, read_table, text_form
 from napari_xcebra.io.extraction import Behavior, Series
 from napari_xcebra.io.settings import OpenSettings

@@ -36,7 +36,7 @@ from napari_xcebra.text import counted
 
 
 @dataclass(frozen=True)
-class Labelled:
+class _Labelled:
     """Labels of frames.
 
     Parameters
@@ -68,7 +68,7 @@ class Labelled:
             return None
 
 
-def left_out(labelled: Sequence[Labelled], n_frames: int, settings: OpenSettings) -> np.ndarray:
+def left_out(labelled: Sequence[_Labelled], n_frames: int, settings: OpenSettings) -> np.ndarray:
     """(frames,) bool, frames that `only` and `exclude` leave out by labels found here."""
     excluded = np.zeros(n_frames, bool)
     for frames in _found(labelled, settings.exclude):
@@ -90,20 +90,20 @@ def _check_labels(behaviors: Sequence[Behavior], settings: OpenSettings) -> None
                 )
 
 
-def _unplaced(behavior: Behavior) -> list[Labelled]:
+def _unplaced(behavior: Behavior) -> list[_Labelled]:
     """Labels of a behaviour before it is placed on the frames."""
     nothing = np.zeros(0)
-    known = [Labelled((s.name,), s.labels, nothing) for s in behavior.series]
+    known = [_Labelled((s.name,), s.labels, nothing) for s in behavior.series]
     for intervals in behavior.intervals:
-        known.append(Labelled((intervals.name,), (intervals.name,), nothing))
+        known.append(_Labelled((intervals.name,), (intervals.name,), nothing))
         for name, values in intervals.columns.items():
             values = np.asarray(values)
             words = () if values.dtype.kind in "biuf" else tuple({str(v) for v in values})
-            known.append(Labelled((name, f"{intervals.name}_{name}"), words, nothing))
+            known.append(_Labelled((name, f"{intervals.name}_{name}"), words, nothing))
     return known
 
 
-def _found(labelled: Sequence[Labelled], wanted: str) -> list[np.ndarray]:
+def _found(labelled: Sequence[_Labelled], wanted: str) -> list[np.ndarray]:
     found = [known.frames(part) for part in _parts(wanted) for known in labelled]
     return [frames for frames in found if frames is not None]
 
@@ -580,18 +580,18 @@ def _resampled(
 
 def _labelled(
     pairs: Sequence[tuple[Series, Variable]], intervals: Sequence[PlacedIntervals]
-) -> list[Labelled]:
+) -> list[_Labelled]:
     """All labels by which frames can be chosen."""
     labelled = [
-        Labelled((series.name,), series.labels, variable.values[:, 0])
+        _Labelled((series.name,), series.labels, variable.values[:, 0])
         for series, variable in pairs
         if variable.values.shape[1] == 1
     ]
     for each in intervals:
         inside = np.where(each.inside, 0.0, np.nan)
-        labelled.append(Labelled((each.name,), (each.name,), inside))
+        labelled.append(_Labelled((each.name,), (each.name,), inside))
         for column in each.columns:
             names = (column.variable.name, column.short)
             words = column.variable.words
-            labelled.append(Labelled(names, words, column.variable.values[:, 0]))
+            labelled.append(_Labelled(names, words, column.variable.values[:, 0]))
     return labelled

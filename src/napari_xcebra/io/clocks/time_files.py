@@ -190,7 +190,7 @@ def _timed(source: Behavior, times: np.ndarray, path: Path) -> tuple[Behavior, b
 
 
 @dataclass(frozen=True)
-class Marked:
+class _Marked:
     """Times of the frames on the clock of the behaviour.
 
     Parameters
@@ -221,7 +221,7 @@ def _trigger_in(behavior: Behavior, settings: OpenSettings) -> Series | None:
     return next((s for s in behavior.series if s.name == settings.trigger), None)
 
 
-def marked_frames(behavior: Behavior, n_frames: int, settings: OpenSettings) -> Marked | None:
+def marked_frames(behavior: Behavior, n_frames: int, settings: OpenSettings) -> _Marked | None:
     """Times of the frames, if they are marked on the clock of this behaviour.
 
     Where samples have no times, their numbers are the clock (over `behavior_rate`, if given).
@@ -254,13 +254,13 @@ def _file(settings: OpenSettings) -> Path | None:
     return Path(settings.trigger) if _is_time_file(settings.trigger) else None
 
 
-def _from_file(path: Path, n_frames: int, settings: OpenSettings) -> Marked:
+def _from_file(path: Path, n_frames: int, settings: OpenSettings) -> _Marked:
     times, notes = _mended(read_times(path), path, settings)
     marked = _matched(times, n_frames, f"{path.name} has", "times")
-    return Marked(marked.times, (*notes, *marked.notes))
+    return _Marked(marked.times, (*notes, *marked.notes))
 
 
-def _from_series(series: Series, n_frames: int, settings: OpenSettings) -> Marked:
+def _from_series(series: Series, n_frames: int, settings: OpenSettings) -> _Marked:
     values = np.asarray(series.values, np.float64)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -293,7 +293,7 @@ def _count_frames(values: np.ndarray) -> bool:
     return len(np.unique(counted)) > 2 and (steps < 0).sum() <= 0.001 * len(steps)
 
 
-def _by_numbers(name: str, times: np.ndarray, numbers: np.ndarray, n_frames: int) -> Marked:
+def _by_numbers(name: str, times: np.ndarray, numbers: np.ndarray, n_frames: int) -> _Marked:
     counted = numbers >= 0
     times, numbers = times[counted], numbers[counted]
     if (np.diff(numbers) < 0).any():
@@ -315,7 +315,7 @@ def _by_numbers(name: str, times: np.ndarray, numbers: np.ndarray, n_frames: int
     marks = sums[seen] / counts[seen]
     placed = np.interp(np.arange(n_frames), seen, marks, left=np.nan, right=np.nan)
     note = f"Frames are placed by column {name}, which numbers {len(seen):,} of {n_frames:,} frames"
-    return Marked(_ascending(placed, name), (f"{note}{', from 1 on' if from_one else ''}.",))
+    return _Marked(_ascending(placed, name), (f"{note}{', from 1 on' if from_one else ''}.",))
 
 
 def _edges(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -338,7 +338,7 @@ def _misfit(count: int, n_frames: int) -> int:
     return abs(count - max(1, round(count / n_frames)) * n_frames)
 
 
-def _matched(marks: np.ndarray, n_frames: int, who: str, what: str) -> Marked:
+def _matched(marks: np.ndarray, n_frames: int, who: str, what: str) -> _Marked:
     """Marks assigned to the frames in order, one each."""
     found = f"{who} {len(marks):,} {what} for {n_frames:,} frames"
     each = max(1, round(len(marks) / n_frames))
@@ -364,7 +364,7 @@ def _matched(marks: np.ndarray, n_frames: int, who: str, what: str) -> Marked:
         notes.append(found + (f": the last {spare} are not used." if spare else ", one each."))
     placed = np.full(n_frames, np.nan)
     placed[: len(marks)] = marks
-    return Marked(_ascending(placed, who), tuple(notes))
+    return _Marked(_ascending(placed, who), tuple(notes))
 
 
 def _filled(marks: np.ndarray, n_frames: int) -> tuple[np.ndarray, bool]:

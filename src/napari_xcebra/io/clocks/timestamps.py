@@ -62,8 +62,8 @@ GAP = 3.0
 """A step is a gap if it is longer than this many usual ones."""
 OFTEN = 0.9
 """Share of the steps that are no longer than a usual one."""
-TWICE = 1.5
-"""A stretch with this many times the usual rows was gone through twice: the clock was set back."""
+TWICE = 0.5
+"""Rows at the moment of one that comes late, in the mean, from which on the clock was set back."""
 Order = Literal["forward", "sortable", "again", "jumbled"]
 
 
@@ -351,17 +351,18 @@ def order_of(times: np.ndarray) -> Order:
 def _starts_again(times: np.ndarray) -> bool:
     """Whether times run forward but for a few places, after which they are seen a second time.
 
-    Where rows were only written late, there are no more of them than in other stretches.
+    Rows that were only written late are at moments at which there are no others.
     """
     steps = np.diff(times)
-    back = np.flatnonzero(steps < 0)
-    usual = float(np.median(np.abs(steps))) if len(steps) else 0.0
-    if len(back) == 0 or len(back) > (1 - FORWARD) * len(times) or usual == 0:
+    back, ahead = steps < 0, steps[steps > 0]
+    if not back.any() or back.mean() > 1 - FORWARD or not len(ahead):
         return False
-    first, last = times[back + 1], np.maximum.accumulate(times)[back]
+    usual = float(np.median(ahead))
+    late = times[1:][times[1:] < np.maximum.accumulate(times)[:-1] - GAP * usual]
     ordered = np.sort(times)
-    rows = np.searchsorted(ordered, last, "right") - np.searchsorted(ordered, first, "left")
-    return bool((rows > TWICE * ((last - first) / usual + 1) + 2).any())
+    near = np.searchsorted(ordered, late + usual / 2, "right")
+    near -= np.searchsorted(ordered, late - usual / 2, "left")
+    return bool(len(late) and (near - 1).mean() > TWICE)
 
 
 def ascends(times: np.ndarray) -> bool:

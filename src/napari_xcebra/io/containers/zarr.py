@@ -142,7 +142,7 @@ def _is_array(path: Path) -> bool:
     return (path / ".zarray").is_file()
 
 
-def stored_array(path: Path, root: Path) -> StoredArray:
+def _stored_array(path: Path, root: Path) -> StoredArray:
     """Array in a folder, after checking its metadata and chunks.
 
     Parameters
@@ -374,7 +374,7 @@ def is_any_array(path: Path) -> bool:
 
 def stored_in(path: Path, root: Path) -> StoredArray:
     """Array of either version in a folder, checked; nothing outside `root` is read."""
-    return _stored_array_v3(path, root) if is_array_v3(path) else stored_array(path, root)
+    return _stored_array_v3(path, root) if is_array_v3(path) else _stored_array(path, root)
 
 
 def _form_v3(about: dict[str, Any]) -> Form:

@@ -11,7 +11,7 @@ import numpy as np
 
 from napari_xcebra.curation.order import centroids_of
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.transaction.plan import Plan, change_to, target_of
+from napari_xcebra.io.decisions.plan import Plan, change_to, target_of
 from napari_xcebra.recording.recording import Recording
 from napari_xcebra.report.exports import default_path
 from napari_xcebra.spreadsheets import write_csv

@@ -15,17 +15,16 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.files import in_a_sentence
 from napari_xcebra.io.containers.hdf5 import dataset_at, open_hdf5, read
 from napari_xcebra.io.containers.npy import read_npy
+from napari_xcebra.io.decisions import backups
 from napari_xcebra.io.decisions.decided import TABLE, Decided, plan_table
+from napari_xcebra.io.decisions.plan import Plan
 from napari_xcebra.io.decisions.restoring import interrupted
 from napari_xcebra.io.discovery import format_of, room_of
 from napari_xcebra.io.formats import caiman, imagej
-from napari_xcebra.io.formats.nwb import decisions as nwb
+from napari_xcebra.io.formats.nwb import writing as nwb
 from napari_xcebra.io.formats.nwb.walk import is_nwb
 from napari_xcebra.io.formats.suite2p import writing as suite2p
-from napari_xcebra.io.formats.suite2p.facts import folders_at, is_extracted
-from napari_xcebra.io.formats.suite2p.rois import read_flags
-from napari_xcebra.io.transaction import backups
-from napari_xcebra.io.transaction.plan import Plan
+from napari_xcebra.io.formats.suite2p.folder import folders_at, is_extracted, read_flags
 from napari_xcebra.recording.recording import Recording
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ _NATIVE = ("suite2p", "caiman", "nwb")
 
 
 @dataclass(frozen=True)
-class Output:
+class _Output:
     """One way to write decisions.
 
     Parameters
@@ -165,7 +164,7 @@ class Output:
 
 def possible_outputs(
     recording: Recording, source_path: str | PathLike[str] | None
-) -> tuple[Output, ...]:
+) -> tuple[_Output, ...]:
     """Every output, with the reason if it is not possible.
 
     Parameters
@@ -176,7 +175,7 @@ def possible_outputs(
     """
     path = None if source_path is None else Path(source_path)
     return tuple(
-        Output(kind, title, _why_not(kind, recording, path))
+        _Output(kind, title, _why_not(kind, recording, path))
         for kind, (title, _) in _WRITERS.items()
     )
 

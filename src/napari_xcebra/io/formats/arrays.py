@@ -49,7 +49,7 @@ from napari_xcebra.io.formats.array_roles import (
     FilesBeside,
     extraction_of,
 )
-from napari_xcebra.io.formats.suite2p.rois import read_fall
+from napari_xcebra.io.formats.suite2p.folder import read_fall
 from napari_xcebra.io.orientation import (
     CELL_WORDS,
     Evidence,

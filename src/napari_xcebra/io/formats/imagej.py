@@ -12,7 +12,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.io.containers.tiff import quiet
-from napari_xcebra.io.transaction.plan import Plan, change_to, target_of
+from napari_xcebra.io.decisions.plan import Plan, change_to, target_of
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.report.exports import default_path
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError, sentence_on_failure
-from napari_xcebra.io.formats.suite2p.facts import folders_at
+from napari_xcebra.io.formats.suite2p.folder import folders_at
 from napari_xcebra.recording.movies import Movie, TurnedFrames
 from napari_xcebra.recording.recording import Recording
 
@@ -59,7 +59,7 @@ class Like:
 
 
 @dataclass(frozen=True)
-class MovieFormat:
+class _MovieFormat:
     """A format of movies, whose module is imported when it is first asked.
 
     Parameters
@@ -91,14 +91,14 @@ class MovieFormat:
         return movie
 
 
-SUITE2P = MovieFormat("formats.suite2p.reading", (".bin",))
-MINIAN = MovieFormat("formats.minian")
+SUITE2P = _MovieFormat("formats.suite2p.reading", (".bin",))
+MINIAN = _MovieFormat("formats.minian")
 FORMATS = (
     SUITE2P,
-    MovieFormat("formats.caiman", (".mmap",)),
+    _MovieFormat("formats.caiman", (".mmap",)),
     MINIAN,
-    MovieFormat("movie.tiff", (".tif", ".tiff")),
-    MovieFormat("movie.arrays", (".zarr", ".npy", ".h5", ".hdf5")),
+    _MovieFormat("movie.tiff", (".tif", ".tiff")),
+    _MovieFormat("movie.arrays", (".zarr", ".npy", ".h5", ".hdf5")),
 )
 """Formats in the order in which they are asked."""
 LOOKED_AT, SAMPLED = 3, 20_000
@@ -122,12 +122,12 @@ def may_be_of(path: Path, recording: Recording) -> bool:
     return path.stat().st_size * MOST_PACKED >= like.n_frames * math.prod(like.field or (8, 8))
 
 
-def _format_of_movie(path: Path, formats: Iterable[MovieFormat] = FORMATS) -> MovieFormat | None:
+def _format_of_movie(path: Path, formats: Iterable[_MovieFormat] = FORMATS) -> _MovieFormat | None:
     """The one of these formats that knows a movie; None if none does."""
     return next((form for form in formats if form.sniff(path)), None)
 
 
-def open_movie(path: Path, like: Like) -> Movie:
+def _open_movie(path: Path, like: Like) -> Movie:
     """Movie at a path, with a contrast to show it at.
 
     Parameters
@@ -268,7 +268,7 @@ def with_movie(recording: Recording, path: Path, given: Path | None) -> Recordin
     """
     like = Like.of(recording)
     if given is not None:
-        movie, notes = fitted(open_movie(given, like), recording)
+        movie, notes = fitted(_open_movie(given, like), recording)
         return _with(recording, movie, notes)
     if recording.movie is not None:
         return recording
@@ -298,7 +298,7 @@ def _with(recording: Recording, movie: Any, notes: tuple[str, ...]) -> Recording
     )
 
 
-def _candidates(path: Path) -> Iterator[tuple[Path, MovieFormat, bool]]:
+def _candidates(path: Path) -> Iterator[tuple[Path, _MovieFormat, bool]]:
     """Where a movie may be, its format, and whether it is sure to be of this recording.
 
     A format is imported where there is a file of its kind: most recordings have no movie beside
@@ -319,7 +319,7 @@ def _candidates(path: Path) -> Iterator[tuple[Path, MovieFormat, bool]]:
             yield file, form, False
 
 
-def _formats_by_name(file: Path) -> list[MovieFormat]:
+def _formats_by_name(file: Path) -> list[_MovieFormat]:
     return [form for form in FORMATS if file.suffix.lower() in form.suffixes]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.curation import STATUSES, UNDECIDED, CellFilter, Curation, Queue, Status, ordered
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.decisions.recalling import recall
+from napari_xcebra.io.decisions.restoring import recall
 from napari_xcebra.io.formats.suite2p.writing import table_beside
 from napari_xcebra.text import counted
 from napari_xcebra.widgets.state.shown import chosen_map, shown_map

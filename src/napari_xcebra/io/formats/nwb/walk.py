@@ -195,7 +195,7 @@ _PREFERRED: tuple[Signal, ...] = ("fluorescence", "dff", "traces", "denoised", "
 
 
 @dataclass(frozen=True)
-class Response:
+class _Response:
     """One RoiResponseSeries.
 
     Parameters
@@ -257,7 +257,7 @@ def planes_in(objects: Sequence[Typed], notes: list[str]) -> list[Plane]:
             notes.append(f"{item.name} is left out: it does not hold the activity of cells.")
         elif _is_group(item):
             responses.append(_response(item, signal, tables, notes))
-    by_table: dict[int, list[Response]] = {}
+    by_table: dict[int, list[_Response]] = {}
     for response in responses:
         key = -1 if response.table is None else address(response.table)
         by_table.setdefault(key, []).append(response)
@@ -279,7 +279,7 @@ def _is_group(item: Typed) -> bool:
 
 def _response(
     item: Typed, signal: Signal, tables: Sequence[h5py.Group], notes: list[str]
-) -> Response:
+) -> _Response:
     data, where = dataset_at(item.node, "data"), f"{item.node.file.filename}: {item.path}"
     if data is None or data.ndim not in (1, 2):
         raise InputError(f"{where} has no data of frames × ROIs.")
@@ -306,7 +306,7 @@ def _response(
             "nor anything else from the table of ROIs."
         )
         table, rows = None, np.arange(len(rows))
-    return Response(item.path, signal, item.node, data, rows, table, cells_first)
+    return _Response(item.path, signal, item.node, data, rows, table, cells_first)
 
 
 def _table(region: h5py.Dataset | None, tables: Sequence[h5py.Group]) -> h5py.Group | None:
@@ -320,7 +320,7 @@ def _table(region: h5py.Dataset | None, tables: Sequence[h5py.Group]) -> h5py.Gr
     return tables[0] if len(tables) == 1 else None
 
 
-def _plane(responses: Iterable[Response], notes: list[str]) -> Plane:
+def _plane(responses: Iterable[_Response], notes: list[str]) -> Plane:
     """Signals of one table with the same cells and frames; the first of each kind."""
     ordered = sorted(responses, key=lambda response: _PREFERRED.index(response.signal))
     main = ordered[0]
@@ -341,7 +341,7 @@ def _plane(responses: Iterable[Response], notes: list[str]) -> Plane:
     return Plane(main.table, rows, signals, times_of(main.series, frames), rate_of(main.series))
 
 
-def _traces(response: Response, columns: np.ndarray) -> Hdf5Traces:
+def _traces(response: _Response, columns: np.ndarray) -> Hdf5Traces:
     factor, offset = scaling(response.data)
     wide = len(response.rows)
     in_order = np.array_equal(columns, np.arange(wide))

@@ -17,21 +17,19 @@ import numpy as np
 from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.io.containers.npy import mapped_header, read_npy
 from napari_xcebra.io.extraction import Extraction, Signal
-from napari_xcebra.io.formats.suite2p.facts import (
+from napari_xcebra.io.formats.suite2p.folder import (
     COMBINED,
     FILES,
     Facts,
+    columns_of,
     folders_at,
+    footprints_of,
+    is_all_shared,
     is_extracted,
+    mixed,
     plane_number,
     planes_in,
     read_facts,
-)
-from napari_xcebra.io.formats.suite2p.rois import (
-    columns_of,
-    footprints_of,
-    is_all_shared,
-    mixed,
     read_flags,
     read_stat,
 )

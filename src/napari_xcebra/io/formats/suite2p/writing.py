@@ -20,16 +20,18 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.files import refuse_link, whole
 from napari_xcebra.io.containers.npy import mapped_header, read_npy
 from napari_xcebra.io.decisions.decided import Decided, writing
-from napari_xcebra.io.formats.suite2p.facts import (
+from napari_xcebra.io.decisions.plan import FileChange, Plan, change_to, seen
+from napari_xcebra.io.formats.suite2p.folder import (
     COMBINED,
     FILES,
+    columns_of,
     folders_at,
     folders_near,
     is_extracted,
     planes_in,
+    read_flags,
+    read_stat,
 )
-from napari_xcebra.io.formats.suite2p.rois import columns_of, read_flags, read_stat
-from napari_xcebra.io.transaction.plan import FileChange, Plan, change_to, seen
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.traces import NpyTraces

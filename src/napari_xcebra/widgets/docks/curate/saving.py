@@ -27,8 +27,8 @@ from qtpy.QtWidgets import (
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions.outputs import accepted_labels, plan_output, possible_outputs
+from napari_xcebra.io.decisions.plan import Plan, Written, plan_together
 from napari_xcebra.io.decisions.restoring import restore
-from napari_xcebra.io.transaction.plan import Plan, Written, plan_together
 from napari_xcebra.recording import Recording
 from napari_xcebra.text import counted
 from napari_xcebra.widgets.controls.boxes import (

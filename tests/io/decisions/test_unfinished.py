@@ -18,9 +18,9 @@ from napari_xcebra.cli.commands import main
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions.outputs import plan_output
+from napari_xcebra.io.decisions.plan import Plan, change_to
 from napari_xcebra.io.decisions.restoring import plan_restore, repair, restore
 from napari_xcebra.io.formats.suite2p.writing import ISCELL
-from napari_xcebra.io.transaction.plan import Plan, change_to
 
 OLD_LIST, NOTE = ".napari-xcebra-unfinished.json", ".napari-xcebra-unfinished-{}.json"
 

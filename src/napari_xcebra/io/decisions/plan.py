@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import in_a_sentence, sync, temporary_beside, usual_mode
-from napari_xcebra.io.transaction import backups
-from napari_xcebra.io.transaction.together import (
-    alone_in,
-    put_together,
-    remove_names,
-    second_name,
+from napari_xcebra.files import (
+    TEMPORARY_NAME,
+    in_a_sentence,
+    sync,
+    sync_folder,
+    temporary_beside,
+    temporary_name,
+    usual_mode,
 )
-from napari_xcebra.io.transaction.unfinished import Stamp, stamp
+from napari_xcebra.io.decisions import backups
+from napari_xcebra.io.decisions.unfinished import (
+    Place,
+    Stamp,
+    Unfinished,
+    begin,
+    has_notes,
+    stamp,
+    unfinished_in,
+)
+from napari_xcebra.locks import locked
 
 Action = Literal["replace", "new file", "copy", "remove"]
 Seen = Mapping[Path, Stamp | None]
@@ -112,13 +124,13 @@ class Plan:
         staged: dict[Path, Path | None] = {}
         with in_a_sentence(self.files[0].path), alone_in(self._folders()) as undone:
             self._check(undone)
-            check_space(self.files)
+            _check_space(self.files)
             try:
                 for change in self.files:
                     _stage(change, staged)
-                put_together(_backups_first(self.files, staged), self._check)
+                _put_together(_backups_first(self.files, staged), self._check)
             finally:
-                remove_names(name for name in staged.values() if name is not None)
+                _remove_names(name for name in staged.values() if name is not None)
         return Written(self.kind, tuple(change.path for change in self.files))
 
     def _folders(self) -> set[Path]:
@@ -239,7 +251,7 @@ def check_writable(path: Path) -> None:
         )
 
 
-def check_space(files: Sequence[FileChange]) -> None:
+def _check_space(files: Sequence[FileChange]) -> None:
     """Raise with a sentence unless there is room for the new files."""
     for change in files:
         folder = next(parent for parent in change.path.parents if parent.exists())
@@ -256,7 +268,7 @@ def _stage(change: FileChange, staged: dict[Path, Path | None]) -> None:
     """Everything a change needs, complete under temporary names."""
     path, note = change.path, backups.record_of(change.path)
     if change.backup is not None:
-        staged[change.backup] = second_name(path, change.backup)
+        staged[change.backup] = _second_name(path, change.backup)
     staged[path] = staged[note] = None
     if change.make is not None:
         staged[path] = content = temporary_beside(path)
@@ -287,3 +299,171 @@ def _backups_first(
 ) -> dict[Path, Path | None]:
     kept = [change.backup for change in files if change.backup is not None]
     return {path: staged[path] for path in (*kept, *(p for p in staged if p not in kept))}
+
+
+ABANDONED = 3600
+"""Seconds after which a temporary file that no list names is of no use to anybody."""
+
+
+@contextlib.contextmanager
+def alone_in(folders: Iterable[Path]) -> Iterator[list[Path]]:
+    """Have folders to ourselves, with what was interrupted there undone.
+
+    Yields
+    ------
+    list of Path
+        Files that were put back.
+    """
+    wanted = set(folders)
+    while True:
+        wanted |= _folders_of(_ours_in(wanted))
+        with contextlib.ExitStack() as held:
+            for folder in sorted(wanted):  # all in one order, so that no two wait for each other
+                held.enter_context(locked(folder))
+            writes = _ours_in(wanted)
+            if _folders_of(writes) <= wanted:
+                undone = [path for write in writes for path in _undo(write)]
+                for folder in wanted:
+                    _sweep(folder)
+                yield undone
+                return
+
+
+def _put_together(staged: Mapping[Path, Path | None], check: Callable[[], None]) -> None:
+    """Let each staged file take its place, all or none; the folders must be ours alone.
+
+    Parameters
+    ----------
+    staged : mapping of Path to Path or None
+        Final name to a complete file in the same folder, in the order in which they take their
+        places; None removes the file. The staged names are gone afterwards.
+    check : function
+        Raises if a file was changed by another program meanwhile.
+    """
+    names = [name for name in staged.values() if name is not None]
+    try:
+        places = [_held(path, new, names) for path, new in staged.items()]
+        check()
+        write = begin(places)
+    except BaseException:
+        _remove_names(names)
+        raise
+    try:
+        for place in places:
+            if place.staged is None:
+                place.path.unlink(missing_ok=True)
+            else:
+                place.staged.replace(place.path)
+        _sync_folders(places)
+        write.end()
+    except BaseException as error:
+        try:
+            _put_back(places)
+            write.end()
+        except OSError as another:
+            raise InputError(
+                f"{places[0].path} could not be written, and not all files could be put back "
+                f"({another.strerror or another}): that is done when decisions are next written or "
+                "restored there."
+            ) from error
+        _remove_names(names)
+        raise
+    _remove_names(names)
+
+
+def _second_name(path: Path, beside: Path) -> Path:
+    """The file under a temporary name as well: a hard link, or a copy where there are none."""
+    name = temporary_name(beside)
+    try:
+        os.link(path, name)
+    except OSError:
+        try:
+            shutil.copy2(path, name)
+            sync(name)
+        except BaseException:
+            _remove_names([name])
+            raise
+    return name
+
+
+def _remove_names(names: Iterable[Path]) -> None:
+    """Take away names that are needed no more; one that stays does no harm."""
+    for name in names:
+        with contextlib.suppress(OSError):
+            name.unlink(missing_ok=True)
+
+
+def _ours_in(folders: Iterable[Path]) -> list[Unfinished]:
+    return [write for write in unfinished_in(folders) if write.kept is not None]
+
+
+def _folders_of(writes: Iterable[Unfinished]) -> set[Path]:
+    return {folder for write in writes for folder in write.folders}
+
+
+def _undo(write: Unfinished) -> list[Path]:
+    """Put back what a write that was cut short had replaced; the files concerned."""
+    where = write.notes[-1]
+    for place in write.places:
+        held = place.held is not None and place.held.is_file() and not place.held.is_symlink()
+        if place.old is not None and _is_new(place) and not held:
+            raise InputError(
+                f"A write to {where.parent} was interrupted and cannot be undone, because a "
+                f"temporary file is gone: check {place.path}, whose original is beside it, and "
+                f"remove {where}."
+            )
+    try:
+        _put_back(write.places)
+        write.end()
+    except OSError as error:
+        raise InputError(
+            f"A write to {where.parent} was interrupted and cannot be undone now "
+            f"({error.strerror or error}): allow writing there and try again."
+        ) from error
+    _remove_names(name for place in write.places for name in (place.staged, place.held) if name)
+    return [place.path for place in write.places]
+
+
+def _put_back(places: Sequence[Place]) -> None:
+    """What was there before, in reverse; what others wrote since is left alone."""
+    # what they found may be kept under a name that was made here, so then nothing is removed
+    others = any(stamp(place.path) not in (place.old, place.new) for place in places)
+    for place in reversed(places):
+        if not _is_new(place):
+            continue
+        if place.held is not None:
+            place.held.replace(place.path)
+        elif not others:
+            place.path.unlink(missing_ok=True)
+    _sync_folders(places)
+
+
+def _is_new(place: Place) -> bool:
+    """Whether the new content is in place, rather than the old or that of another program."""
+    return stamp(place.path) == place.new != place.old
+
+
+def _held(path: Path, staged: Path | None, names: list[Path]) -> Place:
+    """The place of a file, with what is there now under a second name."""
+    old = stamp(path)
+    held = None
+    if old is not None:
+        held = _second_name(path, path)
+        names.append(held)
+    return Place(path, staged, held, old, None if staged is None else stamp(staged))
+
+
+def _sync_folders(places: Iterable[Place]) -> None:
+    for folder in {place.path.parent for place in places}:
+        sync_folder(folder)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove temporary files of a write that was cut short before it counted."""
+    if has_notes(folder):
+        return
+    with contextlib.suppress(OSError):
+        for file in folder.glob(".napari-xcebra-*"):
+            match = TEMPORARY_NAME.fullmatch(file.name)
+            if match and time.time() - int(match[1]) > ABANDONED:
+                _remove_names([file])

@@ -1,1 +1,0 @@
-"""Plans, replaces and restores several files together, whole or not at all."""
