@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from napari_xcebra.learn.adaptation import adapt
     from napari_xcebra.learn.joint.consistency import session_consistency
     from napari_xcebra.learn.joint.fitting import fit_sessions
-    from napari_xcebra.learn.joint.result import JointFit
-    from napari_xcebra.learn.quality.embedding import EmbeddingQuality, embedding_quality
+    from napari_xcebra.learn.quality.decoding import EmbeddingQuality, embedding_quality
+    from napari_xcebra.learn.result import JointFit
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.recording import Footprints, Recording, Trials, Variable
     from napari_xcebra.recording.events import PeriEvent, peri_event
@@ -97,11 +97,11 @@ _HOMES = {
     "io": ["open_recording"],
     "io.formats.nwb.writing": ["write_nwb"],
     "learn": ["Factor", "Fit", "fit"],
+    "learn.result": ["JointFit"],
     "learn.adaptation": ["adapt"],
     "learn.joint.consistency": ["session_consistency"],
     "learn.joint.fitting": ["fit_sessions"],
-    "learn.joint.result": ["JointFit"],
-    "learn.quality.embedding": ["EmbeddingQuality", "embedding_quality"],
+    "learn.quality.decoding": ["EmbeddingQuality", "embedding_quality"],
     "learn.settings": ["FitSettings"],
     "recording": ["Footprints", "Recording", "Trials", "Variable"],
     "recording.events": ["PeriEvent", "peri_event"],

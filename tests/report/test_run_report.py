@@ -28,7 +28,7 @@ from napari_xcebra.recording import Variable
 from napari_xcebra.report.document import LARGEST_PLAIN, Document, download
 from napari_xcebra.report.findings import controls, reproduction_section, settings_section, verdicts
 from napari_xcebra.report.material import Material, material_in
-from napari_xcebra.report.run_report import cell_sections, rendered, run_report
+from napari_xcebra.report.run_report import _cell_sections, rendered, run_report
 
 VOID = {"meta", "img", "link", "br", "hr", "input", "source", "base", "area", "col", "embed"}
 SOURCE = "/home/ann/mouse 3.npz"
@@ -344,7 +344,7 @@ def test_cells_of_an_event_are_shown_by_their_responses_instead_of_a_tuning_curv
     recording = behaving(scored_recording())
     licks = Variable("x", np.arange(recording.n_frames) % 40 == 20, "event")
     run = material(recording=recording.with_behavior(licks))
-    page = rendered(Document("", "", (), (cell_sections(run),)))
+    page = rendered(Document("", "", (), (_cell_sections(run),)))
     assert "Responses of the cells" in page
     assert "highest score around x: mean" in page
     assert "Tuning of the cells" not in page

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, NoReturn, TextIO
 
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.attribution.shift_test.result import LEVEL
+from napari_xcebra.checksums import settle
 from napari_xcebra.cli.flags import (
     ATTRIBUTION,
     DRY_RUN,
@@ -342,6 +343,7 @@ def _to_itself(arguments: argparse.Namespace) -> Iterator[None]:
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
         with locked(out, patience=0):
+            settle(out)  # what an interrupted program wrote
             yield
     finally:
         with contextlib.suppress(OSError):  # something was written

@@ -87,7 +87,7 @@ RASTERMAP = Call(
 )
 
 DEVICE = Call(
-    f"{_US}.learn.training.device:describe_device",
+    f"{_US}.learn.device:describe_device",
     doing="Finding the device",
     sparing="set `device` to cpu",
 )

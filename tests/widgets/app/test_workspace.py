@@ -22,7 +22,7 @@ from napari_xcebra.widgets.controls.napari_window import (
     open_dock,
 )
 from napari_xcebra.widgets.layers.camera import camera_of
-from napari_xcebra.widgets.state.own_layers import role_of
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 from napari_xcebra.workspace_file import load_workspace
 from napari_xcebra.workspace_file import save_workspace as write_workspace

@@ -12,8 +12,8 @@ from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
 from napari_xcebra.widgets.docks.train.dock import TrainDock
-from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import TRAINING, Asked, painted_map, shown_map
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 from napari_xcebra.workspace_file import load_workspace, save_workspace
 

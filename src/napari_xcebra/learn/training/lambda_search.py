@@ -17,7 +17,8 @@ import torch
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import TIME, Part
-from napari_xcebra.learn.objective.block_loss import (
+from napari_xcebra.learn.device import embedded
+from napari_xcebra.learn.quality.goodness import (
     Blocks,
     Pairs,
     Size,
@@ -26,7 +27,6 @@ from napari_xcebra.learn.objective.block_loss import (
     pair_losses,
 )
 from napari_xcebra.learn.training.checkpoint import State, put_state, state_of
-from napari_xcebra.learn.training.device import embedded
 from napari_xcebra.learn.training.start import share_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.attribution.ranks import rank_correlation
 from napari_xcebra.attribution.score_map import Latent
 from napari_xcebra.jobs import Advanced, Cancelled, Failed, Finished, Job, Sketched, tasks
-from napari_xcebra.learn.joint.result import JointFit
+from napari_xcebra.learn.result import JointFit
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 from napari_xcebra.widgets.state.curations import OFFERED
@@ -416,7 +416,7 @@ class Retraining(OfState):
             return
         self._painter.beside = (before.name, factor)
         state.shown = replace(state.shown, run=name, factor=factor, latent=None)
-        new, old = shown_map(state), self._painter.map_beside()
+        new, old = shown_map(state), self._painter.second_map()
         if old is None or new is None:
             return
         rho = f"{rank_correlation(new.scores, old.scores):.2f}".replace("-", "−")

@@ -29,12 +29,12 @@ from napari_xcebra.widgets.controls.napari_window import (
     full_name,
     open_dock,
 )
-from napari_xcebra.widgets.docks.curate.cell_card import facts_of
-from napari_xcebra.widgets.docks.curate.keys import chosen_keys
+from napari_xcebra.widgets.docks.curate.dock import _facts_of
+from napari_xcebra.widgets.docks.curate.keys import _chosen_keys
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.layers.layers import REJECTED as RED
-from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import Shown, chosen_map
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui
@@ -285,7 +285,7 @@ def test_decisions_of_an_earlier_extraction_are_offered_and_taken_over(
     opened = state.show(opening.open(), opening)
     dock = curate_dock(viewer)
     assert not np.asarray(opened.recording.accepted)[4] and dock.curations.extractor(opened)[4]
-    assert "Extractor: a cell" in facts_of(state, dock.curations, np.array([4])).extractor
+    assert "Extractor: a cell" in _facts_of(state, dock.curations, np.array([4])).extractor
     assert dock.curations.accepted(opened)[4]  # undecided cells are as the extractor says
     qtbot.waitUntil(lambda: dock.journal.recall.isVisibleTo(dock), timeout=5_000)
     assert "napari-xcebra-decisions.csv" in dock.journal.offer.text
@@ -331,7 +331,7 @@ def test_keys_are_changed_in_the_dock_conflicts_are_refused_and_kept(dock, viewe
     assert "already means “Reject" in keys.notice.text
     keys.buttons["accept"].click()
     QTest.keyClick(keys.buttons["accept"], Qt.Key.Key_Y)
-    assert chosen_keys()["accept"] == "Y"
+    assert _chosen_keys()["accept"] == "Y"
     assert "Y" in dock.decide.buttons["accept"].text()
     dock.keys.tags.setText("interneuron, place, place")
     dock.keys.tags.editingFinished.emit()
@@ -345,4 +345,4 @@ def test_keys_are_changed_in_the_dock_conflicts_are_refused_and_kept(dock, viewe
     shortcuts = viewer.window._qt_window.findChildren(QShortcut)
     assert [s.key().toString() for s in shortcuts].count("Y") == 1
     again.keys.list.defaults.click()
-    assert chosen_keys()["accept"] == "A"
+    assert _chosen_keys()["accept"] == "A"

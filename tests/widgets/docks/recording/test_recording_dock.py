@@ -33,8 +33,8 @@ from napari_xcebra.widgets.docks.recording import opener
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
 from napari_xcebra.widgets.docks.recording.panels import KNOWN, RANGE
 from napari_xcebra.widgets.services.reading import close_reader, reader_of
-from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.preferences import recent_paths
+from napari_xcebra.widgets.state.state import role_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 

@@ -24,8 +24,7 @@ from superqt.utils import signals_blocked
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import tasks
-from napari_xcebra.learn.data.factors import Factor
-from napari_xcebra.learn.data.suggestions import latents_for, suggested_factors, why_not
+from napari_xcebra.learn.data.factors import Factor, latents_for, suggested_factors, why_not
 from napari_xcebra.learn.settings import PRESET_HELP, PRESETS, FitSettings
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.boxes import (
@@ -131,7 +130,7 @@ class TrainingChoice(Fold):
         self.sweep = WindowButton(
             "Sweep…",
             "Train many runs with other seeds, latents, λ or label shifts, here or on a cluster.",
-            lambda parent: SweepWindow(services, self.asked_for, parent),
+            lambda parent: SweepWindow(services, self.read_choice, parent),
         )
         self.days = WindowButton(
             "The same cells, day by day…",
@@ -182,7 +181,7 @@ class TrainingChoice(Fold):
         if not self.form.problem():
             self.device.show_device(self.form.value.device, self.form.value.threads)
 
-    def asked_for(self) -> tuple[dict[str, Factor], FitSettings]:
+    def read_choice(self) -> tuple[dict[str, Factor], FitSettings]:
         """Chosen factors and settings; raises `InputError` if they are invalid."""
         return self.factors.factors, self.form.value
 
@@ -222,7 +221,7 @@ class TrainingChoice(Fold):
         self.title = f"{TITLE}: {names}" if folded else TITLE
 
     def _dimension_window(self, parent: QWidget) -> DimensionWindow:
-        window = DimensionWindow(self._services, self.asked_for, parent)
+        window = DimensionWindow(self._services, self.read_choice, parent)
         window.chosen.connect(self._use_latents)
         return window
 
