@@ -15,7 +15,6 @@ import datetime
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -39,7 +38,7 @@ from reference import (
     make_loader,
     one_inversion,
 )
-from report import processor
+from report import peak_memory, processor, resident_memory
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
@@ -292,27 +291,6 @@ def attribution_child(who: str, folder: str, frames: int, cores: int) -> None:
     seconds, _ = timed(compute, time.process_time if cores == 1 else time.perf_counter)
     peak = peak_memory()
     print(json.dumps({"seconds": seconds, "above": peak - before, "peak": peak}))
-
-
-def peak_memory() -> float:
-    """Largest resident memory of this process so far, in MB."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        # ru_maxrss of a child begins at the size of its parent; this does not
-        return _kilobytes(status, "VmHWM") / 1024
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-
-
-def resident_memory() -> float:
-    """Resident memory of this process now, in MB; where it is not told, the peak so far."""
-    status = Path("/proc/self/status")
-    return _kilobytes(status, "VmRSS") / 1024 if status.exists() else peak_memory()
-
-
-def _kilobytes(status: Path, field: str) -> float:
-    line = next(line for line in status.read_text().splitlines() if line.startswith(field))
-    return float(line.split()[1])
 
 
 # ---------------------------------------------------------------- time to a settled map

@@ -24,9 +24,9 @@ from napari_xcebra.batch import Sweep
 from napari_xcebra.batch.running import lean, run_member
 from napari_xcebra.jobs.pool import ProcessPool
 from napari_xcebra.learn import FitSettings
+from napari_xcebra.learn.model import make_encoder
 from napari_xcebra.learn.model.encoder import Encoder, gelu_slope
 from napari_xcebra.learn.model.frame_encoder import FrameEncoder
-from napari_xcebra.learn.model.making import make_encoder
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.simulate import box
 

@@ -18,8 +18,8 @@ import torch
 from report import header, row, typed
 from torch import Tensor
 
+from napari_xcebra.learn.model import make_encoder
 from napari_xcebra.learn.model.encoder import Encoder
-from napari_xcebra.learn.model.making import make_encoder
 from napari_xcebra.learn.objective.loss import (
     cross_similarity,
     euclidean_info_nce,

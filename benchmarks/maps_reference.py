@@ -25,7 +25,7 @@ from napari_xcebra.attribution import Attribution, attribute, auroc
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.smoothing import gaussian_kernel, smoothed
-from napari_xcebra.learn.model.inverse import CUT_OFF, inverse
+from napari_xcebra.learn.model.encoder import CUT_OFF, inverse
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import Simulation, field
 

@@ -6,7 +6,9 @@ import argparse
 import json
 import os
 import platform
+import resource
 import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +44,27 @@ def processor() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
+
+
+def peak_memory() -> float:
+    """Largest resident memory of this process so far, in MB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # ru_maxrss of a child begins at the size of its parent; this does not
+        return _kilobytes(status, "VmHWM") / 1024
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def resident_memory() -> float:
+    """Resident memory of this process now, in MB; where it is not told, the peak so far."""
+    status = Path("/proc/self/status")
+    return _kilobytes(status, "VmRSS") / 1024 if status.exists() else peak_memory()
+
+
+def _kilobytes(status: Path, field: str) -> float:
+    line = next(line for line in status.read_text().splitlines() if line.startswith(field))
+    return float(line.split()[1])
 
 
 def bootstrapped(values: list[float], draws: int = 1000) -> tuple[float, float, float]:

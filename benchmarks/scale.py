@@ -6,6 +6,9 @@ the one with a k-d tree put in. A run that is cut short goes on where it was (`-
 
     python benchmarks/scale.py [--cells 50,500] [--frames 10000] [--windows 1] [--timeout 600]
                                [--only ours,tree,reference] [--kept FILE] [--print-only]
+    python benchmarks/scale.py --fits 200,1000,4000 [--frames 20000] [--kept FILE]
+
+The second prints the parts of a default fit of two variables, for each number of cells.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from report import header, kept, row, typed
+from report import header, kept, peak_memory, row, typed
 
 LATENTS = (4, 2)
 """Latents for time and for the variable."""
@@ -144,7 +147,7 @@ class Ours:
 
     def embedding(self, frames: np.ndarray) -> np.ndarray:
         """Latents of the variable: (frames, 2)."""
-        from napari_xcebra.learn.training.device import embedded
+        from napari_xcebra.learn.device import embedded
 
         own = self.training.parts[0].latents
         return embedded(self.training.encoder, self.training.data, frames)[frames, own]
@@ -234,7 +237,6 @@ class Theirs:
 def measured(folder: Path, place: Place, timeout: float) -> dict[str, Any]:
     """All figures of one place; runs in a process of its own."""
     import torch
-    from against_cebra import peak_memory
 
     torch.set_num_threads(1)
     for package in ("napari_xcebra.attribution", "napari_xcebra.learn"):
@@ -297,9 +299,66 @@ def decoded(latents: np.ndarray, variable: np.ndarray) -> float:
     return float(1 - np.square(residual).sum() / np.square(variable - variable.mean(0))[1::2].sum())
 
 
-def in_child(place: Place, folder: Path, timeout: float) -> dict[str, Any]:
-    """Figures from a new process, or why there are none."""
-    request = json.dumps([str(folder), vars(place), timeout])
+def parts_of_fit(folder: Path) -> dict[str, float]:
+    """Seconds of the processor of a default fit, part by part; runs in a process of its own."""
+    import torch
+    from products import Products, shapes_of
+
+    from napari_xcebra.learn import FitSettings, Training
+    from napari_xcebra.learn.fitting import finish, train
+    from napari_xcebra.recording import Recording
+    from napari_xcebra.recording.traces import NpyTraces
+
+    torch.set_num_threads(1)
+    traces = NpyTraces(folder / "traces.npy", cells_first=False)
+    names = dict(zip("ab", np.load(folder / "variable.npy").T, strict=True))
+    recording = Recording.from_arrays(traces, 10.0, names)
+    factors = {name: [name] for name in names}
+    begun = time.process_time()
+    training = Training(recording, factors, FitSettings())
+    started = time.process_time()
+    train(training)
+    trained = time.process_time()
+    finish(training, "")
+    measured = time.process_time()
+    bare = Products(shapes_of(training))
+    bare()
+    return {
+        "start": started - begun,
+        "training": trained - started,
+        "measuring": measured - trained,
+        "fit": measured - begun,
+        "steps": training.step,
+        "products": training.step * float(np.median([spent(bare) for _ in range(5)])),
+        "peak_mb": peak_memory(),
+    }
+
+
+def table_of_parts(parts: dict[tuple[int, int], dict[str, Any]]) -> str:
+    """One row a size; fits of many cells also in multiples of the first."""
+    names = ("cells", "frames", "start, s", "training, s", "measuring, s", "fit, s", "/ first")
+    names += ("steps", "/ bare products", "start + measuring / training", "peak, MB")
+    lines, first = [row(*names), row(*["---"] * len(names))], None
+    for (cells, frames), each in parts.items():
+        if "failed" in each:
+            lines.append(row(f"{cells:,}", f"{frames:,}", each["failed"], *[""] * 8))
+            continue
+        first = first or each["fit"]
+        seconds = [f"{each[name]:.1f}" for name in ("start", "training", "measuring", "fit")]
+        beside = (each["start"] + each["measuring"]) / each["training"]
+        ratios = (
+            f"{each['fit'] / first:.2f}",
+            each["steps"],
+            f"{each['fit'] / each['products']:.2f}",
+        )
+        peak = f"{each['peak_mb']:.0f}"
+        lines.append(row(f"{cells:,}", f"{frames:,}", *seconds, *ratios, f"{beside:.0%}", peak))
+    return "\n".join(lines)
+
+
+def in_child(place: Place | None, folder: Path, timeout: float) -> dict[str, Any]:
+    """Figures from a new process, or why there are none; of a whole fit without a place."""
+    request = json.dumps([str(folder), vars(place) if place else None, timeout])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     try:
         done = subprocess.run(
@@ -433,12 +492,25 @@ def main() -> None:
     parser.add_argument("--only", default="ours,tree,reference")
     parser.add_argument("--timeout", type=float, default=600.0, help="processor seconds a place")
     parser.add_argument("--kept", type=Path, help="file of results to go on from and add to")
+    parser.add_argument("--fits", type=numbers, help="numbers of cells: whole fits, in parts")
     parser.add_argument("--print-only", action="store_true", help="measure nothing")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = typed(parser, cells=[50], frames=[10_000], windows=[1], only="ours")
     if given.child:
         folder, place, timeout = json.loads(given.child)
-        print(json.dumps(measured(Path(folder), Place(**place), timeout)))
+        done = measured(Path(folder), Place(**place), timeout) if place else None
+        print(json.dumps(done or parts_of_fit(Path(folder))))
+        return
+    if given.fits:
+        parts = {}
+        for cells in given.fits:
+            for frames in given.frames:
+                with tempfile.TemporaryDirectory() as name:
+                    write_recording(Path(name), cells, frames)
+                    measure = partial(in_child, None, Path(name), given.timeout)
+                    parts[cells, frames] = kept(given.kept, f"fit {cells} {frames}", measure)
+        print(header("A default fit, in parts"))
+        print(table_of_parts(parts))
         return
     found: dict[Place, dict[str, Any]] = {}
     for cells in given.cells:

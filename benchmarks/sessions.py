@@ -28,7 +28,7 @@ from napari_xcebra.learn import Fit, FitSettings, fit
 from napari_xcebra.learn.adaptation import adapt
 from napari_xcebra.learn.joint.consistency import session_consistency
 from napari_xcebra.learn.joint.fitting import fit_sessions
-from napari_xcebra.learn.quality.embedding import embedding_quality
+from napari_xcebra.learn.quality.decoding import embedding_quality
 from napari_xcebra.simulate import Simulation, arena, drifted, field
 
 CELLS = {"place": 20, "grid": 0, "direction": 20, "speed": 20, "untuned": 20}

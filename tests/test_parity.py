@@ -15,8 +15,8 @@ with warnings.catch_warnings():
     from cebra.models.criterions import FixedCosineInfoNCE, FixedEuclideanInfoNCE
     from cebra.models.jacobian_regularizer import JacobianReg
 
+from napari_xcebra.learn.model.encoder import CUT_OFF, inverse
 from napari_xcebra.learn.model.frame_encoder import FrameEncoder
-from napari_xcebra.learn.model.inverse import CUT_OFF, inverse
 from napari_xcebra.learn.objective.loss import (
     cross_similarity,
     euclidean_info_nce,

@@ -16,8 +16,8 @@ from napari_xcebra.curation import open_curation
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions.backups import record, record_of
 from napari_xcebra.learn import Factor, FitSettings, fit
-from napari_xcebra.learn.joint.result import JointFit
-from napari_xcebra.results import note_results
+from napari_xcebra.learn.result import JointFit
+from napari_xcebra.results import results_to
 from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import box
 from napari_xcebra.workspace_file import Opened, WorkspaceFile, save_workspace
@@ -48,8 +48,8 @@ def kept(tmp_path_factory, simulation, run):
     folder = tmp_path_factory.mktemp("lab")
     run.save(folder / "run")
     run.fit.save(folder / "by command" / "fit")
-    scores = next(iter(run.attributions.values())).to_npz(folder / "by command" / "attribution.npz")
-    note_results(folder / "by command", run.fit, [scores])
+    with results_to(folder / "by command", run.fit) as new:
+        next(iter(run.attributions.values())).to_npz(new / "attribution.npz")
     JointFit({"monday": run.fit, "tuesday": run.fit}, "encoder").save(folder / "joint")
     opened = Opened("simulated", simulation.recording, runs=[run])
     save_workspace(WorkspaceFile([opened], 0), folder / "workspace")

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from damage import damaged_copies
 
-from napari_xcebra import workspace_file
 from napari_xcebra.attribution import attribute
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import save_recording
@@ -104,7 +103,7 @@ def test_another_recording_in_its_place_is_refused(tmp_path, data, run):
     save_workspace(WorkspaceFile([opened_from(data, run)], 0), tmp_path / "session")
     other = box(d1=2, d2=2, cells=(6, 6), frames=2000, seed=1)
     save_recording(other.recording, data / "recording.npz")
-    with pytest.raises(InputError, match="not the recording"):
+    with pytest.raises(InputError, match="was changed since the workspace was made"):
         load_workspace(tmp_path / "session")
 
 
@@ -224,7 +223,7 @@ def test_a_save_that_fails_leaves_the_earlier_workspace_and_nothing_else(
     def full(*_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(workspace_file, "fingerprint", full)
+    monkeypatch.setattr(Opening, "as_dict", full)
     with pytest.raises(OSError, match="No space"):
         save_workspace(WorkspaceFile([opened_from(data, run)], 0), folder)
     monkeypatch.undo()

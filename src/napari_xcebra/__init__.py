@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.interop.cebra_files import save_cebra
     from napari_xcebra.interop.cebra_fit import open_cebra
+    from napari_xcebra.interop.estimators import XCEBRA
     from napari_xcebra.io import open_recording
     from napari_xcebra.io.formats.nwb.writing import write_nwb
     from napari_xcebra.learn import Factor, Fit, fit
     from napari_xcebra.learn.adaptation import adapt
     from napari_xcebra.learn.joint.consistency import session_consistency
     from napari_xcebra.learn.joint.fitting import fit_sessions
-    from napari_xcebra.learn.joint.result import JointFit
-    from napari_xcebra.learn.quality.embedding import EmbeddingQuality, embedding_quality
+    from napari_xcebra.learn.quality.decoding import EmbeddingQuality, embedding_quality
+    from napari_xcebra.learn.result import JointFit
     from napari_xcebra.learn.settings import FitSettings
     from napari_xcebra.recording import Footprints, Recording, Trials, Variable
     from napari_xcebra.recording.events import PeriEvent, peri_event
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "XCEBRA",
     "Attribution",
     "Cohort",
     "Curation",
@@ -91,14 +93,15 @@ _HOMES = {
     "curation": ["Curation", "open_curation"],
     "interop.cebra_files": ["save_cebra"],
     "interop.cebra_fit": ["open_cebra"],
+    "interop.estimators": ["XCEBRA"],
     "io": ["open_recording"],
     "io.formats.nwb.writing": ["write_nwb"],
     "learn": ["Factor", "Fit", "fit"],
+    "learn.result": ["JointFit"],
     "learn.adaptation": ["adapt"],
     "learn.joint.consistency": ["session_consistency"],
     "learn.joint.fitting": ["fit_sessions"],
-    "learn.joint.result": ["JointFit"],
-    "learn.quality.embedding": ["EmbeddingQuality", "embedding_quality"],
+    "learn.quality.decoding": ["EmbeddingQuality", "embedding_quality"],
     "learn.settings": ["FitSettings"],
     "recording": ["Footprints", "Recording", "Trials", "Variable"],
     "recording.events": ["PeriEvent", "peri_event"],

@@ -12,12 +12,22 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import open_file, read_bytes, read_json, whole, write_description
+from napari_xcebra.files import (
+    in_a_sentence,
+    open_file,
+    read_bytes,
+    read_json,
+    sync,
+    whole,
+    write_description,
+)
+from napari_xcebra.locks import locked
 
 Listed = Mapping[str, Mapping[str, Any]]
 """Size and SHA-256 of files, by their names in a folder."""
@@ -31,6 +41,8 @@ _OURS = re.compile(
 )
 """Names that runs and fits give to their files: no other is ever removed."""
 _TRIES = 20
+DESCRIPTIONS = ("run.json", "results.json", "fit.json", "joint.json")
+"""Files that list others, whose contents may wait in the same folder."""
 
 
 class NotAsListed(InputError):
@@ -79,8 +91,11 @@ def write_together(
     folder: Path,
     name: str,
     about: Mapping[str, Any],
-    contents: Mapping[str, bytes],
+    contents: Mapping[str, bytes | Path],
     before: Listed,
+    *,
+    others: Listed | None = None,
+    mark: Mapping[str, Any] | None = None,
 ) -> None:
     """Replace the files of a folder, and the description that lists them, as one.
 
@@ -93,24 +108,39 @@ def write_together(
         File of the description.
     about : mapping
         What it says; the list of files is added.
-    contents : mapping of str to bytes
-        By their names in the folder, in the order in which they are to take their places.
+    contents : mapping of str to bytes or Path
+        By their names in the folder, in the order in which they are to take their places; a file
+        on the same drive is moved.
     before : Listed
         Files of the earlier save, which are removed.
+    others : Listed, optional
+        Files that stay, and stay listed.
+    mark : mapping, optional
+        What is listed of each new file beside its size and checksum.
     """
-    files = {each: entry(content) for each, content in contents.items()}
-    _settle(folder, name)
+    files: dict[str, Mapping[str, Any]] = {}
+    for each, content in contents.items():
+        told = entry(content) if isinstance(content, bytes) else entry_of(content)
+        files[each] = {**told, **(mark or {})}
+    settle(folder)
     # named in the new description: if this program is killed now, the next save removes them
     gone = {**listed_by(folder / name, "replaced"), **before}
     gone = {each: e for each, e in gone.items() if each not in files and (folder / each).exists()}
     try:
         for each, content in contents.items():
-            with whole(_staged(folder, each, files[each])) as file:
+            staged = _staged(folder, each, files[each])
+            if isinstance(content, Path):
+                with in_a_sentence(folder / each):
+                    sync(content)
+                    content.replace(staged)
+                continue
+            with whole(staged) as file:
                 file.write_bytes(content)
         replaced = {"replaced": gone} if gone else {}
-        write_description(folder / name, {**about, "files": files, **replaced})
+        every = {**(others or {}), **files}
+        write_description(folder / name, {**about, "files": every, **replaced})
     finally:
-        _settle(folder, name)
+        settle(folder)
     remove_listed(folder, gone)
 
 
@@ -176,14 +206,31 @@ def while_unchanged(path: Path, read: Callable[[], Read]) -> Read:
     return read()
 
 
-def _settle(folder: Path, name: str) -> None:
-    """Let contents that the description lists take their places, and remove those it does not."""
+def finish_writing(folder: Path) -> None:
+    """Let what an interrupted program wrote take its places, if it was all there; else remove it.
+
+    The folder may be read-only, or in use: then nothing happens.
+    """
+    if (folder / STAGED).is_dir() and not (folder / STAGED).is_symlink():
+        with contextlib.suppress(OSError, InputError), locked(folder, patience=0):
+            for left in (folder / STAGED).iterdir():
+                if left.is_dir() and not left.is_symlink():
+                    shutil.rmtree(left, ignore_errors=True)
+            settle(folder)
+
+
+def settle(folder: Path) -> None:
+    """Let contents that a description lists take their places, and remove those none does.
+
+    The folder must be locked.
+    """
     staged = folder / STAGED
     if staged.is_symlink():
         staged.unlink()
     if not staged.is_dir():
         return
-    for each, wanted in listed_by(folder / name).items():
+    listed = [each for name in DESCRIPTIONS for each in listed_by(folder / name).items()]
+    for each, wanted in listed:
         if (waiting := _staged(folder, each, wanted)).is_file():
             (folder / each).parent.mkdir(parents=True, exist_ok=True)
             waiting.replace(folder / each)

@@ -16,7 +16,6 @@ from napari_xcebra.checksums import (
     NotAsListed,
     content_of,
     differences,
-    entry,
     listed_by,
     listed_in,
     problem,
@@ -25,8 +24,10 @@ from napari_xcebra.checksums import (
     write_together,
 )
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import described, read_description, refuse_link
+from napari_xcebra.files import read_description, refuse_link
 from napari_xcebra.locks import locked
+from napari_xcebra.recording.fingerprint import check_same
+from napari_xcebra.results import packed_fit
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution, Significance
@@ -125,10 +126,7 @@ class Run:
         refuse_link(folder / "fit")
         with locked(folder), locked(folder / "fit"):
             before = _files_in(folder)
-            described_fit, weights = self.fit.packed()
-            contents = {f"fit/{name}": content for name, content in weights.items()}
-            listed = {name: entry(content) for name, content in weights.items()}
-            contents["fit/fit.json"] = described({**described_fit, "files": listed}).encode()
+            contents = packed_fit(self.fit)
             contents |= {f"{m}.npz": each.packed() for m, each in self.attributions.items()}
             about = {
                 "kind": KIND,
@@ -159,6 +157,9 @@ class Run:
             raise InputError(f"{folder / FILE} is damaged: it does not list the attributions.")
         try:
             fit, scores = _contents(folder, about)
+            if recording is not None:
+                for each in (fit.fingerprint, *(one.fingerprint for one in scores.values())):
+                    check_same(each, recording, f"run {about['name']}")
             attributions = {
                 method: replace(each, fit=fit, recording=recording)
                 for method, each in scores.items()

@@ -23,7 +23,6 @@ from napari_xcebra.files import CHECKSUM, first_bytes, open_file, read_descripti
 from napari_xcebra.io.decisions.backups import is_ours, record_of
 from napari_xcebra.io.decisions.unfinished import NOTES
 from napari_xcebra.learn import result as fits
-from napari_xcebra.learn.joint import result as joint
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.runs import Run
 from napari_xcebra.text import counted
@@ -145,8 +144,8 @@ def _fit(folder: Path) -> str:
 
 
 def _joint(folder: Path) -> str:
-    found = joint.JointFit.load(folder)
-    return f"joint fit of {', '.join(found.sessions)}{_unknown(folder / joint.FILE)}"
+    found = fits.JointFit.load(folder)
+    return f"joint fit of {', '.join(found.sessions)}{_unknown(folder / fits.JOINT_FILE)}"
 
 
 def _sweep(folder: Path) -> str:
@@ -238,7 +237,7 @@ _CHECKS: dict[str, Callable[[Path], str]] = {
     "sweep.json": _sweep,
     sweeps.MEMBER: _member,
     runs.FILE: _run,
-    joint.FILE: _joint,
+    fits.JOINT_FILE: _joint,
     fits.FILE: _fit,
     results.FILE: _results,
 }

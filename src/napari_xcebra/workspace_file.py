@@ -34,7 +34,7 @@ from napari_xcebra.files import read_description, refuse_link, write_description
 from napari_xcebra.io import save_recording
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.locks import locked
-from napari_xcebra.recording.fingerprint import fingerprint, same_sample
+from napari_xcebra.recording.fingerprint import Fingerprint, check_same
 from napari_xcebra.recording.footprints import CellShapes, Footprints, drawn_labels
 from napari_xcebra.recording.recording import Recording
 from napari_xcebra.runs import FILE as RUN
@@ -131,6 +131,11 @@ class WorkspaceFile:
         return self.opened[self.current] if inside else None
 
 
+def is_workspace(path: Path) -> bool:
+    """Whether a path is that of a workspace file, by its name."""
+    return path.name == FILE or (path / FILE).is_file()
+
+
 def save_workspace(workspace: WorkspaceFile, folder: str | PathLike[str]) -> Path:
     """Write a workspace to a folder; ``session.json`` comes last, so that it is whole.
 
@@ -164,7 +169,7 @@ def _described(workspace: WorkspaceFile, folder: Path, written: dict[str, Any]) 
             written[f"{place}/{RUN}"] = entry_of(folder / place / RUN)
             runs.append(place)
         about: dict[str, Any] = {"name": opened.name, "runs": runs, "shown": dict(shown or {})}
-        about["fingerprint"] = fingerprint(opened.recording)
+        about["fingerprint"] = opened.recording.fingerprint.as_dict()
         if opened.opening is None:
             about["file"] = f"recording-{mark}-{number}.npz"
             save_recording(opened.recording, folder / about["file"])
@@ -213,13 +218,13 @@ def _read(
     opened = []
     try:
         for each in about["recordings"]:
-            opening = None
+            opening, made_of = None, Fingerprint.from_dict(each["fingerprint"])
             if "opening" in each:
                 opening = Opening.from_dict(each["opening"], folder, find)
                 recording = read(opening)
             else:
                 recording = read(Opening(_place(folder, each["file"], _RECORDING, files)))
-            _check_same(recording, each)
+            check_same(made_of, recording, "the workspace")
             places = [_place(folder, run, _RUN, files) for run in each["runs"]]
             runs = [Run.load(place, recording) for place in places]
             opened.append(Opened(str(each["name"]), recording, opening=opening, runs=runs))
@@ -237,18 +242,6 @@ def _read(
         raise InputError(
             f"{folder / FILE} is damaged ({type(error).__name__}: {error})."
         ) from error
-
-
-def _check_same(recording: Recording, about: Mapping[str, Any]) -> None:
-    saved, found = about["fingerprint"], fingerprint(recording)
-    same = same_sample(saved, found)
-    if (saved["cells"], saved["frames"]) != (found["cells"], found["frames"]) or not same:
-        raise InputError(
-            f"{recording.source} is not the recording that the workspace was saved with: that one "
-            f"had {saved['cells']} cells and {saved['frames']} frames, this one has "
-            f"{found['cells']} and {found['frames']}"
-            + ("." if not same else ", or its traces were changed since.")
-        )
 
 
 def _place(folder: Path, named: str, pattern: re.Pattern[str], files: Listed | None) -> Path:

@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from napari_xcebra.attribution import AttributionStopped, attribute, scoring
 from napari_xcebra.attribution import stream as streaming
-from napari_xcebra.learn.model.inverse import CUT_OFF, inverse
+from napari_xcebra.learn.model.encoder import CUT_OFF, inverse
 
 
 @pytest.mark.parametrize("aggregate", ["mean", "median", "max"])

@@ -8,7 +8,7 @@ import pytest
 
 from napari_xcebra.cli import main
 from napari_xcebra.io import save_recording
-from napari_xcebra.learn.joint.result import JointFit
+from napari_xcebra.learn.result import JointFit
 from napari_xcebra.simulate import arena, drifted, field
 
 TINY = ["--steps", "20", "--batch-size", "64", "--time-latents", "1", "--time-offset", "5"]

@@ -1,10 +1,12 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from napari_xcebra.curation import (
+    CellsInDoubt,
     JournalInUse,
     journal_path,
     journals_of,
@@ -237,6 +239,30 @@ def test_other_traces_of_the_same_cells_keep_the_decisions(folder, make_recordin
     with open_curation(make_recording(scale=3.0), folder) as curation:
         assert curation.status_of(2) == "accepted"
         assert "opened in another way" in curation.notes[0]
+
+
+def test_footprints_in_another_order_are_other_cells(folder, make_recording):
+    """Also where every cell has as many pixels as before."""
+    recording = make_recording()
+    with open_curation(recording, folder) as curation:
+        curation.decide(2, "rejected")
+    cell = recording.n_cells - 1 - recording.footprints.cell
+    turned = replace(recording, footprints=replace(recording.footprints, cell=cell))
+    with open_curation(turned, folder) as curation:
+        assert not curation.can_undo
+        assert "other cells" in curation.notes[0]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_without_footprints_other_traces_are_asked_about(folder, make_recording, same):
+    with open_curation(make_recording(pixels=0), folder) as curation:
+        curation.decide(2, "rejected")
+    other = make_recording(pixels=0, seed=1)
+    with pytest.raises(CellsInDoubt, match=r"1 decision, but the traces .* differ"):
+        open_curation(other, folder)
+    with open_curation(other, folder, same_cells=same) as curation:
+        assert curation.can_undo == same
+        assert curation.notes
 
 
 def test_looking_at_a_journal_of_other_cells_is_refused(folder, make_recording):

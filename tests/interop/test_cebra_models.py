@@ -22,6 +22,7 @@ from napari_xcebra import (
     significance,
 )
 from napari_xcebra.attribution.methods import METHODS
+from napari_xcebra.cli import main
 from napari_xcebra.errors import InputError
 from napari_xcebra.interop.cebra_files import read_cebra_model
 from napari_xcebra.learn.adaptation import adapt
@@ -311,3 +312,16 @@ def test_a_fit_that_cebra_has_no_network_for_is_refused():
     ours = fit(simulation.recording, simulation.factors, FitSettings(steps=5))
     with pytest.raises(InputError, match="no network like that of this fit"):
         save_cebra(ours, io.BytesIO())
+
+
+def test_the_command_line_opens_a_model(tmp_path, capsys):
+    traces, label = session(8, 0)
+    np.savez(tmp_path / "recording.npz", traces=traces, rate=10.0)
+    np.savetxt(tmp_path / "speed.csv", label, header="speed", comments="")
+    words = ["run", str(tmp_path / "recording.npz"), "--behavior", str(tmp_path / "speed.csv")]
+    words += ["--rate", "10", "--factor", "speed=speed", "--latents", "speed=0-2", "--quiet"]
+    words += ["--model", str(SAVED / "window.pt"), "--out", str(tmp_path / "out")]
+    assert main(words) == 0, capsys.readouterr().err
+    assert Fit.load(tmp_path / "out" / "fit").architecture == "offset5-model"
+    assert main([*words, "--model", str(SAVED / "solver.pt")]) == 2
+    assert "--architecture offset10-model" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from napari_xcebra.learn import FitSettings
-from napari_xcebra.learn.repeats import Repeat, fit_each
+from napari_xcebra.learn.fitting import Repeat, fit_each
 from napari_xcebra.simulate import box
 
 

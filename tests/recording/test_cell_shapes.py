@@ -60,3 +60,10 @@ def test_a_correlation_knows_doubles_and_leaves_unknown_frames_out():
     assert correlation(holes, -trace) == pytest.approx(-1)
     assert abs(correlation(trace, rng.normal(size=500))) < 0.2
     assert np.isnan(correlation(trace, np.ones(500)))
+
+
+def test_only_a_neighbour_that_touches_may_be_part_of_the_same_cell():
+    shapes = CellShapes(discs((20, 20), (20, 28), (20, 45)), 3)
+    close, far = shapes.neighbors(0)
+    assert close.may_be_same(0.9) and not close.may_be_same(0.3)
+    assert not far.may_be_same(1.0)

@@ -35,11 +35,10 @@ from napari_xcebra.attribution.watching import OnProgress, Stop, Watch, watched
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import whole
 from napari_xcebra.learn.data.factors import TIME, part_named
-from napari_xcebra.learn.data.labels import Labels
+from napari_xcebra.learn.data.labels import Course, Labels, seconds_from_event
 from napari_xcebra.learn.data.split import usable_frames
-from napari_xcebra.learn.data.trials import Course, seconds_from_event
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.recording import Recording
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from napari_xcebra.files import check_description, parsed_json, read_bytes, whol
 from napari_xcebra.learn.data.factors import Part, part_named
 from napari_xcebra.learn.quality.verdict import FOUND
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import Fingerprint
 from napari_xcebra.standardise import standardised
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Attribution:
     notes : tuple of str
     source : str
         Recording the scores belong to.
+    fingerprint : Fingerprint or None
+        Of that recording.
     fit, recording
         For `over_time`; None for an attribution read from a file.
     """
@@ -98,6 +101,7 @@ class Attribution:
     seed: int = 0
     notes: tuple[str, ...] = ()
     source: str = ""
+    fingerprint: Fingerprint | None = None
     fit: Fit | None = field(default=None, repr=False)
     recording: Recording | None = field(default=None, repr=False)
 
@@ -343,6 +347,7 @@ def _packed(scores: Attribution) -> bytes:
         "seed": scores.seed,
         "notes": list(scores.notes),
         "source": scores.source,
+        "fingerprint": scores.fingerprint and scores.fingerprint.as_dict(),
         "significance": scores.significance and scores.significance.as_dict(),
         "seeds": list(scores.stability.seeds) if scores.stability else [],
         "arrays": list(arrays),
@@ -393,6 +398,7 @@ def _attribution(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Attrib
     }
     about["parts"] = tuple(Part.from_dict(part) for part in about["parts"])
     about["notes"] = tuple(about["notes"])
+    about["fingerprint"] = Fingerprint.from_dict(about.get("fingerprint"))
     if about.get("significance") is not None:
         about["significance"] = Significance.from_dict(about["significance"], *tested)
     seeds = tuple(about.pop("seeds", ()))

@@ -30,12 +30,13 @@ from napari_xcebra.attribution.stream import FrameChoice, Stream, make_stream, s
 from napari_xcebra.attribution.watching import AttributionStopped, OnProgress, Stop, Watch, watched
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.split import usable_frames
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.fitting import snapshot
 from napari_xcebra.learn.quality.verdict import Goodness
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import confirmed_fingerprint, note_on_another
 
 Aggregate = Literal["mean", "median", "max"]
 
@@ -139,6 +140,7 @@ def attribute(
             scores = _AGGREGATES[aggregate](chunks)
         watch.finish()
         own = {"latent_scores": spread_out(scores, fit, recording)}
+    scored = confirmed_fingerprint(recording)
     strengths = {name: _strength(g, about) for name, g in fit.goodness.items()}
     verdicts = {name: g.verdict for name, g in fit.goodness.items()}
     for name in (n for n, strength in strengths.items() if strength == NOT_LEARNED):
@@ -153,8 +155,9 @@ def attribute(
         strengths=strengths,
         verdicts=verdicts,
         seed=stream.seed,
-        notes=notes,
+        notes=tuple(filter(None, (*notes, note_on_another(fit.fingerprint, recording)))),
         source=recording.source,
+        fingerprint=scored,
         fit=fit,
         recording=recording,
         **own,

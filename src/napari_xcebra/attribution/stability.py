@@ -251,7 +251,7 @@ def across_seeds(
     """
     from napari_xcebra.attribution import attribute
     from napari_xcebra.errors import Stopped
-    from napari_xcebra.learn.repeats import Repeat, fit_each
+    from napari_xcebra.learn.fitting import Repeat, fit_each
 
     found = list(done)
     repeats = [Repeat(factors, replace(settings, seed=seed)) for seed in seeds]

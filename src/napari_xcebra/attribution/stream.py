@@ -17,9 +17,9 @@ from torch import Tensor
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.split import usable_frames
+from napari_xcebra.learn.device import FrameData, choose_device
 from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.result import Fit
-from napari_xcebra.learn.training.device import FrameData, choose_device
 from napari_xcebra.recording import Recording
 from napari_xcebra.support.diagnostics import cores
 

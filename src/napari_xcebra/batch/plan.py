@@ -17,7 +17,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import Factor, Factors, as_factors
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.fingerprint import content_fingerprint
+from napari_xcebra.recording.fingerprint import content_of_training
 
 RESULTS = 2
 """Increased when the same member gives other results than before, so that it is run again."""
@@ -155,7 +155,7 @@ class Sweep:
         made = []
         for name, recording in self.recordings.items():
             variables = sorted({v for factor in shared.values() for v in factor.variables})
-            content = content_fingerprint(recording, variables)
+            content = content_of_training(recording, variables)
             for shift in self.shifts:
                 _check_shift(shift, recording, name)
                 for sizes in product(*self.latents.values()):

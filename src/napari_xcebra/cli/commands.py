@@ -12,12 +12,14 @@ import io
 import signal
 import sys
 import threading
+from argparse import BooleanOptionalAction
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, TextIO
 
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.attribution.shift_test.result import LEVEL
+from napari_xcebra.checksums import settle
 from napari_xcebra.cli.flags import (
     ATTRIBUTION,
     DRY_RUN,
@@ -93,6 +95,19 @@ COMMANDS = (
             "train with N seeds and report which scores are stable (default %(default)s)",
             type=int, default=1),
         PROCESSES,
+        group("a model of the cebra package, in place of training",
+            flag("--model", "FILE", "open a model that cebra saved (.pt); nothing in it is run"),
+            flag("--architecture", "NAME",
+                "its architecture, such as offset10-model, where the file does not say",
+                default=""),
+            flag("--session", "N", "which of its sessions this is, from 0 on", type=int),
+            repeated("--latents", "NAME=FIRST-LAST",
+                "its latents that belong to a factor, from 0 on, such as speed=4-5; may be "
+                "repeated"),
+            flag("--standardised", None,
+                "it was trained on z-scored traces (default: as its loss is lower)",
+                action=BooleanOptionalAction, default=None),
+        ),
         *TRAINING,
     )),
     Command("dimension", "many_runs.dimension", TRAIN,
@@ -328,6 +343,7 @@ def _to_itself(arguments: argparse.Namespace) -> Iterator[None]:
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
         with locked(out, patience=0):
+            settle(out)  # what an interrupted program wrote
             yield
     finally:
         with contextlib.suppress(OSError):  # something was written

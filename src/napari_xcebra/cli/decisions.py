@@ -31,7 +31,7 @@ from napari_xcebra.io.decisions.outputs import extractor_accepted, plan_output
 from napari_xcebra.io.decisions.plan import Plan
 from napari_xcebra.io.decisions.restoring import Version, plan_restore, recall, repair
 from napari_xcebra.recording import Recording
-from napari_xcebra.recording.fingerprint import same_cells
+from napari_xcebra.recording.fingerprint import Fingerprint
 from napari_xcebra.spreadsheets import read_csv
 from napari_xcebra.text import counted
 
@@ -124,14 +124,13 @@ def _other_cells(first: Path, second: Path) -> list[str]:
     """A sentence if the two journals are of different cells."""
     try:
         headers = [read_journal(path).header or {} for path in (first, second)]
-        one, other = (header["fingerprint"] for header in headers)
-        same = same_cells(one, other)
+        one, other = (Fingerprint.from_dict(header["fingerprint"]) for header in headers)
     except (KeyError, TypeError):  # a first line that is damaged, which is told already
         return []
-    if same:
+    if one is None or other is None or one.has_same_cells(other):
         return []
     return [
-        f"The two are from different extractions ({one['cells']} and {other['cells']} cells): the "
+        f"The two are from different extractions ({one.n_cells} and {other.n_cells} cells): the "
         "same id may be another cell."
     ]
 

@@ -26,7 +26,8 @@ FLAGS = {
     knob.name: flag_of(knob.name)
     for settings in (OpenSettings, FitSettings)
     for knob in fields(settings)
-} | {"factors": "--factor"}
+} | {"factors": "--factor", "architecture": "--architecture", "session": "--session"}
+FLAGS |= {"latents": "--latents", "standardised": "--standardised"}
 """Flags for the names in the library's sentences."""
 
 

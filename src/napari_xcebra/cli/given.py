@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from napari_xcebra.checksums import finish_writing
 from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.opening import ROLES, Opening
@@ -18,13 +19,11 @@ from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.learn import Factor, Fit, FitSettings
 from napari_xcebra.learn.settings import PRESETS
 from napari_xcebra.recording import KINDS, Kind, Recording
+from napari_xcebra.results import FIT
 from napari_xcebra.settings import worded
 
 if TYPE_CHECKING:
     from napari_xcebra.learn.data.factors import Factors
-
-FIT = "fit"
-"""Folder of a fit, in that of the run."""
 
 
 def recording_from(arguments: argparse.Namespace) -> Recording:
@@ -49,6 +48,7 @@ def opening_of(arguments: argparse.Namespace) -> Opening:
 
 def loaded_fit(arguments: argparse.Namespace) -> Fit:
     """Fit in a folder; `run` and `fit` write DIR/fit, and DIR itself will do."""
+    finish_writing(Path(arguments.fit))
     return Fit.load(fit_folder(Path(arguments.fit)) or arguments.fit)
 
 

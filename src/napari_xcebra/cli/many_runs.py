@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution.stability import Stability
     from napari_xcebra.batch.cohorts import Cohort
     from napari_xcebra.jobs.pool import ProcessPool
-    from napari_xcebra.learn.quality.embedding import Decoded, EmbeddingQuality
+    from napari_xcebra.learn.quality.decoding import Decoded, EmbeddingQuality
     from napari_xcebra.learn.settings import FitSettings
 
 
@@ -211,7 +211,7 @@ def _verdict(about: Mapping[str, Any], factor: str) -> str:
 def quality(arguments: argparse.Namespace) -> None:
     """Decode the variables of a fit from its embedding."""
     from napari_xcebra.learn import Fit
-    from napari_xcebra.learn.quality.embedding import embedding_quality
+    from napari_xcebra.learn.quality.decoding import embedding_quality
 
     out = output_folder(arguments) if arguments.out else None
     trained, recording = loaded_fit(arguments), recording_from(arguments)

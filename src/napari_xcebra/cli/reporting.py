@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from napari_xcebra.checksums import finish_writing
 from napari_xcebra.cli.commands import FIGURE, NWB, REPORT
 from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.cli.given import fit_folder, output_folder, recording_from
@@ -31,6 +32,7 @@ from napari_xcebra.recording.summary import (
     variable_words,
 )
 from napari_xcebra.recording.traces import LazyTraces, read_block
+from napari_xcebra.results import problems_in
 from napari_xcebra.settings import worded
 from napari_xcebra.standardise import standardised
 
@@ -49,9 +51,12 @@ frames all along the recording: few reads, whichever axis is contiguous."""
 
 def info(arguments: argparse.Namespace) -> None:
     """Show what a recording holds, or what a run found."""
-    if (found := fit_folder(Path(arguments.path))) is not None:
+    folder = Path(arguments.path)
+    finish_writing(folder)
+    if (found := fit_folder(folder)) is not None:
         fit = Fit.load(found)
-        print("\n".join([factor_table(fit), "", fit.summary(), *fit.notes]))
+        wrong = [f"Not whole: {said}" for said in problems_in(folder, fit)]
+        print("\n".join([factor_table(fit), "", fit.summary(), *fit.notes, *wrong]))
     else:
         print(worded(recording_tables(recording_from(arguments)), FLAGS))
 
@@ -85,7 +90,7 @@ def verify(arguments: argparse.Namespace) -> int:
 
 def diagnostics(arguments: argparse.Namespace) -> None:
     """Print what a bug report needs to say about this computer."""
-    from napari_xcebra.learn.training.device import describe_device
+    from napari_xcebra.learn.device import describe_device
     from napari_xcebra.support.diagnostics import diagnostics as told
     from napari_xcebra.support.logs import log_folder
 

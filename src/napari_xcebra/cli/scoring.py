@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,8 @@ from napari_xcebra.cli.printing import (
 )
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
-from napari_xcebra.results import note_results
+from napari_xcebra.recording.fingerprint import note_on_another
+from napari_xcebra.results import results_to
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
@@ -34,7 +36,11 @@ if TYPE_CHECKING:
 def attribute(arguments: argparse.Namespace) -> None:
     """Score the cells with a fit."""
     out, loaded = output_folder(arguments), loaded_fit(arguments)
-    write_attribution(arguments, loaded, recording_from(arguments), out)
+    recording = recording_from(arguments)
+    if note := note_on_another(loaded.fingerprint, recording):
+        print(f"Warning: {note}", file=sys.stderr)  # also where nothing else is to be said
+    with results_to(out, loaded) as new:
+        write_attribution(arguments, loaded, recording, new)
 
 
 def compare(arguments: argparse.Namespace) -> None:
@@ -56,28 +62,29 @@ def compare(arguments: argparse.Namespace) -> None:
             on_failure=lambda method, why: say(arguments, f"No {method}: {why}"),
         )
     found = compare(by_all, statistics)
-    methods_side_by_side(found, out / "methods.png")
-    tables = [found.to_csv(out / "methods.csv"), statistics.to_csv(out / "statistics.csv")]
-    note_results(out, loaded, [out / "methods.png", *tables])
+    with results_to(out, loaded) as new:
+        methods_side_by_side(found, new / "methods.png")
+        found.to_csv(new / "methods.csv")
+        statistics.to_csv(new / "statistics.csv")
     say(arguments, agreement_table(found), "", loaded.summary(), *statistics.notes)
-    say_written(arguments, [out / "methods.png", *tables])
+    written = ("methods.png", "methods.csv", "statistics.csv")
+    say_written(arguments, [out / name for name in written])
 
 
 def write_attribution(
     arguments: argparse.Namespace,
     trained: Fit,
     recording: Recording,
-    out: Path,
-    written: list[Path] | None = None,
+    new: Path,
     truth: Mapping[str, np.ndarray] | None = None,
 ) -> Attribution:
-    """Score the cells, write the results, and print the table."""
-    result, files = write_scores(arguments, trained, recording, out, truth)
+    """Score the cells, write the results to a folder of `results_to`, and print the table."""
+    result, names = write_scores(arguments, trained, recording, new, truth)
     say(arguments, factor_table(trained, result, truth), "", trained.summary())
     say(arguments, *trained.notes, *result.notes)
     if result.significance is not None:
         say(arguments, *(result.significance.how(factor) for factor in result.factors))
-    say_written(arguments, [*files, *(written or [])])
+    say_written(arguments, [output_folder(arguments) / name for name in names])
     return result
 
 
@@ -85,9 +92,9 @@ def write_scores(
     arguments: argparse.Namespace,
     trained: Fit,
     recording: Recording,
-    out: Path,
+    new: Path,
     truth: Mapping[str, np.ndarray] | None = None,
-) -> tuple[Attribution, list[Path]]:
+) -> tuple[Attribution, list[str]]:
     """Score the cells and write a picture, a table that also has the other maps, and arrays.
 
     The first map is the one that the window shows first, unless another is asked for.
@@ -104,17 +111,16 @@ def write_scores(
         except InputError as error:  # costs a column, not the table
             say(arguments, f"No {method}: {error}")
     files = [
-        out / "painted.png",
-        result.to_csv(out / "attribution.csv", beside=others),
-        result.to_npz(out / "attribution.npz"),
+        new / "painted.png",
+        result.to_csv(new / "attribution.csv", beside=others),
+        result.to_npz(new / "attribution.npz"),
     ]
     for other in others:
         if result.significance is not None:
             other = other.with_significance(result.significance)
-        files.append(other.to_npz(out / f"{other.method}.npz"))
+        files.append(other.to_npz(new / f"{other.method}.npz"))
     painted_field(recording, result, files[0], truth)
-    note_results(out, trained, files)
-    return result, files
+    return result, [file.name for file in files]
 
 
 def _scored(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from napari_xcebra import learn
 from napari_xcebra.cli.given import (
-    FIT,
+    counts_from,
     factors_from,
+    fit_folder,
     frames_from,
     loaded_fit,
     opening_of,
@@ -37,17 +38,17 @@ from napari_xcebra.cli.printing import (
 from napari_xcebra.cli.scoring import write_attribution, write_scores
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
-from napari_xcebra.results import note_results
+from napari_xcebra.results import FIT, results_in, results_to
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.learn import Fit
     from napari_xcebra.learn.data.factors import Factors
-    from napari_xcebra.learn.joint.result import JointFit
+    from napari_xcebra.learn.result import JointFit
     from napari_xcebra.recording.matching import Matching
 
 
-CHECKPOINT = "checkpoint.safetensors"
+CHECKPOINT, LEARNING = "checkpoint.safetensors", "learning.png"
 Learned = TypeVar("Learned")
 
 
@@ -55,7 +56,6 @@ def fit(arguments: argparse.Namespace) -> None:
     """Train on a recording and measure the fit."""
     trained = _trained_on(arguments, recording_from(arguments), _checkpoint_in(arguments))
     written = _write_fit(arguments, trained)
-    opening_of(arguments).save(output_folder(arguments))
     say(arguments, factor_table(trained), "", trained.summary(), *trained.notes)
     say_written(arguments, written)
 
@@ -64,39 +64,61 @@ def run(arguments: argparse.Namespace) -> None:
     """Fit, then attribute."""
     recording, out = recording_from(arguments), output_folder(arguments)
     frames_from(arguments.frames)  # a mistake there should not be found after training
-    trained = _trained_on(arguments, recording, _checkpoint_in(arguments))
-    written = _write_fit(arguments, trained)
-    opening_of(arguments).save(out)  # by which `report` finds it again
-    result = write_attribution(arguments, trained, recording, out, written)
+    if arguments.model is None:
+        trained = _trained_on(arguments, recording, _checkpoint_in(arguments))
+    else:
+        trained = _opened_model(arguments, recording)
+    result = _write_run(arguments, trained, recording, curves=arguments.model is None)
     if arguments.seeds > 1:
         from napari_xcebra.cli.many_runs import stability
 
         found = stability(arguments, recording, result)
         say(arguments, "", found.summary())
-        table = found.to_csv(out / "stability.csv")
-        note_results(out, trained, [table])
-        say_written(arguments, [table])
+        with results_to(out, trained) as new:
+            found.to_csv(new / "stability.csv")
+        say_written(arguments, [out / "stability.csv"])
+
+
+def _opened_model(arguments: argparse.Namespace, recording: Recording) -> Fit:
+    """The model of `cebra` that was named."""
+    from napari_xcebra.interop.cebra_fit import open_cebra
+
+    if arguments.seeds > 1:
+        raise InputError("--model is not trained here: leave out --seeds.")
+    latents = {}
+    for text in arguments.latents:
+        name, _, numbers = text.partition("=")
+        latents[name] = counts_from(numbers, "--latents")
+    return open_cebra(
+        arguments.model,
+        recording,
+        factors_from(arguments.factor),
+        latents=latents,
+        architecture=arguments.architecture,
+        session=arguments.session,
+        standardised=arguments.standardised,
+        settings=settings_from(arguments),
+    )
 
 
 def adapt(arguments: argparse.Namespace) -> None:
     """Carry a fit to another recording, and score its cells."""
     from napari_xcebra.learn.adaptation import STEPS, adapt
 
-    out, before = output_folder(arguments), loaded_fit(arguments)
-    recording = recording_from(arguments)
+    output_folder(arguments)  # a mistake there should not be found after training
+    before, recording = loaded_fit(arguments), recording_from(arguments)
     frames_from(arguments.frames)
     steps = arguments.steps or STEPS
     matched = _matched_ids(arguments)
     carry = partial(adapt, before, recording, arguments.how, matched=matched, steps=steps)
     trained = _with_bar(arguments, steps, carry)
-    saved = trained.save(out / FIT)
-    opening_of(arguments).save(out)
-    write_attribution(arguments, trained, recording, out, [saved])
+    _write_run(arguments, trained, recording, curves=False)
 
 
 def demo(arguments: argparse.Namespace) -> None:
     """Simulate an imaged field, train, and paint the cells."""
     from napari_xcebra.io import save_recording
+    from napari_xcebra.report.figures.comparisons import learning_curves
     from napari_xcebra.simulate import field
 
     out, seed = output_folder(arguments), settings_from(arguments).seed
@@ -104,9 +126,11 @@ def demo(arguments: argparse.Namespace) -> None:
     recording = simulation.recording
     say(arguments, *recording.notes, "")
     trained = _trained_on(arguments, recording, None, simulation.factors)
-    written = [save_recording(recording, out / "recording.npz")]
-    written += _write_fit(arguments, trained)
-    write_attribution(arguments, trained, recording, out, written, simulation.truth)
+    with results_to(out, trained, with_fit=True) as new:
+        save_recording(recording, new / "recording.npz")
+        learning_curves(trained, new / LEARNING)
+        write_attribution(arguments, trained, recording, new, simulation.truth)
+    say_written(arguments, [out / "recording.npz", out / FIT, out / LEARNING])
     factors = " ".join(f"--factor {name}={','.join(v)}" for name, v in simulation.factors.items())
     say(
         arguments,
@@ -130,8 +154,9 @@ def _trained_on(
     train = partial(learn.fit, recording, factors, settings, checkpoint=checkpoint)
     trained = _with_bar(arguments, settings.steps, train)
     if checkpoint is not None and not trained.complete:
-        saved = trained.save(output_folder(arguments) / FIT)
-        kept = f"; {saved} holds what was learned so far"
+        saved, kept = output_folder(arguments) / FIT, ""
+        if not results_in(saved.parent):  # an earlier run stays as it is
+            kept = f"; {trained.save(saved)} holds what was learned so far"
         raise _interrupted(arguments, trained.steps, settings.steps, kept)
     return trained
 
@@ -164,15 +189,43 @@ def _interrupted(
     )
 
 
-def _write_fit(arguments: argparse.Namespace, trained: Fit) -> list[Path]:
-    """Save a fit and its learning curves."""
+def _write_fit(arguments: argparse.Namespace, trained: Fit, *, curves: bool = True) -> list[Path]:
+    """Save a fit, its learning curves, and how its recording was opened."""
+    out = output_folder(arguments)
+    with results_to(out, trained, with_fit=True) as new:
+        written = _write_learning(arguments, trained, new, curves=curves)
+    return [out / FIT, *written]
+
+
+def _write_learning(
+    arguments: argparse.Namespace, trained: Fit, new: Path, *, curves: bool
+) -> list[Path]:
     from napari_xcebra.report.figures.comparisons import learning_curves
 
     out = output_folder(arguments)
-    saved = trained.save(out / FIT)  # first, as its checkpoint is gone
-    learning_curves(trained, out / "learning.png")
-    note_results(out, trained, [out / "learning.png"])
-    return [saved, out / "learning.png"]
+    opening_of(arguments).save(new, seen_from=out)  # by which `report` finds the recording again
+    if not curves:
+        return []
+    learning_curves(trained, new / LEARNING)
+    return [out / LEARNING]
+
+
+def _write_run(
+    arguments: argparse.Namespace, trained: Fit, recording: Recording, *, curves: bool
+) -> Attribution:
+    """Score the cells and save the fit with the scores; an earlier run is replaced as a whole."""
+    out = output_folder(arguments)
+    if fit_folder(out) is None:
+        _write_fit(arguments, trained, curves=curves)  # at once, as its checkpoint is gone
+    try:
+        with results_to(out, trained, with_fit=True) as new:
+            written = _write_learning(arguments, trained, new, curves=curves)
+            result = write_attribution(arguments, trained, recording, new)
+    except Exception:  # what was learned is kept without scores
+        _write_fit(arguments, trained, curves=curves)
+        raise
+    say_written(arguments, [out / FIT, *written])
+    return result
 
 
 def _read_matching(arguments: argparse.Namespace) -> Matching:
@@ -241,10 +294,8 @@ def _matching(arguments: argparse.Namespace, recordings: Mapping[str, Recording]
 def _write_session(
     arguments: argparse.Namespace, name: str, joint: JointFit, recording: Recording
 ) -> Attribution:
-    folder = session_folder(arguments, name)
-    joint[name].save(folder / FIT)
-    result, _ = write_scores(arguments, joint[name], recording, folder)
-    return result
+    with results_to(session_folder(arguments, name), joint[name], with_fit=True) as new:
+        return write_scores(arguments, joint[name], recording, new)[0]
 
 
 def _goodness_table(joint: JointFit) -> str:

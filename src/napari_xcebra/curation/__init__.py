@@ -10,7 +10,7 @@ from napari_xcebra.curation.changes import (
     Summary,
     summary_of,
 )
-from napari_xcebra.curation.continuing import open_curation, read_curation
+from napari_xcebra.curation.continuing import CellsInDoubt, open_curation, read_curation
 from napari_xcebra.curation.decisions import Agreement, Curation, agreement, between, with_model
 from napari_xcebra.curation.journal import (
     Journal,
@@ -29,6 +29,7 @@ __all__ = [
     "UNDECIDED",
     "Agreement",
     "CellFilter",
+    "CellsInDoubt",
     "Change",
     "Curation",
     "Journal",

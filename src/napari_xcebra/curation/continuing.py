@@ -23,10 +23,15 @@ from napari_xcebra.curation.journal import (
 )
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import MOST_TEXT, read_bytes, whole
-from napari_xcebra.recording.fingerprint import cells_fingerprint, same_cells, same_sample
+from napari_xcebra.recording.fingerprint import Fingerprint
 from napari_xcebra.recording.recording import Recording
+from napari_xcebra.text import counted
 
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+class CellsInDoubt(InputError):
+    """Decisions may be on these cells or on others: only the user can tell."""
 
 
 def open_curation(
@@ -37,6 +42,7 @@ def open_curation(
     name: str = "",
     journal: str | os.PathLike[str] | None = None,
     read_only: bool = False,
+    same_cells: bool | None = None,
 ) -> Curation:
     """Open the decisions on the cells of a recording where they were left.
 
@@ -53,6 +59,8 @@ def open_curation(
         The file itself, wherever it is.
     read_only : bool
         Only look; works while another window is deciding.
+    same_cells : bool, optional
+        Whether earlier decisions are on these cells, if neither footprints nor traces can tell.
 
     Returns
     -------
@@ -63,21 +71,25 @@ def open_curation(
     ------
     JournalInUse
         Another window is writing to the journal.
+    CellsInDoubt
+        It is not certain that these are the cells that were decided on, and `same_cells` is None.
     """
-    about = cells_fingerprint(recording)
-    header = {"source": str(path or recording.source), "curator": curator, "fingerprint": about}
+    made_of = recording.fingerprint
+    header: dict[str, Any] = {"source": str(path or recording.source), "curator": curator}
+    header |= {"fingerprint": made_of.as_dict()}
+    how = made_of, same_cells
     place = Path(journal) if journal else journal_path(recording, path, name=name)
     near = None if journal else near_path(recording, path, name=name)
     if read_only:
         there = near if near and near.exists() and not place.exists() else place
         opened = Journal(there, curator=curator, read_only=True)
-        if not _fits(opened, about):
-            raise InputError(_of_other_cells(opened, about))
+        if not _fits(opened, *how):
+            raise InputError(_of_other_cells(opened, made_of))
     elif journal:
-        opened = _opened(place, header)
+        opened = _opened(place, header, *how)
     else:
         own = own_path(recording, path, name=name)
-        opened = _opened_where_possible(place, near, own, header)
+        opened = _opened_where_possible(place, near, own, header, *how)
     curation = Curation(recording.cell_ids, journal=opened, curator=curator)
     if curation.unknown_ids:
         opened.notes.append(
@@ -98,19 +110,19 @@ def read_curation(journal: str | os.PathLike[str]) -> Curation:
 
 
 def _opened_where_possible(
-    place: Path, near: Path | None, own: Path, header: Mapping[str, Any]
+    place: Path, near: Path | None, own: Path, header: Mapping[str, Any], *how: Any
 ) -> Journal:
     """Journal in its place, or in the data directory if it cannot be written to there."""
     if place != own:
         try:
-            return _opened(place, header)
+            return _opened(place, header, *how)
         except OSError as error:
             if error.errno not in _READ_ONLY:
                 raise
     try:
         own.parent.mkdir(parents=True, exist_ok=True)
         notes = _gone_on_with(near, own) if near is not None and near.exists() else []
-        opened = _opened(own, header)
+        opened = _opened(own, header, *how)
     except OSError as error:
         raise InputError(
             f"Decisions cannot be saved in {own.parent} ({error.strerror or error}): free some "
@@ -133,21 +145,28 @@ def _gone_on_with(near: Path, own: Path) -> list[str]:
     ]
 
 
-def _opened(place: Path, header: Mapping[str, Any]) -> Journal:
+def _opened(
+    place: Path, header: Mapping[str, Any], made_of: Fingerprint, same_cells: bool | None
+) -> Journal:
     """Journal in a place; one of other cells is renamed first."""
-    about, curator = header["fingerprint"], str(header["curator"])
+    curator = str(header["curator"])
     make_room(place)
     opened = Journal(place, header=header, curator=curator)
-    if _fits(opened, about):
-        return opened
+    try:
+        if _fits(opened, made_of, same_cells):
+            return opened
+    except CellsInDoubt:
+        opened.close()
+        raise
     notes = []
     if opened.n_steps:
         kept = other_cells_path(place, now()[:10])
-        notes = [f"{_of_other_cells(opened, about)} It is kept as {kept.name}."]
+        notes = [f"{_of_other_cells(opened, made_of)} It is kept as {kept.name}."]
         opened.move(kept)
     else:
         opened.close()
-    earlier = next((file for file in reversed(of_other_cells(place)) if _is_of(file, about)), None)
+    put_aside = reversed(of_other_cells(place))
+    earlier = next((file for file in put_aside if _is_of(file, made_of)), None)
     if earlier is not None:
         earlier.rename(place)
         notes.append(f"Decisions on these cells were found in {earlier.name} and are continued.")
@@ -156,32 +175,51 @@ def _opened(place: Path, header: Mapping[str, Any]) -> Journal:
     return opened
 
 
-def _is_of(file: Path, about: Mapping[str, Any]) -> bool:
+def _is_of(file: Path, now: Fingerprint) -> bool:
+    """Whether a journal that was put aside is certainly on these cells."""
     try:
-        return same_cells((read_journal(file).header or {})["fingerprint"], about)
-    except (InputError, KeyError, TypeError):
+        made_of = _fingerprint_in(read_journal(file).header)
+    except InputError:
         return False
+    return made_of is not None and made_of.has_same_cells(now) is True
 
 
-def _fits(journal: Journal, about: Mapping[str, Any]) -> bool:
+def _fits(journal: Journal, now: Fingerprint, same_cells: bool | None) -> bool:
     """Whether a journal belongs to these cells; adds a note if their traces changed."""
-    try:
-        written = (journal.header or {})["fingerprint"]
-        if not same_cells(written, about):
-            return False
-        if written["frames"] != about["frames"] or not same_sample(written, about):
-            journal.notes.append(
-                "The traces differ from those with which this curation began (opened in another "
-                "way, or recomputed); the cells are the same, and all decisions are kept."
+    made_of = _fingerprint_in(journal.header)
+    if made_of is None:
+        return True  # its first line is damaged, which the journal says
+    same = made_of.has_same_cells(now)
+    if same is None and journal.n_steps:
+        if same_cells is None:
+            raise CellsInDoubt(
+                f"{journal.path} holds {counted(journal.n_steps, 'decision')}, but the traces of "
+                "this recording differ from those that were judged, and there are no footprints to "
+                "tell the cells by. Say whether they are the same cells (read in another way) or "
+                "other ones (extracted again)."
             )
-    except (KeyError, TypeError):
-        pass  # its first line is damaged, which the journal says
+        same = same_cells
+    if not same:
+        return False
+    if made_of.traces != now.traces:
+        journal.notes.append(
+            "The traces differ from those with which this curation began (opened in another "
+            "way, or recomputed); the cells are the same, and all decisions are kept."
+        )
     return True
 
 
-def _of_other_cells(journal: Journal, about: Mapping[str, Any]) -> str:
-    count = (journal.header or {})["fingerprint"]["cells"]
-    what = f"{count} cells, and this recording has {about['cells']}"
-    if count == about["cells"]:
+def _fingerprint_in(header: Mapping[str, Any] | None) -> Fingerprint | None:
+    try:
+        return Fingerprint.from_dict((header or {}).get("fingerprint"))
+    except (KeyError, TypeError):
+        return None
+
+
+def _of_other_cells(journal: Journal, now: Fingerprint) -> str:
+    made_of = _fingerprint_in(journal.header)
+    count = made_of.n_cells if made_of else 0
+    what = f"{count} cells, and this recording has {now.n_cells}"
+    if count == now.n_cells:
         what = f"{count} other cells: the recording has been extracted again"
     return f"{journal.path} holds {journal.n_steps} decisions on {what}."

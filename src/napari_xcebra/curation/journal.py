@@ -10,7 +10,6 @@ import platform
 import re
 import sys
 import weakref
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from napari_xcebra.curation.changes import (
 )
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import flush, refuse_link, sync_folder
-from napari_xcebra.recording.fingerprint import cells_fingerprint
+from napari_xcebra.recording.fingerprint import name_of_content
 from napari_xcebra.recording.recording import Recording
 
 _HELD = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
@@ -382,14 +381,10 @@ def own_path(
     recording: Recording, path: str | os.PathLike[str] | None = None, *, name: str = ""
 ) -> Path:
     """Journal in the user's data directory, found again by what the cells are."""
-    about = cells_fingerprint(recording)
-    telling = [about[each] for each in ("cells", "frames", "ids", "pixels")]
-    if about["pixels"] is None:  # without footprints, only the traces tell cells apart
-        telling.append(f"{about['sample']:.6e}")
     source = _source_of(recording, path)
     title = re.sub(r"[^\w-]+", "-", source.name if source else "recording").strip("-")
-    key = f"{zlib.crc32(repr(telling).encode()):08x}"
-    return data_directory() / "curation" / f"{title}-{key}{_named(name)}{ENDING}"
+    named = f"{title}-{name_of_content(recording)}{_named(name)}{ENDING}"
+    return data_directory() / "curation" / named
 
 
 def data_directory() -> Path:

@@ -14,16 +14,15 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.interop.cebra_files import CebraModel, read_cebra_model
 from napari_xcebra.io.guard import read
 from napari_xcebra.learn.data.factors import Factor, Factors
-from napari_xcebra.learn.data.input_storage import ReadInputs
-from napari_xcebra.learn.data.inputs import Inputs
+from napari_xcebra.learn.data.inputs import Inputs, ReadInputs
 from napari_xcebra.learn.data.smoothing import gaussian_kernel, smoothed
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.fitting import finish
 from napari_xcebra.learn.model.cebra_encoder import CebraEncoder, window_of
 from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.quality.goodness import check_measurable
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording
 from napari_xcebra.standardise import changes
@@ -189,7 +188,7 @@ class _Opened:
         """Measured, with what the file says of its training."""
         settings = training.settings
         training.step = settings.steps
-        found = finish(training, recording.source)
+        found = finish(training, recording)
         version = f" {self.model.version}" if self.model.version else ""
         notes = (
             f"Opened from {self.name} ({self.model.architecture} of cebra{version}); nothing was "
@@ -348,8 +347,11 @@ def _doubts(
         )
     trained = sum(columns for _, columns in labels)
     names = {name for factor in factors.values() for name in factor.variables}
-    named = sum(recording.variable(name).values.shape[1] for name in names)
-    if trained and names and trained != named:
+    variables = [recording.variable(name) for name in names]
+    named = sum(each.values.shape[1] for each in variables)
+    # an angle may have been given as its cosine and sine
+    most = named + sum(each.values.shape[1] for each in variables if each.kind == "circular")
+    if trained and names and not named <= trained <= most:
         yield (
             f"It was trained with {trained} columns of labels, and the factors named have {named}: "
             "check that they are the same variables."

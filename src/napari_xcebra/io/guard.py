@@ -9,6 +9,7 @@ arrays come back as mapped files. It is a Python of its own, which needs no
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sys
@@ -16,11 +17,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from napari_xcebra.errors import InputError
 from napari_xcebra.files import GUARDED
+from napari_xcebra.recording.fingerprint import remember_sums, trace_sums
+from napari_xcebra.recording.traces import LazyTraces
 
 if TYPE_CHECKING:
     from napari_xcebra.io.opening import Opening
     from napari_xcebra.jobs import Call, Worker
+    from napari_xcebra.recording import Recording
 
 Result = TypeVar("Result")
 
@@ -131,6 +136,19 @@ def read(
             job.cancel(0)
         raise
     return result
+
+
+def hash_traces(recording: Recording) -> None:
+    """Have the checksums of the traces computed, for `Recording.fingerprint`; takes its time.
+
+    In the child, since a library may be needed to read them; those in memory are summed up here.
+    """
+    traces = recording.traces
+    if isinstance(traces, LazyTraces):
+        with contextlib.suppress(InputError):  # whoever needs it is told
+            remember_sums(traces, read(trace_sums, traces, paths=[Path(recording.source)]))
+    else:
+        trace_sums(traces)
 
 
 def start() -> None:

@@ -69,11 +69,21 @@ class Opening:
             settings=self.settings,
         )
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write it into a folder of results, from where `load` finds the recording again."""
+    def save(
+        self, folder: str | os.PathLike[str], seen_from: str | os.PathLike[str] | None = None
+    ) -> Path:
+        """Write it into a folder of results, from where `load` finds the recording again.
+
+        Parameters
+        ----------
+        folder : path
+        seen_from : path, optional
+            Folder that the file is going to be in, if that is another one.
+        """
         folder = Path(folder)
+        about = self.as_dict(folder if seen_from is None else Path(seen_from))
         with whole(folder / FILE) as file:
-            file.write_text(json.dumps(self.as_dict(folder), indent=1), encoding="utf-8")
+            file.write_text(json.dumps(about, indent=1), encoding="utf-8")
         return folder / FILE
 
     @classmethod

@@ -36,6 +36,7 @@ FIT = Call(f"{__name__}:train", doing="Training", counts="step")
 FIT_SESSIONS = Call(
     f"{_US}.learn.joint.fitting:fit_sessions", doing="Training together", counts="step"
 )
+OPEN_MODEL = Call(f"{_US}.interop.cebra_fit:open_cebra", doing="Opening a model")
 ADAPT = Call(f"{_US}.learn.adaptation:adapt", doing="Carrying a run over", counts="step")
 STABILITY = Call(
     f"{_US}.attribution.stability:across_seeds", doing="Training with several seeds", counts="step"
@@ -86,7 +87,7 @@ RASTERMAP = Call(
 )
 
 DEVICE = Call(
-    f"{_US}.learn.training.device:describe_device",
+    f"{_US}.learn.device:describe_device",
     doing="Finding the device",
     sparing="set `device` to cpu",
 )

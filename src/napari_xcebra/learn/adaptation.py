@@ -13,9 +13,9 @@ from torch import nn
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import TIME, Factor, Plan, factor_labels, time_offset
 from napari_xcebra.learn.fitting import finish, train
+from napari_xcebra.learn.model import kernels_of, widths_of
 from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.model.frame_encoder import FrameEncoder
-from napari_xcebra.learn.model.making import kernels_of, widths_of
 from napari_xcebra.learn.model.window_encoder import WindowEncoder
 from napari_xcebra.learn.quality.goodness import check_measurable
 from napari_xcebra.learn.result import Fit
@@ -154,7 +154,7 @@ class CarriedTraining(Training):
     def _make_encoder(self) -> Encoder:
         encoder = super()._make_encoder()
         weights = {name: torch.as_tensor(np.array(w)) for name, w in self.fit.weights.items()}
-        first = input_layer(encoder)
+        first = _input_layer(encoder)
         if self.cells is None:
             new = {id(parameter) for parameter in first.parameters()}
             weights = {n: weights[n] for n, p in encoder.named_parameters() if id(p) not in new}
@@ -179,7 +179,7 @@ def _check_targets(plan: Plan) -> None:
             )
 
 
-def input_layer(encoder: Encoder) -> nn.Linear | nn.Conv1d:
+def _input_layer(encoder: Encoder) -> nn.Linear | nn.Conv1d:
     """The layer that sees the cells."""
     if isinstance(encoder, WindowEncoder):
         return encoder.first
@@ -194,7 +194,7 @@ def _with_new_statistics(fit: Fit, recording: Recording, found: Mapping[int, int
     training = CarriedTraining(fit, same, _settings(fit, accepted_only=True), found)
     check_measurable(training)
     training.settings, training.step = fit.settings, fit.settings.steps
-    result = finish(training, recording.source)
+    result = finish(training, recording)
     kept, there = len(training.inputs.cell_ids), len(fit.inputs.cell_ids)
     note = (
         f"Trained on {fit.source or 'another recording'} and carried to this one, with its own "
@@ -222,7 +222,7 @@ def _with_new_input(
     training = CarriedTraining(fit, recording, _settings(fit, steps=steps))
     check_measurable(training)
     train(training, on_progress=on_progress, stop=stop)
-    result = finish(training, recording.source)
+    result = finish(training, recording)
     note = (
         f"Trained on {fit.source or 'another recording'} and carried to the "
         f"{len(result.inputs.cell_ids)} cells of this one: only its input layer was trained, for "

@@ -1,11 +1,13 @@
-"""Trains an encoder on a recording and measures it, in one call."""
+"""Trains an encoder on a recording and measures it, in one call; or several of them."""
 
 from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor, wait
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
@@ -13,18 +15,24 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from napari_xcebra.errors import Stopped
 from napari_xcebra.learn.data.factors import Factors, Part
-from napari_xcebra.learn.data.length import note_on_length
+from napari_xcebra.learn.device import embedded, limited_threads
 from napari_xcebra.learn.quality.goodness import check_measurable, measure_goodness
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.training.checkpoint import Checkpoint
-from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.learn.training.lambda_search import UNSEARCHED
 from napari_xcebra.learn.training.progress import Progress
-from napari_xcebra.learn.training.start import average
+from napari_xcebra.learn.training.start import average, note_on_length
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import confirmed_fingerprint
+
+NAN = float("nan")
+
+REPORTED_BYTES = 2**28
+"""Traces from which on preparing and measuring take so long that they are reported."""
 
 FEW_STEPS = 100
 """Steps below which a variable that is in the cells can still be at chance."""
@@ -54,7 +62,7 @@ def fit(
         Called with a `Progress` every so many steps.
     stop : callable, optional
         Asked every so many steps; when it returns True, training ends and the fit so far is
-        returned.
+        returned. Before the first step of a large recording, `Stopped` is raised instead.
     checkpoint : path, optional
         File in which the state of the run is kept about every 5 seconds and when it is stopped;
         if it exists and belongs to the same run, training goes on from it. Removed at the end.
@@ -75,13 +83,19 @@ def fit(
     >>> result.factors
     ('z2', 'time')
     """
-    training = Training(recording, factors, settings or FitSettings())
+    settings = settings or FitSettings()
+    large = 4 * recording.n_cells * recording.n_frames > REPORTED_BYTES
+    report = partial(_report, on_progress, stop) if large else None
+    training = Training(
+        recording, factors, settings, report=partial(report, settings) if report else _unsaid
+    )
     check_measurable(training)
     began, resumed = time.monotonic(), checkpoint is not None and Path(checkpoint).exists()
     kept = train(
         training, on_progress=on_progress, stop=stop, checkpoint=checkpoint, every=every, look=look
     )
-    result = finish(training, recording.source)
+    measuring = partial(report, training.settings, training) if report else _unsaid
+    result = finish(training, recording, measuring)
     if not resumed:
         result = replace(result, seconds=time.monotonic() - began)
     if kept is not None and result.complete:
@@ -121,12 +135,42 @@ def train(
     return kept
 
 
-def finish(training: Training, source: str) -> Fit:
-    """Measure a trained encoder and return it as a `Fit`."""
+def _unsaid() -> None:
+    """Report nothing: it takes a moment."""
+
+
+def _report(
+    on_progress: Callable[[Progress], object] | None,
+    stop: Callable[[], bool] | None,
+    settings: FitSettings,
+    training: Training | None = None,
+) -> None:
+    """Say that a run is prepared or, if there is one, measured; before its first step it stops."""
+    if training is None and stop is not None and stop():
+        raise Stopped("Stopped before the first step.")
+    if on_progress is None:
+        return
+    nothing: dict[str, float] = {}
+    if training is None:
+        on_progress(Progress(0, settings.steps, "preparing", nothing, NAN, 0.0, 0.0))
+        return
+    lambda_ = training.lambda_at(training.step)
+    on_progress(Progress(training.step, training.steps, "measuring", nothing, NAN, lambda_, NAN))
+
+
+def finish(training: Training, recording: Recording, report: Callable[[], object] = _unsaid) -> Fit:
+    """Measure an encoder trained on a recording and return it as a `Fit`.
+
+    Parameters
+    ----------
+    report : callable, optional
+        Called before each part is measured.
+    """
     with limited_threads(training.settings.threads):
         average(training)
-        goodness = measure_goodness(training)
-    return replace(snapshot(training, source), goodness=goodness, notes=_notes(training))
+        goodness = measure_goodness(training, report)
+    result = replace(snapshot(training, recording.source), goodness=goodness)
+    return replace(result, notes=_notes(training), fingerprint=confirmed_fingerprint(recording))
 
 
 def snapshot(training: Training, source: str) -> Fit:
@@ -195,9 +239,8 @@ def _notes(training: Training) -> tuple[str, ...]:
         )
     frames = training.split.training.anchors
     frames = frames[:: max(1, len(frames) // 2000)]
-    with torch.no_grad():
-        saturated = training.encoder(training.data[frames]).abs() > 0.98 * training.encoder.bound
-    share = float(saturated.float().mean())
+    values = embedded(training.encoder, training.data, frames)[frames]
+    share = float((np.abs(values) > 0.98 * training.encoder.bound).mean())
     if share > 0.02:
         notes.append(
             f"{share:.0%} of the embedding lies at its bound (±{training.encoder.bound:g}), where "
@@ -214,3 +257,89 @@ def _versions() -> dict[str, str]:
     return {name: metadata.version(name) for name in packages} | {
         "python": platform.python_version()
     }
+
+
+OnSteps = Callable[[int, int], object] | None
+"""Called with the steps done and in all, over all fits."""
+INTERVAL = 0.2
+"""Seconds between two looks at fits that run elsewhere."""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """One of several fits: what to train, and how."""
+
+    factors: Factors | None
+    settings: FitSettings
+
+
+def fit_each(
+    recording: Recording,
+    repeats: Sequence[Repeat],
+    *,
+    on_progress: OnSteps = None,
+    stop: Callable[[], bool] | None = None,
+    executor: Executor | None = None,
+) -> Generator[Fit, None, None]:
+    """Fits in their order, each as soon as it is done.
+
+    When `stop` returns True it ends, without the fits under way.
+
+    Parameters
+    ----------
+    executor : Executor, optional
+        Runs the fits; by default they run here, one after the other.
+
+    Yields
+    ------
+    Fit
+    """
+    if executor is not None:
+        yield from _fit_through(executor, recording, repeats, on_progress, stop)
+        return
+    total, before = sum(each.settings.steps for each in repeats), 0
+    for each in repeats:
+
+        def advance(progress: Progress, before: int = before, each: Repeat = each) -> None:
+            if on_progress is not None:
+                on_progress(before + min(progress.step, each.settings.steps), total)
+            if stop is not None and stop():
+                # one that is not finished is of no use here, and not measured
+                raise Stopped
+
+        try:
+            done = fit(recording, each.factors, each.settings, on_progress=advance)
+        except Stopped:
+            return
+        yield done
+        before += each.settings.steps
+        if stop is not None and stop():
+            return
+
+
+def _fit_through(
+    executor: Executor,
+    recording: Recording,
+    repeats: Sequence[Repeat],
+    on_progress: OnSteps,
+    stop: Callable[[], bool] | None,
+) -> Iterator[Fit]:
+    futures = [executor.submit(_fitted, recording, each) for each in repeats]
+    total = sum(each.settings.steps for each in repeats)
+    try:
+        for future in futures:
+            while not future.done():
+                wait([future], timeout=INTERVAL)
+                if stop is not None and stop():
+                    return
+                if on_progress is not None:
+                    both = zip(repeats, futures, strict=True)
+                    on_progress(sum(e.settings.steps for e, its in both if its.done()), total)
+            yield future.result()
+    finally:
+        for future in reversed(futures):  # the last first, or a waiting one would begin
+            getattr(future, "stop", future.cancel)()  # some executors can stop one that runs
+
+
+def _fitted(recording: Recording, each: Repeat) -> Fit:
+    return fit(recording, each.factors, each.settings)

@@ -1,8 +1,4 @@
-"""Holds, saves and loads a trained encoder.
-
-Torch is imported where the encoder is put to work, so that a window can show and save a fit
-without it.
-"""
+"""Holds, saves and loads a fit, and a joint fit of several sessions; imports no torch at once."""
 
 from __future__ import annotations
 
@@ -15,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 from safetensors.numpy import load, save
@@ -40,6 +37,7 @@ from napari_xcebra.files import (
     read_bytes,
     read_description,
     read_json,
+    write_description,
 )
 from napari_xcebra.learn.data.factors import Part, part_named
 from napari_xcebra.learn.data.inputs import Filter, Inputs
@@ -48,10 +46,11 @@ from napari_xcebra.learn.quality.verdict import Goodness
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.locks import locked
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.fingerprint import Fingerprint
 
 if TYPE_CHECKING:
+    from napari_xcebra.learn.device import FrameData
     from napari_xcebra.learn.model.encoder import Encoder
-    from napari_xcebra.learn.training.device import FrameData
 
 FILE, FORMAT = "fit.json", 1
 """Description of a saved fit, and its version; later versions of the program read earlier ones."""
@@ -93,6 +92,8 @@ class Fit:
         Other sessions that it was trained together with.
     seconds : float
         About how long training took where it was trained; NaN if that is not known.
+    fingerprint : Fingerprint or None
+        Of the recording it was trained on.
     architecture : str
         Name of the encoder in the `cebra` package, if it is one of its models.
     """
@@ -113,6 +114,7 @@ class Fit:
     repeated: int = 0
     together: tuple[str, ...] = ()
     seconds: float = field(default=float("nan"), compare=False)
+    fingerprint: Fingerprint | None = None
     architecture: str = ""
 
     @property
@@ -139,8 +141,8 @@ class Fit:
         """The trained encoder, ready to use."""
         import torch
 
-        from napari_xcebra.learn.model.making import encoder_like
-        from napari_xcebra.learn.training.device import choose_device
+        from napari_xcebra.learn.device import choose_device
+        from napari_xcebra.learn.model import encoder_like
 
         # the initial weights are replaced at once; drawing them must not move the user's seed
         with torch.random.fork_rng(devices=[]):
@@ -151,14 +153,14 @@ class Fit:
 
     def frame_data(self, recording: Recording, device: str | None = None) -> FrameData:
         """Inputs of the encoder for this recording, gathered by frame."""
-        from napari_xcebra.learn.training.device import FrameData, choose_device
+        from napari_xcebra.learn.device import FrameData, choose_device
 
         chosen = choose_device(device or self.settings.device)
         return FrameData(self.inputs.on(recording), self.settings.window, chosen)
 
     def embed(self, recording: Recording) -> np.ndarray:
         """Embedding of every frame, NaN where its window leaves the trial: (frames, latents)."""
-        from napari_xcebra.learn.training.device import embedded, limited_threads
+        from napari_xcebra.learn.device import embedded, limited_threads
 
         frames = usable_frames(recording, self.settings.window)
         with limited_threads(self.settings.threads):
@@ -223,6 +225,7 @@ class Fit:
             "goodness": {name: g.as_dict() for name, g in self.goodness.items()},
             "steps": self.steps,
             "source": self.source,
+            "fingerprint": self.fingerprint and self.fingerprint.as_dict(),
             "versions": dict(self.versions),
             "notes": list(self.notes),
             "lambda_reason": self.lambda_reason,
@@ -240,7 +243,7 @@ class Fit:
 
         def read() -> Fit:
             about = read_description(folder / FILE, "fit", FORMAT)
-            return cls.unpacked(about, lambda name: weights_of(folder, name, about), folder)
+            return cls.unpacked(about, lambda name: _weights_of(folder, name, about), folder)
 
         return while_unchanged(folder / FILE, read)
 
@@ -269,6 +272,7 @@ class Fit:
                 goodness=goodness,
                 steps=about["steps"],
                 source=about["source"],
+                fingerprint=Fingerprint.from_dict(about["fingerprint"]),
                 versions=about["versions"],
                 notes=tuple(about["notes"]),
                 lambda_reason=about.get("lambda_reason", ""),
@@ -293,7 +297,7 @@ def described_fit(text: str, path: Path) -> dict[str, Any]:
     return check_description(parsed_json(text, path), path, "fit", FORMAT)
 
 
-def weights_of(folder: Path, name: str, about: Mapping[str, Any]) -> bytes:
+def _weights_of(folder: Path, name: str, about: Mapping[str, Any]) -> bytes:
     """The file with the weights, checked; earlier versions have its checksum in its name only."""
     name = Path(name).name
     files = listed_in(about, folder / FILE)
@@ -316,7 +320,7 @@ def files_of_fit(folder: Path) -> Listed:
     return files
 
 
-def remove_fit(folder: Path, described: Mapping[str, Any]) -> None:
+def _remove_fit(folder: Path, described: Mapping[str, Any]) -> None:
     """Remove a saved fit if its description has that size and SHA-256; other files there stay."""
     if folder.is_symlink() or differences(folder, {FILE: described}):
         return
@@ -332,3 +336,114 @@ def _read_filter(about: dict[str, Any] | None) -> Filter:
 
 def _under(prefix: str, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+
+
+JOINT_FILE, JOINT_FORMAT, JOINT_KIND = "joint.json", 1, "napari-xcebra joint fit"
+_FIT_OF_SESSION = re.compile(rf"fits/[0-9a-f]{{8}}-[0-9]+/{re.escape(FILE)}")
+"""Names that `save` gives: no other is removed."""
+
+
+@dataclass(frozen=True)
+class JointFit:
+    """One embedding of several sessions.
+
+    Parameters
+    ----------
+    fits : mapping of str to Fit
+        By session. Each works on its own session as any other fit does: `embed`, `attribute`.
+    own : {"input layer", "encoder"}
+        What each session has for itself; the rest of the encoder is shared.
+    """
+
+    fits: Mapping[str, Fit]
+    own: str
+
+    def __getitem__(self, session: str) -> Fit:
+        """Fit of one session; the error lists the sessions there are."""
+        try:
+            return self.fits[session]
+        except KeyError:
+            raise InputError(
+                f"There is no session {session!r} here; there are: {', '.join(self.fits)}."
+            ) from None
+
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """Names of the sessions."""
+        return tuple(self.fits)
+
+    @property
+    def settings(self) -> FitSettings:
+        """Settings of the training, the same for all."""
+        return self._first.settings
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """Names of the parts of the embedding."""
+        return self._first.factors
+
+    @property
+    def steps(self) -> int:
+        """Steps done; fewer than requested if training was stopped."""
+        return self._first.steps
+
+    @property
+    def _first(self) -> Fit:
+        return next(iter(self.fits.values()))
+
+    def summary(self) -> str:
+        """Verdict of every factor in every session, and how λ was found, a line each."""
+        lines = [
+            f"{name}: {goodness.verdict}"
+            for name, fit in self.fits.items()
+            for goodness in fit.goodness.values()
+        ]
+        return "\n".join(filter(None, [*lines, self._first.lambda_reason]))
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write a folder for each fit, and `joint.json` last, so that it is complete.
+
+        Fits go to new folders; those of an earlier save are removed once the file names the new
+        ones.
+        """
+        folder = Path(folder)
+        mark = uuid4().hex[:8]
+        places = {name: f"fits/{mark}-{i}" for i, name in enumerate(self.fits)}
+        with locked(folder):
+            before = listed_by(folder / JOINT_FILE)
+            for name, fit in self.fits.items():
+                fit.save(folder / places[name])
+            names = [f"{place}/{FILE}" for place in places.values()]
+            files = {name: entry_of(folder / name) for name in names}
+            about = {
+                "kind": JOINT_KIND,
+                "format": JOINT_FORMAT,
+                "own": self.own,
+                "sessions": places,
+            }
+            write_description(folder / JOINT_FILE, {**about, "sessions": places, "files": files})
+            for name, wanted in before.items():
+                if _FIT_OF_SESSION.fullmatch(name) and not (folder / "fits").is_symlink():
+                    _remove_fit((folder / name).parent, wanted)
+        return folder
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> JointFit:
+        """Read what `save` wrote."""
+        folder = Path(folder)
+        return while_unchanged(folder / JOINT_FILE, lambda: cls._read(folder))
+
+    @classmethod
+    def _read(cls, folder: Path) -> JointFit:
+        about = read_description(folder / JOINT_FILE, "joint fit", JOINT_FORMAT)
+        try:
+            places = {str(name): Path(place).name for name, place in about["sessions"].items()}
+            own = str(about["own"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"{folder / JOINT_FILE} is damaged: it lacks {error}.") from error
+        if wrong := differences(folder, listed_in(about, folder / JOINT_FILE) or {}):
+            raise InputError(
+                f"{folder} does not hold a complete joint fit ({wrong[0]}): train again, or "
+                "restore the folder from a copy."
+            )
+        return cls({name: Fit.load(folder / "fits" / place) for name, place in places.items()}, own)

@@ -1,80 +1,305 @@
-"""Tells whether a recording, or its set of cells, is still the same."""
+"""Tells whether a recording is still the one that results were made of.
+
+Every part of a recording has a digest. That of the traces is made of all values, in their order.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import zlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from napari_xcebra.recording.recording import Recording
+from napari_xcebra.errors import InputError
+from napari_xcebra.files import name_of
+from napari_xcebra.recording.traces import LazyTraces, blocks_as_stored
+
+if TYPE_CHECKING:
+    from napari_xcebra.recording.recording import Recording
+
+AT_ONCE = 16 * 2**20
+"""Bytes of traces in memory whose digest takes no time worth speaking of."""
+SETTLED = 2.0
+"""Seconds after which another write to a file shows in its time of modification on any drive."""
+
+_PARTS = {
+    "order": "the order of its cells",
+    "traces": "its traces",
+    "footprints": "its footprints",
+    "clock": "the times of its frames",
+    "starts": "its trial boundaries",
+}
+"""What differs, in words."""
 
 
-def fingerprint(recording: Recording) -> dict[str, Any]:
-    """Enough to tell one recording from another, at little cost."""
-    frames = np.linspace(0, recording.n_frames - 1, 5).astype(int)
-    sample = np.concatenate([recording.traces[int(f) : int(f) + 1] for f in frames])
-    return {
-        "cells": recording.n_cells,
-        "frames": recording.n_frames,
-        "sample": float(np.abs(sample.astype(np.float64)).sum()),
-    }
+@dataclass(frozen=True)
+class Fingerprint:
+    """What tells a recording from any other.
 
-
-def cells_fingerprint(recording: Recording) -> dict[str, Any]:
-    """Enough to tell whether cells are the same, however their traces were computed.
-
-    Adds to the `fingerprint` checksums of the ids and, if there are footprints, of the pixel
-    counts of the cells: these change with another extraction, but not with other open settings.
+    Parameters
+    ----------
+    n_frames, n_cells : int
+    ids : str
+        Digest of the ids, in any order; `order` is that of the ids as they are listed.
+    order : str
+    traces : str
+        Of every value of every trace, by the id of the cell.
+    footprints : str
+        Of the pixels of every cell, by its id; empty without footprints.
+    clock : str
+        Of the rate and the times of the frames.
+    starts : str
+        Of the first frames of trials and sessions.
+    stamp : str
+        Of names, sizes and times of modification of the files that the traces are in; empty if the
+        traces are in memory. Where it is the same, the traces need not be read.
     """
-    pixels = None
-    if recording.footprints is not None:
-        counts = np.bincount(recording.footprints.cell, minlength=recording.n_cells)
-        pixels = _checksum(counts)
-    ids = _checksum(np.asarray(recording.cell_ids))
-    return {**fingerprint(recording), "ids": ids, "pixels": pixels}
+
+    n_frames: int
+    n_cells: int
+    ids: str
+    order: str
+    traces: str
+    footprints: str
+    clock: str
+    starts: str
+    stamp: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any] | None) -> Fingerprint | None:
+        """From a file; None if it has none. Traces in unchanged files are then known."""
+        if values is None:
+            return None
+        made = cls(**{each.name: values[each.name] for each in fields(cls)})
+        if made.stamp:
+            _BY_STAMP[made.stamp] = made.traces
+        return made
+
+    def changes(self, other: Fingerprint) -> list[str]:
+        """What of the recording differs, in words; footprints only if both have them."""
+        differ = [part for part in _PARTS if getattr(self, part) != getattr(other, part)]
+        if not (self.footprints and other.footprints) and "footprints" in differ:
+            differ.remove("footprints")
+        return [_PARTS[part] for part in differ]
+
+    def has_same_cells(self, other: Fingerprint) -> bool | None:
+        """Whether the cells are the same; None if neither footprints nor traces can tell."""
+        if self.ids != other.ids:
+            return False
+        if self.footprints and other.footprints:
+            return self.footprints == other.footprints
+        return True if self.traces == other.traces else None
 
 
-def content_fingerprint(recording: Recording, variables: Sequence[str]) -> dict[str, Any]:
-    """Enough to tell whether a run on these variables would give the same result.
+def fingerprint_of(recording: Recording) -> Fingerprint:
+    """Fingerprint of a recording; `Recording.fingerprint` keeps it."""
+    ids = np.asarray(recording.cell_ids)
+    by_id = np.argsort(ids, kind="stable")
+    stamp = ""
+    if isinstance(recording.traces, LazyTraces) and recording.traces.stamp:
+        stamp = _digest(recording.traces.stamp.encode(), ids)
+    traces = _BY_STAMP.get(stamp)
+    if traces is None:
+        traces = _digest(ids[by_id], trace_sums(recording.traces)[by_id])
+        if not all(map(_is_settled, getattr(recording.traces, "files", ()))):
+            stamp = ""
+    pixels = "" if recording.footprints is None else _digest(ids[by_id], _pixels(recording)[by_id])
+    return Fingerprint(
+        recording.n_frames,
+        recording.n_cells,
+        _digest(ids[by_id]),
+        _digest(ids),
+        traces,
+        pixels,
+        _digest(np.float64(recording.rate), np.asarray(recording.times, np.float64)),
+        _digest(np.asarray(recording.starts, np.int64)),
+        stamp,
+    )
 
-    Adds to the `cells_fingerprint` what training uses: rate, trials, frames left out, cells
-    accepted, and the variables.
+
+def check_same(made_of: Fingerprint | None, recording: Recording, what: str) -> str:
+    """Raise a sentence if a recording is not the one that a result was made of.
+
+    Parameters
+    ----------
+    made_of : Fingerprint or None
+        Nothing is known if None.
+    recording : Recording
+    what : str
+        The result, in words: "the run".
+
+    Returns
+    -------
+    str
+        A note if only trial boundaries differ; else empty.
     """
+    if made_of is None:
+        return ""
+    name = name_of(recording.source)
+    if (made_of.n_cells, made_of.n_frames) != (recording.n_cells, recording.n_frames):
+        raise InputError(
+            f"{name} is not the recording that {what} was made of: that one had "
+            f"{made_of.n_cells:,} cells and {made_of.n_frames:,} frames, this one has "
+            f"{recording.n_cells:,} and {recording.n_frames:,}. Name the right one, or make "
+            f"{what} again with this one."
+        )
+    changes = made_of.changes(recording.fingerprint)
+    if changes == [_PARTS["starts"]]:
+        return f"The trial boundaries of {name} differ from those that {what} was made with."
+    if changes:
+        raise InputError(
+            f"{name} was changed since {what} was made, or opened in another way: "
+            f"{' and '.join(changes)} differ. Open it in the same way, bring back its files, or "
+            f"make {what} again with the recording as it is."
+        )
+    return ""
+
+
+def note_on_another(trained_on: Fingerprint | None, recording: Recording) -> str:
+    """A note if a recording is not the one that an encoder was trained on; else empty."""
+    changes = [] if trained_on is None else trained_on.changes(recording.fingerprint)
+    if not changes:
+        return ""
+    return (
+        f"The encoder was trained on another recording than {name_of(recording.source)}: "
+        f"{' and '.join(changes)} differ."
+    )
+
+
+def confirmed_fingerprint(recording: Recording) -> Fingerprint:
+    """Fingerprint of a recording whose files were not written to since it was opened."""
+    if isinstance(recording.traces, LazyTraces):
+        recording.traces.check_unchanged()
+    return recording.fingerprint
+
+
+def content_of_training(recording: Recording, variables: Sequence[str]) -> dict[str, Any]:
+    """Digests of all that the result of a training on these variables depends on."""
     labels = {}
     for name in variables:
         variable = recording.variable(name)
-        about = variable.period if variable.kind == "circular" else None
-        labels[name] = [variable.kind, about, _digest(variable.values)]
+        period = variable.period if variable.kind == "circular" else None
+        labels[name] = [variable.kind, period, _digest(variable.values)]
+    made = recording.fingerprint.as_dict()
+    # what learning does not see, and where the files are
+    del made["stamp"], made["footprints"]
     return {
-        **cells_fingerprint(recording),
-        "rate": float(recording.rate),
-        "starts": _digest(np.asarray(recording.starts)),
+        **made,
         "excluded": _digest(np.asarray(recording.excluded)),
         "accepted": _digest(np.asarray(recording.accepted)),
         "variables": labels,
     }
 
 
-def same_sample(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Whether a sample of the traces is the same."""
-    return bool(np.isclose(first["sample"], second["sample"], rtol=1e-4, equal_nan=True))
+def name_of_content(recording: Recording) -> str:
+    """Eight characters for the name of a file, found at once; what is in it says more."""
+    told = [np.asarray([recording.n_frames, recording.n_cells]), np.asarray(recording.cell_ids)]
+    if recording.footprints is not None:
+        told.append(_pixels(recording))
+    else:  # only traces tell cells apart then
+        frames = np.linspace(0, recording.n_frames - 1, 5).astype(int).tolist()
+        some = [np.asarray(recording.traces[f : f + 1], np.float64) for f in frames]
+        told.append(np.frombuffer(f"{np.abs(np.concatenate(some)).sum():.6e}".encode(), np.uint8))
+    return _digest(*told)[:8]
 
 
-def same_cells(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Whether two `cells_fingerprint` belong to the same cells."""
-    if (first["cells"], first["ids"]) != (second["cells"], second["ids"]):
-        return False
-    if first["pixels"] is not None and second["pixels"] is not None:
-        return bool(first["pixels"] == second["pixels"])
-    return bool(first["frames"] == second["frames"])
+_LOCK = threading.Lock()
+_SUMS: dict[int, tuple[weakref.ref[Any], np.ndarray]] = {}
+"""By the identity of traces: the same array is in many copies of a recording."""
+_BY_STAMP: dict[str, str] = {}
+"""Digests of traces in files, from results that were read."""
 
 
-def _digest(values: np.ndarray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:16]
+def trace_sums(traces: np.ndarray | LazyTraces) -> np.ndarray:
+    """Checksum of the trace of each cell, kept as long as the traces are in use: (cells,) uint64.
+
+    It is Σ w(t) x(t) modulo 2⁶⁴ over frames t, where x(t) are the 32 bits of a value and w(t) is
+    odd and scrambled (multilinear hashing). So it depends on the order of frames, any single value
+    changes it, and blocks can be read in whatever way is quickest: 2 GB/s where `hashlib` has 0.4.
+    """
+    known = known_sums(traces)
+    if known is not None:
+        return known
+    with _LOCK:  # whoever comes second waits for the first
+        known = known_sums(traces)
+        if known is None:
+            known = _summed(traces)
+            remember_sums(traces, known)
+        return known
 
 
-def _checksum(numbers: np.ndarray) -> str:
-    return f"{zlib.crc32(numbers.astype('<i8').tobytes()):08x}"
+def known_sums(traces: np.ndarray | LazyTraces) -> np.ndarray | None:
+    """Checksums of these traces, if they were computed before."""
+    kept = _SUMS.get(id(traces))
+    return kept[1] if kept is not None and kept[0]() is traces else None
+
+
+def remember_sums(traces: np.ndarray | LazyTraces, sums: np.ndarray) -> None:
+    """Keep checksums that were computed in another process."""
+    key = id(traces)
+    _SUMS[key] = weakref.ref(traces, lambda _: _SUMS.pop(key, None)), sums
+
+
+def is_known_at_once(recording: Recording) -> bool:
+    """Whether the fingerprint takes no time, so that a window may ask for it."""
+    traces = recording.traces
+    if "fingerprint" in vars(recording) or known_sums(traces) is not None:
+        return True
+    return not isinstance(traces, LazyTraces) and traces.nbytes <= AT_ONCE
+
+
+def _summed(traces: np.ndarray | LazyTraces) -> np.ndarray:
+    sums = np.zeros(traces.shape[1], np.uint64)
+    weights = _scrambled(np.arange(traces.shape[0])) | np.uint64(1)
+    for frames, cells, block in blocks_as_stored(traces):
+        sums[cells] += np.einsum("tc,t->c", block.view(np.uint32), weights[frames])
+    return sums
+
+
+def _pixels(recording: Recording) -> np.ndarray:
+    """Checksum of the pixels of each cell, in any order: (cells,) uint64."""
+    footprints = recording.footprints
+    assert footprints is not None
+    sums = np.zeros(recording.n_cells, np.uint64)
+    place = np.ravel_multi_index(footprints.pixels, footprints.shape)
+    np.add.at(sums, footprints.cell, _scrambled(place))
+    return sums
+
+
+def _scrambled(numbers: np.ndarray) -> np.ndarray:
+    """The same for the same number everywhere, and unlike that of any other: uint64 (splitmix64).
+
+    >>> _scrambled(np.array([0, 1])).tolist()
+    [16294208416658607535, 7960286522194355700]
+    """
+    mixed = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+def _is_settled(path: Path) -> bool:
+    """Whether a write to a file from now on would show in its time of modification."""
+    return time.time() - path.stat().st_mtime > SETTLED
+
+
+def _parts(values: Sequence[Any]) -> Iterator[bytes]:
+    for value in values:
+        yield value if isinstance(value, bytes) else np.ascontiguousarray(value).tobytes()
+
+
+def _digest(*values: Any) -> str:
+    digest = hashlib.sha256()
+    for part in _parts(values):
+        digest.update(part)
+    return digest.hexdigest()[:32]

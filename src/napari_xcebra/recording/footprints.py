@@ -245,6 +245,8 @@ REACH = 2.5
 """Diameters between the centres of two cells up to which they are neighbours."""
 MOST = 8
 """Neighbours of a cell at most."""
+ALIKE = 0.7
+"""Correlation from which two that touch may be parts of one cell."""
 
 
 @dataclass(frozen=True)
@@ -259,11 +261,23 @@ class Neighbor:
         Between both centres, in pixels.
     overlap : float
         Shared pixels, as a share of the smaller of both.
+    touches : bool
+        Whether they overlap, or lie so close that discs of the usual size would.
     """
 
     cell: int
     distance: float
     overlap: float
+    touches: bool
+
+    def may_be_same(self, r: float) -> bool:
+        """Whether both may be parts of one cell: they touch, and r of their traces is high.
+
+        >>> far, close = Neighbor(1, 30.0, 0.0, False), Neighbor(1, 4.0, 0.2, True)
+        >>> far.may_be_same(0.99), close.may_be_same(0.99), close.may_be_same(0.1)
+        (False, True, False)
+        """
+        return self.touches and r >= ALIKE
 
 
 class CellShapes:
@@ -347,7 +361,11 @@ class CellShapes:
         near[cell] = False
         found = np.flatnonzero(near)
         found = found[np.argsort(distance[found], kind="stable")][:MOST]
-        return [Neighbor(int(n), float(distance[n]), self.overlap(cell, int(n))) for n in found]
+        shared = [self.overlap(cell, int(n)) for n in found]
+        return [
+            Neighbor(int(n), float(distance[n]), o, o > 0 or bool(distance[n] < self.diameter))
+            for n, o in zip(found, shared, strict=True)
+        ]
 
     def overlap(self, first: int, second: int) -> float:
         """Pixels that two cells share, as a share of the smaller one."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -16,6 +17,12 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.recording.fingerprint import (
+    Fingerprint,
+    fingerprint_of,
+    known_sums,
+    remember_sums,
+)
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.interchange import Interchange
 from napari_xcebra.recording.movies import Movie, Video
@@ -24,6 +31,8 @@ from napari_xcebra.recording.variables import Kind, Trials, Variable
 
 _MAPPINGS = ("behavior", "images", "cells")
 """Fields of a recording that are read-only mappings."""
+_SUMS = "checksums of traces"
+"""What travels with a recording to another process, beside its fields."""
 
 
 @dataclass(frozen=True)
@@ -137,11 +146,15 @@ class Recording(Interchange):
 
     def __getstate__(self) -> dict[str, Any]:
         # Python does not pickle read-only mappings
-        return {**vars(self), **{name: dict(getattr(self, name)) for name in _MAPPINGS}}
+        mappings = {name: dict(getattr(self, name)) for name in _MAPPINGS}
+        return {**vars(self), **mappings, _SUMS: known_sums(self.traces)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # what was checked when it was made is not checked again
+        sums = state.pop(_SUMS, None)
         vars(self).update(state)
+        if sums is not None:
+            remember_sums(self.traces, sums)
         vars(self).update({name: MappingProxyType(state[name]) for name in _MAPPINGS})
 
     @property
@@ -153,6 +166,11 @@ class Recording(Interchange):
     def n_cells(self) -> int:
         """Number of ROIs, accepted or not."""
         return int(self.traces.shape[1])
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """What tells it from any other; all traces are read once, at the speed of the disk."""
+        return fingerprint_of(self)
 
     @property
     def segment(self) -> np.ndarray:
@@ -254,6 +272,7 @@ def _guessed_kind(values: Any) -> Kind:
 
 def _checked_traces(traces: Any) -> Any:
     if isinstance(traces, LazyTraces):
+        _ = traces.stamp  # of the files as they are now
         return traces
     traces = np.asarray(traces)
     if traces.ndim != 2 or 0 in traces.shape:

@@ -59,7 +59,7 @@ class StoredFile:
             raise changed_since(self.path) from error
 
     def check_same(self) -> None:
-        """Raise if another file lies there by now, or it has another length."""
+        """Raise if another file lies there by now, or it was written to."""
         try:
             same = _identity(self.path.stat()) == self._seen
         except OSError as error:
@@ -68,9 +68,9 @@ class StoredFile:
             raise changed_since(self.path)
 
 
-def _identity(stat: os.stat_result) -> tuple[int, int, int]:
-    """Which file it is, and its size; tools that only touch a file change neither."""
-    return stat.st_dev, stat.st_ino, stat.st_size
+def _identity(stat: os.stat_result) -> tuple[int, int, int, int]:
+    """Which file it is, when it was last written to, and its size."""
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 _SEEKING = threading.Lock()

@@ -8,9 +8,9 @@ at no cost, since they carry paths instead of numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,14 @@ import numpy as np
 import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.recording.stored import StoredMatrix
+from napari_xcebra.recording.stored import StoredMatrix, changed_since
 
 IN_MEMORY = 512 * 2**20
 """Traces up to this many bytes are read at once and checked; larger ones stay on disk."""
 BLOCK_BYTES = 64 * 2**20
 """Read at a time when all traces are read."""
+PAGE_OF_PARAMETERS = 2**20
+"""Bytes up to which an array is a parameter of traces, such as an order of cells."""
 GAP = 64
 """Up to this many unwanted frames or cells are read along with those around them."""
 
@@ -48,11 +50,42 @@ class LazyTraces:
         """(frames, cells) float32; both slices have a start, a stop, and no step."""
         raise NotImplementedError
 
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """Files that they are in; none if that is not known, as in a folder of chunks."""
+        found = tuple(_files_in(self))
+        return found if all(path.is_file() for path in found) else ()
+
+    @cached_property
+    def stamp(self) -> str:
+        """Names, sizes and times of modification of the files, when it was first asked for.
+
+        It travels with the traces to other processes; empty if `files` is.
+        """
+        return f"{_parameters_of(self)} {self._written}" if self.files else ""
+
+    @cached_property
+    def _written(self) -> list[tuple[str, int, int]]:
+        return self._written_by_now()
+
+    def _written_by_now(self) -> list[tuple[str, int, int]]:
+        try:
+            seen = [(str(path.absolute()), path.stat()) for path in self.files]
+        except OSError as error:
+            raise changed_since(self.files[0]) from error
+        return [(name, about.st_size, about.st_mtime_ns) for name, about in seen]
+
+    def check_unchanged(self) -> None:
+        """Raise a sentence if a file was written to since the recording was opened."""
+        if self._written_by_now() != self._written:
+            raise changed_since(self.files[0])
+
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> np.ndarray:
         """As of an array."""
+        self.check_unchanged()
         parts = key if isinstance(key, tuple) else (key,)
         if len(parts) == 3:
             parts = tuple(part for part in parts if part is not Ellipsis)
@@ -259,9 +292,54 @@ def in_blocks(traces: LazyTraces | np.ndarray) -> Iterator[tuple[slice, np.ndarr
         yield some, read_block(traces, slice(0, frames), some)
 
 
+def blocks_as_stored(
+    traces: LazyTraces | np.ndarray,
+) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """All traces once, unchecked, in blocks of frames and cells that are quick to read."""
+    frames, cells = traces.shape
+    if not isinstance(traces, LazyTraces):
+        yield slice(0, frames), slice(0, cells), traces
+    elif not traces.lie_by_frame:
+        for some, block in in_blocks(traces):
+            yield slice(0, frames), some, block
+    else:
+        step = max(1, BLOCK_BYTES // (32 * cells))
+        for first in range(0, frames, step):
+            stretch = slice(first, min(first + step, frames))
+            yield stretch, slice(0, cells), read_block(traces, stretch, slice(0, cells))
+
+
+def _files_in(value: Any) -> Iterator[Path]:
+    """Paths among the parameters of traces, and of those that they are computed from."""
+    if isinstance(value, Path):
+        yield value
+    elif is_dataclass(value):
+        for each in fields(value):
+            yield from _files_in(getattr(value, each.name))
+    elif isinstance(value, tuple):
+        yield from chain.from_iterable(map(_files_in, value))
+    elif isinstance(value, np.ndarray) and value.nbytes > PAGE_OF_PARAMETERS:
+        yield Path()  # traces in memory: no file tells whether they are the same
+
+
+def _parameters_of(value: Any) -> str:
+    """Parameters of traces in words, without paths."""
+    if isinstance(value, Path):
+        return ""
+    if is_dataclass(value):
+        parts = [_parameters_of(getattr(value, each.name)) for each in fields(value)]
+        return f"{type(value).__name__}({', '.join(parts)})"
+    if isinstance(value, np.ndarray):
+        return repr(value.tolist())
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_parameters_of, value))})"
+    return repr(value)
+
+
 def read_block(part: LazyTraces | np.ndarray, frames: slice, cells: slice) -> np.ndarray:
     """(frames, cells) float32 of traces in memory or on disk, unchecked."""
     if isinstance(part, LazyTraces):
+        part.check_unchanged()  # it may have been opened in another process
         return part.block(frames, cells)
     return _as_float32(part[frames, cells])
 

@@ -13,14 +13,16 @@ from napari_xcebra.attribution import Attribution
 from napari_xcebra.attribution.comparison import Comparison, compare
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.attribution.single_cell import STATISTICS, CellStatistics
+from napari_xcebra.checksums import finish_writing
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import name_of
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.opening import FILE as OPENING
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn import Factor, Fit
+from napari_xcebra.recording.fingerprint import check_same
 from napari_xcebra.recording.recording import Recording
-from napari_xcebra.results import results_in, why_not_of
+from napari_xcebra.results import problems_in, results_in, why_not_of
 from napari_xcebra.runs import Run
 from napari_xcebra.spreadsheets import read_csv
 
@@ -116,22 +118,28 @@ def material_in(folder: Path, recording: Recording | None = None) -> Material:
     """
     folder = folder.parent if folder.name == "fit" else folder
     found = run_in(folder)
-    missing = list(found.missing)
+    missing = [*found.missing, *problems_in(folder, found.fit)]
     if recording is None:
         recording, why = _recording_for(folder, found.fit)
         missing += [why] if why else []
     else:
         found.fit.inputs.columns(recording)  # raises if it is another one
+    if recording is not None:
+        of = [found.fit.fingerprint, *(one.fingerprint for one in found.attributions.values())]
+        notes = [check_same(each, recording, "the run") for each in of]
+        missing += dict.fromkeys(filter(None, notes))
     attributions = {
         method: replace(one, fit=found.fit, recording=recording)
         for method, one in found.attributions.items()
     }
     found = replace(found, attributions=attributions, recording=recording)
-    return replace(_with_tables(found, folder, missing), missing=tuple(missing))
+    found = _with_tables(found, folder, missing)
+    return replace(found, missing=tuple(dict.fromkeys(missing)))
 
 
 def run_in(folder: Path) -> Material:
     """Fit and attributions in a folder, without the recording and the tables beside them."""
+    finish_writing(folder)
     if (folder / "run.json").exists():
         run = Run.load(folder)
         return Material.of_run(run, None, _opening(folder))

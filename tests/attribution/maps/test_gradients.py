@@ -8,7 +8,7 @@ from captum.attr import Saliency
 from napari_xcebra.attribution import attribute
 from napari_xcebra.attribution.methods import method_named
 from napari_xcebra.attribution.stream import make_stream
-from napari_xcebra.learn.model.inverse import CUT_OFF, inverse
+from napari_xcebra.learn.model.encoder import CUT_OFF, inverse
 
 
 @pytest.fixture(params=["trained", "windowed"])

@@ -8,10 +8,9 @@ from scipy.ndimage import gaussian_filter1d
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn import FitSettings, Training, fit
-from napari_xcebra.learn.data import input_storage as room
 from napari_xcebra.learn.data import inputs, smoothing
-from napari_xcebra.learn.data.input_storage import ReadInputs
-from napari_xcebra.learn.data.inputs import inputs_for
+from napari_xcebra.learn.data import inputs as room
+from napari_xcebra.learn.data.inputs import ReadInputs, inputs_for
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.traces import NpyTraces
 

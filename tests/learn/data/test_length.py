@@ -3,7 +3,7 @@
 from quick_settings import quick
 
 from napari_xcebra.learn import fit
-from napari_xcebra.learn.data.length import ENOUGH, independent_samples, note_on_length
+from napari_xcebra.learn.training.start import ENOUGH, independent_samples, note_on_length
 from napari_xcebra.simulate import box
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.learn.data.suggestions import latents_for, suggested_factors, why_not
+from napari_xcebra.learn.data.factors import latents_for, suggested_factors, why_not
 from napari_xcebra.recording import Recording, Variable
 
 

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.learn.data.labels import Labels, step_offset
+from napari_xcebra.learn.data.labels import (
+    Course,
+    Labels,
+    continuous_stretch,
+    seconds_from_event,
+    step_offset,
+)
 from napari_xcebra.learn.data.sampling import Sampler
 from napari_xcebra.learn.data.split import Frames, split_frames
-from napari_xcebra.learn.data.trials import Course, continuous_stretch, seconds_from_event
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording, Trials, Variable
 

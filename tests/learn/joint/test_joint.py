@@ -14,9 +14,8 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.learn import Fit
 from napari_xcebra.learn.data.sampling import Batch
 from napari_xcebra.learn.joint.consistency import session_consistency
-from napari_xcebra.learn.joint.encoder import JointFrames, in_order
-from napari_xcebra.learn.joint.fitting import JointTraining, fit_sessions
-from napari_xcebra.learn.joint.result import JointFit
+from napari_xcebra.learn.joint.fitting import JointFrames, JointTraining, fit_sessions, in_order
+from napari_xcebra.learn.result import JointFit
 from napari_xcebra.recording import Variable
 from napari_xcebra.simulate import arena
 

@@ -7,9 +7,8 @@ import torch
 from quick_settings import quick
 
 from napari_xcebra.learn.data.factors import Factor, Part
-from napari_xcebra.learn.model.making import make_encoder
-from napari_xcebra.learn.objective.loss import penalty_directions
-from napari_xcebra.learn.objective.similarity import LEAST_TEMPERATURE, Psi
+from napari_xcebra.learn.model import make_encoder
+from napari_xcebra.learn.objective.loss import LEAST_TEMPERATURE, Psi, penalty_directions
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.simulate import box

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
 
-from napari_xcebra.learn.data.labels import Labels
-from napari_xcebra.learn.data.trials import Course
+from napari_xcebra.learn.data.labels import Course, Labels
 from napari_xcebra.learn.objective.ridge import Regression, Rows
 from napari_xcebra.learn.quality import chance
 from napari_xcebra.learn.quality.chance import (
@@ -16,9 +15,9 @@ from napari_xcebra.learn.quality.chance import (
     UNLIKE,
     Shifts,
     _self_correlation,
+    trial_orders,
 )
 from napari_xcebra.learn.quality.chance import tested as against_shifts
-from napari_xcebra.learn.quality.permutations import trial_orders
 from napari_xcebra.recording import Recording, Variable
 
 FRAMES, CELLS = 3000, 30

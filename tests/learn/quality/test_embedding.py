@@ -7,8 +7,14 @@ import pytest
 from quick_settings import quick
 
 from napari_xcebra.learn import fit
-from napari_xcebra.learn.quality.decoding import Target, linear_decoder, nearest, neighbour_decoder
-from napari_xcebra.learn.quality.embedding import _shifts, embedding_quality
+from napari_xcebra.learn.quality.decoding import (
+    Target,
+    _shifts,
+    embedding_quality,
+    linear_decoder,
+    nearest,
+    neighbour_decoder,
+)
 from napari_xcebra.recording import Recording, Variable
 
 RNG = np.random.default_rng(0)

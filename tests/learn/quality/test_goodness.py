@@ -97,7 +97,7 @@ class Spy:
         return self.data[frames]
 
     def seen(self, frames, hide, seed):
-        self[frames]
+        self[np.asarray(frames)]
         return self.data.seen(frames, hide, seed)
 
 

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.learn.data.labels import Labels
-from napari_xcebra.learn.data.trials import Course
-from napari_xcebra.learn.quality.chance import Shifts, null_of
-from napari_xcebra.learn.quality.permutations import TrialOrders, trial_orders
+from napari_xcebra.learn.data.labels import Course, Labels
+from napari_xcebra.learn.quality.chance import Shifts, TrialOrders, null_of, trial_orders
 from napari_xcebra.learn.quality.verdict import Goodness
 from napari_xcebra.recording import Recording, Trials, Variable
 

@@ -6,7 +6,7 @@ import sys
 import torch
 from torch import nn
 
-from napari_xcebra.learn.training.adam import Adam
+from napari_xcebra.learn.training.training import Adam
 
 
 def parameters():

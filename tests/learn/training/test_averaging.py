@@ -7,7 +7,7 @@ import pytest
 import torch
 from quick_settings import quick
 
-from napari_xcebra.learn.model.making import make_encoder
+from napari_xcebra.learn.model import make_encoder
 from napari_xcebra.learn.training.start import averaged, share_of
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording

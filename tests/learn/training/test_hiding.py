@@ -5,7 +5,7 @@ import torch
 from quick_settings import quick
 
 from napari_xcebra.learn import Training
-from napari_xcebra.learn.training.device import hidden_cells
+from napari_xcebra.learn.device import hidden_cells
 
 
 def ones(frames=4000, cells=30, *window):

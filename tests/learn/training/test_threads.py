@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from napari_xcebra.learn import FitSettings, Training
-from napari_xcebra.learn.training.device import TRIED_STEPS, ThreadTrial
+from napari_xcebra.learn.device import TRIED_STEPS, ThreadTrial
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_no_more_threads_are_taken_than_there_are():
 
 
 def test_a_training_that_tries_threads_learns_the_same_and_gives_them_back(simulation, monkeypatch):
-    monkeypatch.setattr("napari_xcebra.learn.training.device.LONG_STEP", 0.0)
+    monkeypatch.setattr("napari_xcebra.learn.device.LONG_STEP", 0.0)
     torch.set_num_threads(2)
     settings = FitSettings(steps=12, batch_size=64, lambda_=0.1, threads=0)
     tries = Training(simulation.recording, simulation.factors, settings)

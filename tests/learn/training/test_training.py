@@ -9,10 +9,11 @@ import torch
 from damage import damaged_copies
 from quick_settings import quick
 
-from napari_xcebra.errors import InputError, TrainingDiverged
-from napari_xcebra.learn import Factor, Fit, FitSettings, Training, fit
+from napari_xcebra.errors import InputError, Stopped, TrainingDiverged
+from napari_xcebra.learn import Factor, Fit, FitSettings, Training, fit, fitting
+from napari_xcebra.learn.data import inputs
+from napari_xcebra.learn.device import embedded
 from napari_xcebra.learn.training.checkpoint import Checkpoint, state_of
-from napari_xcebra.learn.training.device import embedded
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.simulate import arena, field
 
@@ -488,3 +489,26 @@ def test_the_search_of_lambda_extinguishes_no_factor():
     )
     for factor in simulation.factors:
         assert searched.goodness[factor].r2 > given.goodness[factor].r2 - 0.15, factor
+
+
+class TestLargeRecordings:
+    """What takes minutes of a large recording is reported, and can be stopped."""
+
+    def test_preparing_and_measuring_are_reported(self, simulation, monkeypatch):
+        monkeypatch.setattr(fitting, "REPORTED_BYTES", 0)
+        reports = []
+        fit(simulation.recording, simulation.factors, quick(steps=3), on_progress=reports.append)
+        phases = [each.phase for each in reports]
+        assert (phases[0], phases[-1]) == ("preparing", "measuring")
+        assert reports[-1].step == 3
+
+    def test_one_is_stopped_before_its_first_step(self, simulation, monkeypatch):
+        monkeypatch.setattr(fitting, "REPORTED_BYTES", 0)
+        with pytest.raises(Stopped, match="before the first step"):
+            fit(simulation.recording, simulation.factors, quick(steps=3), stop=lambda: True)
+
+    def test_inputs_beyond_what_memory_may_hold_are_in_a_file(self, simulation, monkeypatch):
+        usual = weights(trained(simulation, steps=3))
+        monkeypatch.setattr(inputs, "MOST_IN_MEMORY", 0)
+        assert isinstance(inputs.room_for(10, 3), np.memmap)
+        assert same(weights(trained(simulation, steps=3)), usual)

@@ -19,8 +19,7 @@ from functools import cached_property
 import numpy as np
 import scipy  # whose parts are imported when they are first used
 
-from napari_xcebra.learn.data.labels import Labels
-from napari_xcebra.learn.data.trials import Course, continuous_stretch
+from napari_xcebra.learn.data.labels import Course, Labels, continuous_stretch
 from napari_xcebra.recording import Recording
 
 SPLINES, SPLINES_OF_TWO, SPLINES_OF_MANY = 20, 10, 5

@@ -26,7 +26,7 @@ from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.learn.data.inputs import CLIP
 from napari_xcebra.learn.data.smoothing import gaussian_kernel, radius_of, smoothed
 from napari_xcebra.learn.data.split import TRIALS_A_BLOCK
-from napari_xcebra.learn.training.device import limited_threads
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.recording import Trials
 from napari_xcebra.standardise import changes, mean_and_spread
 

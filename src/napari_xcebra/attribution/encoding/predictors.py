@@ -21,8 +21,8 @@ from napari_xcebra.attribution.encoding.basis import (
     basis_for,
 )
 from napari_xcebra.learn.data.factors import TIME, Part
+from napari_xcebra.learn.data.labels import FEWEST_TRIALS, continuous_stretch, trial_with_after
 from napari_xcebra.learn.data.split import Frames
-from napari_xcebra.learn.data.trials import FEWEST_TRIALS, continuous_stretch, trial_with_after
 from napari_xcebra.recording import Recording
 
 DRIFTS = 4

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from napari_xcebra.attribution.stream import Stream
-from napari_xcebra.learn.model.inverse import CUT_OFF, inverse
+from napari_xcebra.learn.model.encoder import CUT_OFF, inverse
 
 PATH_STEPS = 20
 """Points on the path from the baseline to the input; with 50 the scores differ by 1e-7."""

@@ -15,7 +15,7 @@ import numpy as np
 import scipy  # whose parts are imported when they are first used
 
 from napari_xcebra.errors import InputError, Stopped
-from napari_xcebra.learn.data.trials import seconds_from_event
+from napari_xcebra.learn.data.labels import seconds_from_event
 from napari_xcebra.recording import Kind, Recording
 from napari_xcebra.recording.traces import in_blocks
 

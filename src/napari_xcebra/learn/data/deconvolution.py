@@ -10,16 +10,23 @@ stretches of time that they were not fitted to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from napari_xcebra.learn.data.factors import Plan
-from napari_xcebra.learn.data.input_storage import ReadInputs
-from napari_xcebra.learn.data.inputs import CLIP, Filter, Inputs, columns_in_use, inputs_for
+from napari_xcebra.learn.data.inputs import (
+    CLIP,
+    Filter,
+    Inputs,
+    ReadInputs,
+    columns_in_use,
+    inputs_for,
+)
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.smoothing import gaussian_kernel, smoothed
 from napari_xcebra.learn.data.split import Split
+from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.objective.ridge import (
     Columns,
     Regression,
@@ -29,7 +36,6 @@ from napari_xcebra.learn.objective.ridge import (
     thinned,
 )
 from napari_xcebra.learn.settings import FitSettings
-from napari_xcebra.learn.training.device import limited_threads
 from napari_xcebra.recording import Recording
 from napari_xcebra.standardise import standardised
 
@@ -59,7 +65,11 @@ SHRUNK = 1e-3
 
 
 def deconvolved_inputs(
-    recording: Recording, plan: Plan, split: Split, settings: FitSettings
+    recording: Recording,
+    plan: Plan,
+    split: Split,
+    settings: FitSettings,
+    report: Callable[[], object] = lambda: None,
 ) -> tuple[Inputs, np.ndarray | ReadInputs]:
     """Inputs of a run, with the filter of its plan, or the one found on its training frames.
 
@@ -73,7 +83,7 @@ def deconvolved_inputs(
     if plan.filter is None and settings.deconvolve and settings.window == 1:
         with limited_threads(settings.threads):
             filter_ = find_filter(recording, plan.labels, split, settings)
-    return inputs_for(recording, split.training.anchors, settings, filter_)
+    return inputs_for(recording, split.training.anchors, settings, filter_, report)
 
 
 def spacing_of(rate: float) -> int:
@@ -101,7 +111,7 @@ def find_filter(
     traces = _standardised_traces(recording, cells, split.training.anchors, settings)
     spacing = spacing_of(recording.rate)
     every = lagged(lambda frames: traces[frames], recording.segment, spacing, REACH)
-    problem = _Problem.of(every, labels, split)
+    problem = _FilterProblem.of(every, labels, split)
     if problem is None:
         return Filter()
     weights = problem.solved()
@@ -117,7 +127,7 @@ def _standardised_traces(
     return np.clip(standardised(np.concatenate(chunks), frames), -CLIP, CLIP)
 
 
-class _Problem:
+class _FilterProblem:
     """Training frames in stretches between held-out blocks, every fourth one in a fold.
 
     Weights of the cells are fitted to three folds and applied to the fourth, where the weights over
@@ -136,7 +146,9 @@ class _Problem:
         self.nothing = np.eye(lags.shape[1])[lags.shape[1] // 2]
 
     @classmethod
-    def of(cls, every: Columns, labels: Mapping[str, Labels], split: Split) -> _Problem | None:
+    def of(
+        cls, every: Columns, labels: Mapping[str, Labels], split: Split
+    ) -> _FilterProblem | None:
         """The problem of a recording; None if it has too few stretches."""
         stretch = np.maximum.accumulate(split.block) + 1
         frames = thinned(split.training.anchors, FRAMES)

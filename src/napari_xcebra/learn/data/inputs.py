@@ -1,17 +1,158 @@
-"""Turns traces of the cells in use into inputs of the encoder: filtered and standardised."""
+"""Turns traces of the cells in use into inputs, in memory, in a file, or computed on demand."""
 
 from __future__ import annotations
 
+import mmap
+import shutil
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import psutil
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.learn.data.input_storage import ReadInputs, need_reading, room_for
-from napari_xcebra.learn.data.smoothing import blocks, gaussian_kernel, radius_of, smoothed
+from napari_xcebra.learn.data.smoothing import (
+    blocks,
+    gaussian_kernel,
+    radius_of,
+    smoothed,
+    smoothed_within,
+    spans,
+)
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
+from napari_xcebra.recording.traces import lie_by_frame, read_block
 from napari_xcebra.standardise import changes
+
+MOST_IN_MEMORY = 3 * 2**29
+"""Inputs that are held in memory at most; the system caches those in a file, if it has room."""
+
+
+def room_for(frames: int, cells: int) -> np.ndarray:
+    """Memory for inputs, (frames, cells) float32, or a temporary file if there is too little.
+
+    The system keeps what was read from the file in memory as long as there is room.
+    """
+    if _fit_into_memory(frames, cells):
+        return _in_memory(frames, cells)
+    with tempfile.TemporaryFile(prefix="napari-xcebra-") as file:
+        return np.memmap(file, np.float32, "w+", shape=(frames, cells))
+
+
+def _need_reading(recording: Recording, cells: int, radius: int) -> bool:
+    """Whether to compute inputs from the traces on demand, without a copy of them.
+
+    A smoothed frame is made of some twenty, which a run reads again and again: there a copy pays,
+    if the disk has room. Without smoothing it does not.
+
+    Parameters
+    ----------
+    cells : int
+        Cells in use.
+    radius : int
+        Frames on either side that are smoothed over.
+    """
+    frames = recording.n_frames
+    if _fit_into_memory(frames, cells):
+        return False
+    fit_onto_disk = 4 * frames * cells < 0.9 * _spare_disk()
+    if lie_by_frame(recording.traces) and not (radius and fit_onto_disk):
+        return True
+    if not fit_onto_disk:
+        raise InputError(
+            f"{cells:,} cells at {frames:,} frames are {_gigabytes(4 * frames * cells)} of inputs. "
+            f"They do not fit into half of the free memory ({_gigabytes(_spare_memory())}), nor "
+            f"onto the disk of {tempfile.gettempdir()} ({_gigabytes(_spare_disk())} free). Free "
+            "some space, set TMPDIR to a folder on a larger disk, accept fewer cells, or save the "
+            "traces as a .npy file of (frames, cells), which is read as it is."
+        )
+    return False
+
+
+def _in_memory(frames: int, cells: int) -> np.ndarray:
+    """Not initialised, in pages as they come.
+
+    numpy asks the system for large pages; where memory is fragmented, the first touch of a
+    gigabyte then takes 2.5 s instead of 0.5, to save a hundredth of a training step.
+    """
+    size = 4 * frames * cells
+    if size == 0 or not hasattr(mmap, "MAP_PRIVATE"):  # as on Windows
+        return np.empty((frames, cells), np.float32)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(pages, np.float32).reshape(frames, cells)
+
+
+def _fit_into_memory(frames: int, cells: int) -> bool:
+    return 4 * frames * cells < min(_spare_memory() / 2, MOST_IN_MEMORY)
+
+
+def _spare_memory() -> int:
+    """Bytes available without taking any from other programs, on any system."""
+    return int(psutil.virtual_memory().available)
+
+
+def _spare_disk() -> int:
+    """Bytes free where temporary files go."""
+    return shutil.disk_usage(tempfile.gettempdir()).free
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 2**30:.3g} GB"
+
+
+class ReadInputs:
+    """Stands for (frames, cells in use) float32 inputs, and computes them when indexed by frames.
+
+    Parameters
+    ----------
+    recording : Recording
+        Its traces are quick to read frame by frame.
+    inputs : Inputs
+    """
+
+    def __init__(self, recording: Recording, inputs: Inputs) -> None:
+        self.traces, self.inputs = recording.traces, inputs
+        self._columns = inputs.columns(recording)
+        self._extent = slice(int(self._columns.min()), int(self._columns.max()) + 1)
+        self._own = self._columns - self._extent.start
+        self._all = np.array_equal(self._columns, np.arange(self._extent.start, self._extent.stop))
+        self._spans = list(spans(recording))
+        self._starts = np.array([span.start for span in self._spans])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Frames, and cells in use."""
+        return self.traces.shape[0], len(self._columns)
+
+    def __getitem__(self, frames: np.ndarray) -> np.ndarray:
+        """Inputs at these frames, as of `Inputs.of`, in any order: (n, cells in use) float32."""
+        order = np.argsort(frames)
+        ascending = frames[order]
+        number = np.searchsorted(self._starts, ascending, side="right") - 1
+        # frames that are smoothed over the same others are read together
+        apart = np.diff(ascending) > 2 * radius_of(self.inputs.kernel) + 1
+        edges = np.flatnonzero(apart | (np.diff(number) > 0)) + 1
+        found = np.empty((len(frames), len(self._columns)), np.float32)
+        for some in np.split(np.arange(len(frames)), edges) if len(frames) else []:
+            first, last = int(ascending[some[0]]), int(ascending[some[-1]])
+            stretch = smoothed_within(
+                self._spans[number[some[0]]],
+                slice(first, last + 1),
+                self._read,
+                self.inputs.kernel,
+            )
+            found[order[some]] = stretch[ascending[some] - first]
+        self.inputs.standardise(found)
+        return found
+
+    def _read(self, frames: slice) -> np.ndarray:
+        """(frames, cells in use) float32."""
+        traces = read_block(self.traces, frames, self._extent)
+        if not np.isfinite(traces.sum()):
+            self.traces[frames, self._columns]  # says where
+        return traces if self._all else np.take(traces, self._own, axis=1)
+
 
 SAMPLED_BYTES = 4 * 2**30
 """Traces that suffice for mean and scale where inputs are computed on demand."""
@@ -135,7 +276,7 @@ class Inputs:
 
     def on(self, recording: Recording) -> np.ndarray | ReadInputs:
         """The same, or computed on demand if memory does not hold them."""
-        if need_reading(recording, len(self.cell_ids), self.radius):
+        if _need_reading(recording, len(self.cell_ids), self.radius):
             return ReadInputs(recording, self)
         return self.of(recording)
 
@@ -150,7 +291,11 @@ def columns_in_use(recording: Recording, settings: FitSettings) -> np.ndarray:
 
 
 def inputs_for(
-    recording: Recording, frames: np.ndarray, settings: FitSettings, filter_: Filter = UNFILTERED
+    recording: Recording,
+    frames: np.ndarray,
+    settings: FitSettings,
+    filter_: Filter = UNFILTERED,
+    report: Callable[[], object] = lambda: None,
 ) -> tuple[Inputs, np.ndarray | ReadInputs]:
     """Cells in use with their standardisation, and the inputs it gives.
 
@@ -163,6 +308,8 @@ def inputs_for(
         Frames over which mean and scale are taken, ascending.
     filter_ : Filter
         Behind the smoothing that the settings ask for.
+    report : callable
+        Called after every block of frames; may raise to give up.
 
     Returns
     -------
@@ -172,15 +319,15 @@ def inputs_for(
     """
     columns = columns_in_use(recording, settings)
     # this imports torch, which a window that only shows a fit does without
-    from napari_xcebra.learn.training.device import limited_threads
+    from napari_xcebra.learn.device import limited_threads
 
     smoothing = settings.smoothing * recording.rate
     kernel = filter_.after(gaussian_kernel(smoothing))
     size = recording.n_frames, len(columns)
-    reading = need_reading(recording, len(columns), radius_of(kernel))
+    reading = _need_reading(recording, len(columns), radius_of(kernel))
     kept = None if reading else room_for(*size)
     every = 1 if kept is not None else -(-4 * size[0] * size[1] // SAMPLED_BYTES)
-    moments = _Moments(len(columns))
+    moments = _RunningMoments(len(columns))
     with limited_threads(settings.threads):
         for here, traces in smoothed(recording, columns, kernel, every):
             if kept is not None:
@@ -188,6 +335,7 @@ def inputs_for(
             first, last = np.searchsorted(frames, [here.start, here.stop])
             all_of_them = last - first == len(traces)
             moments.add(traces if all_of_them else traces[frames[first:last] - here.start])
+            report()
     inputs, moving = _standardisation(recording, columns, moments, smoothing, filter_)
     if kept is None:
         return inputs, ReadInputs(recording, inputs)
@@ -201,7 +349,7 @@ def inputs_for(
 def _standardisation(
     recording: Recording,
     columns: np.ndarray,
-    moments: _Moments,
+    moments: _RunningMoments,
     smoothing: float,
     filter_: Filter,
 ) -> tuple[Inputs, np.ndarray]:
@@ -226,7 +374,7 @@ def _standardisation(
     return inputs, moving
 
 
-class _Moments:
+class _RunningMoments:
     """Mean and standard deviation of each cell, from frames that come in blocks."""
 
     def __init__(self, cells: int) -> None:

@@ -19,9 +19,9 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.files import whole
 from napari_xcebra.learn.data.factors import TIME, Factor, factor_labels
 from napari_xcebra.learn.data.labels import Labels
-from napari_xcebra.learn.joint.pooling import part_of, pooled
+from napari_xcebra.learn.joint.fitting import part_of, pooled
 from napari_xcebra.learn.quality.consistency import consistency
-from napari_xcebra.learn.quality.embedding import held_out_frames
+from napari_xcebra.learn.quality.decoding import held_out_frames
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.recording import Recording
 from napari_xcebra.spreadsheets import write_csv

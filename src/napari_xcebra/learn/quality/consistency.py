@@ -205,7 +205,7 @@ def suggest_dimension(
     Dimensions or None
         None if it was stopped before two fits could be compared.
     """
-    from napari_xcebra.learn.repeats import Repeat, fit_each
+    from napari_xcebra.learn.fitting import Repeat, fit_each
 
     settings = settings or FitSettings()
     if seeds < 2:

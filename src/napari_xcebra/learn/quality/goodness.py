@@ -1,32 +1,30 @@
-"""Measures how well each factor is found in the cells, on held-out blocks of time."""
+"""Measures how well each factor is found in the cells, on held-out blocks of time.
+
+InfoNCE is measured block by block, with partners from other blocks, and beside it what labels
+shifted in time reach.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.deconvolution import spacing_of
 from napari_xcebra.learn.data.factors import TIME, Part
 from napari_xcebra.learn.data.labels import Labels, correlation_time
+from napari_xcebra.learn.data.sampling import LabelNeighbours
 from napari_xcebra.learn.data.split import Frames
-from napari_xcebra.learn.objective.block_loss import (
-    SCALES,
-    Blocks,
-    Pairs,
-    Size,
-    calibrated,
-    draw_pairs,
-    labels_of,
-    matched_inside,
-    pair_losses,
-)
+from napari_xcebra.learn.device import embedded, in_double
 from napari_xcebra.learn.objective.loss import cross_similarity, info_nce, pair_similarity
 from napari_xcebra.learn.objective.ridge import (
-    Decoded,
+    DecodedFactor,
     Yardstick,
     lagged,
     logistic,
@@ -37,13 +35,247 @@ from napari_xcebra.learn.quality.chance import (
     TESTED_FRAMES,
     Shifts,
     null_of,
+    rearranged,
     tested,
+    trial_orders,
 )
-from napari_xcebra.learn.quality.permutations import trial_orders
-from napari_xcebra.learn.quality.shifted_goodness import Sample
 from napari_xcebra.learn.quality.verdict import LARGEST_P, Goodness
-from napari_xcebra.learn.training.device import embedded
-from napari_xcebra.learn.training.training import Training
+
+if TYPE_CHECKING:
+    from napari_xcebra.learn.training.training import Training
+
+SCALES = (1.0, 1.4, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.06, 0.03, 0.01)
+"""Factors on ψ that are tried when goodness is measured; near 0 it is at chance."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Frames on which a fit is measured.
+
+    Parameters
+    ----------
+    frames : Frames
+    number : (frames,) int64
+        Block a frame belongs to, −1 outside.
+    """
+
+    frames: Frames
+    number: np.ndarray
+
+    def where_known(self, labels: Labels | None) -> np.ndarray:
+        """Blocks in which the labels are known somewhere; all of them if there are no labels."""
+        anchors = self.frames.anchors
+        if labels is not None:
+            anchors = anchors[labels.known[anchors]]
+        return np.unique(self.number[anchors])
+
+
+@dataclass(frozen=True)
+class Size:
+    """Number of pairs drawn from each block."""
+
+    references: int = 512
+    negatives: int = 512
+
+    @property
+    def chance(self) -> float:
+        """Upper bound of InfoNCE, log N, which an encoder that knows nothing reaches (Eq. 26)."""
+        return float(np.log(self.negatives))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Frames of one block, their positive partners, and the negatives that all of them share."""
+
+    reference: np.ndarray
+    positive: np.ndarray
+    negative: np.ndarray
+
+
+def draw_pairs(
+    part: Part, labels: Labels | None, among: Blocks, size: Size, seed: int
+) -> list[Pairs]:
+    """Pairs of every block that has some.
+
+    Within a block everything that is slow looks alike; partners from elsewhere, positive and
+    negative, make sure that only the label can bring them together. A time pair cannot leave
+    its block, so there only the negatives come from elsewhere.
+
+    Parameters
+    ----------
+    labels : Labels or None
+        None for the time part.
+    """
+    drawn = [_block_pairs(part, labels, among, b, size, seed) for b in among.where_known(labels)]
+    return [pairs for pairs in drawn if pairs is not None]
+
+
+def _block_pairs(
+    part: Part,
+    labels: Labels | None,
+    among: Blocks,
+    block: int,
+    size: Size,
+    seed: int,
+) -> Pairs | None:
+    rng = np.random.default_rng([seed, block])
+    anchors, number = among.frames.anchors, among.number
+    if labels is None:
+        starts = among.frames.pairs(part.offset)
+        inside, neighbours = starts[number[starts] == block], None
+    else:
+        inside, neighbours = _matched_inside(part, labels, among, block)
+    elsewhere = anchors[number[anchors] != block]
+    if len(inside) == 0 or len(elsewhere) == 0:
+        return None
+    reference = inside[rng.integers(len(inside), size=size.references)]
+    positive = neighbours.draw(reference, rng) if neighbours else reference + part.offset
+    negative = elsewhere[rng.integers(len(elsewhere), size=size.negatives)]
+    return Pairs(reference, positive, negative)
+
+
+def _matched_inside(
+    part: Part, labels: Labels, among: Blocks, block: int
+) -> tuple[np.ndarray, LabelNeighbours]:
+    """References of one block that have label neighbours in the others, and how to find them."""
+    anchors, offset = among.frames.anchors, part.offset
+    known = anchors[labels.known[anchors]]
+    steps = labels.steps(among.frames.pairs(offset), offset)
+    elsewhere = known[among.number[known] != block]
+    inside = known[among.number[known] == block]
+    neighbours = LabelNeighbours(labels, elsewhere, steps, offset)
+    if len(steps) == 0 or len(elsewhere) == 0:
+        return inside[:0], neighbours
+    return neighbours.matched(inside), neighbours
+
+
+def pair_losses(
+    training: Training,
+    part: Part,
+    pairs: list[Pairs],
+    embedding: np.ndarray,
+    scales: Sequence[float] = (1.0,),
+) -> np.ndarray:
+    """InfoNCE in every block, with ψ multiplied by each of these: (scales, blocks).
+
+    Parameters
+    ----------
+    embedding : (frames, latents)
+        In the units of the similarity, at the frames of the pairs at least.
+    """
+    losses = []
+    for each in pairs:
+        a, b, c = (
+            torch.as_tensor(embedding[frames], device=training.device)
+            for frames in (each.reference, each.positive, each.negative)
+        )
+        alike, apart = training.psi.pair(part, a, b), training.psi.cross(part, a, c)
+        losses.append([float(info_nce(s * alike, s * apart).mean()) for s in scales])
+    return np.array(losses).T
+
+
+def _calibrated(losses: np.ndarray) -> np.ndarray:
+    """Loss of each block with the scale of ψ that is best in all the others: (blocks,).
+
+    An overconfident encoder has a temperature that does not fit, and may still know the label. One
+    number for all blocks, never chosen on the block it is used in, corrects that.
+
+    Parameters
+    ----------
+    losses : (scales, blocks)
+    """
+    others = losses.sum(1, keepdims=True) - losses
+    return losses[others.argmin(0), np.arange(losses.shape[1])]
+
+
+def labels_of(training: Training, part: Part) -> Labels | None:
+    """Labels of a behaviour part; None for time."""
+    return None if part.name == TIME else training.labels[part.name]
+
+
+DRAWN = 49
+"""Shifts whose goodness is measured."""
+
+SAMPLED = 512
+"""Held-out frames on which it is measured."""
+
+
+class Sample:
+    """Held-out frames among which goodness is measured anew for any labels, at little cost.
+
+    Only which pairs are positive depends on the labels; the similarities do not.
+
+    Parameters
+    ----------
+    frames : (n,) int64
+    similarity : (n, n) float
+        ψ between them.
+    among : Blocks
+        Held-out frames; partners come from other blocks.
+    offset : int
+        Frames over which the labels step.
+    """
+
+    def __init__(
+        self, frames: np.ndarray, similarity: np.ndarray, among: Blocks, offset: int
+    ) -> None:
+        block = among.number[frames]
+        self.frames, self.offset = frames, offset
+        self.same_block = block[:, None] == block
+        negatives = np.where(self.same_block, -np.inf, similarity)
+        elsewhere = (~self.same_block).sum(1)
+        # log N − InfoNCE of every pair that might be positive
+        self.nats = similarity - (logsumexp(negatives, axis=1) - np.log(elsewhere))[:, None]
+        self.starts = among.frames.pairs(offset)
+
+    @staticmethod
+    def of(among: Blocks) -> np.ndarray:
+        """Frames to take: evenly spaced, 512 or a few more at most."""
+        anchors = among.frames.anchors
+        return anchors[:: max(1, len(anchors) // SAMPLED)]
+
+    def null(self, labels: Labels, shifts: Shifts) -> tuple[float, float]:
+        """5 and 95 % of what shifted labels reach, in nats; NaN without any."""
+        some = thinned(np.arange(len(shifts)), DRAWN)
+        null = np.array([self.goodness(rearranged(labels, shifts.source(n))) for n in some])
+        null = null[np.isfinite(null)]
+        if len(null) == 0:
+            return NAN, NAN
+        low, high = np.quantile(null, [0.05, 0.95])
+        return float(low), float(high)
+
+    def goodness(self, labels: Labels) -> float:
+        """Log N − InfoNCE with positives by these labels; NaN if there are none."""
+        rng = np.random.default_rng(0)
+        starts = labels.steps(self.starts, self.offset)
+        if len(starts) == 0:
+            return NAN
+        start = rng.choice(starts, size=len(self.frames))
+        target = labels.moved(self.frames, start, start + self.offset)
+        if not labels.near.all():  # far from an event all frames are alike
+            target += rng.normal(scale=1e-4, size=target.shape)
+        distance = self._distance(target, labels, rng)
+        positive = distance.argmin(1)
+        rows = np.flatnonzero(np.isfinite(distance.min(1)))
+        return float(self.nats[rows, positive[rows]].mean()) if len(rows) else NAN
+
+    def _distance(self, target: np.ndarray, labels: Labels, rng: np.random.Generator) -> np.ndarray:
+        """Distances of all labels from the targets, infinite where there can be no pair."""
+        if labels.is_discrete:
+            distance = rng.random(self.nats.shape)
+        else:
+            points = labels.points(self.frames)
+            # a trace of noise makes ties fall at random
+            points += rng.normal(scale=1e-4, size=points.shape)
+            distance = cdist(target, points, "sqeuclidean")
+        distance[self.same_block] = np.inf
+        if labels.n_codes > 1:
+            code = labels.code[self.frames]
+            distance[code[:, None] != code] = np.inf
+        missing = ~labels.known[self.frames]
+        distance[missing] = distance[:, missing] = np.inf
+        return distance
+
 
 SIZE = Size()
 """Pairs of each block on which InfoNCE is measured."""
@@ -65,11 +297,19 @@ SHARPNESS = tuple(2.0 ** np.arange(-2, 9))
 
 
 @torch.no_grad()
-def measure_goodness(training: Training) -> dict[str, Goodness]:
+def measure_goodness(
+    training: Training, report: Callable[[], object] = lambda: None
+) -> dict[str, Goodness]:
     """Goodness of every part of a trained embedding: log N − InfoNCE on held-out blocks.
 
     A label that has nothing to do with the cells stays at log N (Theorem 1).
+
+    Parameters
+    ----------
+    report : callable, optional
+        Called before each part is measured.
     """
+    report()
     unseen, seen = Blocks(training.split.held_out, training.split.block), _seen(training)
     frames = training.usable
     if len(frames) > EMBEDDED:
@@ -77,10 +317,11 @@ def measure_goodness(training: Training) -> dict[str, Goodness]:
     embedding, cells = embed(training, frames), _cells(training)
     few = training.settings.window == 1 and len(training.inputs.cell_ids) <= LAGGED_CELLS
     sticks = _sticks(training, training.yardstick, lags=few)
-    return {
-        part.name: _goodness(training, part, embedding, unseen, seen, cells, sticks)
-        for part in training.parts
-    }
+    measured = {}
+    for part in training.parts:
+        report()
+        measured[part.name] = _goodness(training, part, embedding, unseen, seen, cells, sticks)
+    return measured
 
 
 def check_measurable(training: Training) -> None:
@@ -92,7 +333,7 @@ def check_measurable(training: Training) -> None:
             continue
         if training.labels[part.name].n_codes > 1:
             labels = training.labels[part.name]
-            matched = [len(matched_inside(part, labels, unseen, b)[0]) > 0 for b in blocks]
+            matched = [len(_matched_inside(part, labels, unseen, b)[0]) > 0 for b in blocks]
             if sum(matched) < 2:
                 raise InputError(
                     f"Factor {part.name!r} has values that no two held-out blocks share: the fit "
@@ -206,7 +447,7 @@ def _nats(
 ) -> dict[str, Any]:
     """Goodness in nats with a temperature that fits, its error, and the same on known pairs."""
     losses = pair_losses(training, part, pairs, embedding, SCALES)
-    each = calibrated(losses)
+    each = _calibrated(losses)
     scale = SCALES[int(losses.mean(1).argmin())]
     learned = pair_losses(training, part, known, embedding, (scale,))
     goodness, error = SIZE.chance - float(each.mean()), _standard_error(each)
@@ -285,11 +526,11 @@ def _sample(
     """Held-out frames for shifted labels, with ψ times a factor."""
     frames = Sample.of(unseen)
     x = torch.as_tensor(embedding[frames], device=training.device)
-    similarity = scale * training.psi.cross(part, x, x).double().cpu().numpy()
+    similarity = scale * in_double(training.psi.cross(part, x, x)).numpy()
     return Sample(frames, similarity, unseen, part.offset)
 
 
-def _read(training: Training, part: Part, labels: Labels, embedding: np.ndarray) -> Decoded:
+def _read(training: Training, part: Part, labels: Labels, embedding: np.ndarray) -> DecodedFactor:
     """Decode a factor from its latents by regression, with lags where they help."""
 
     def rows(frames: np.ndarray) -> np.ndarray:
@@ -310,7 +551,7 @@ def _sticks(training: Training, plain: Yardstick, lags: bool) -> list[Yardstick]
     return [plain, Yardstick(around, training.split)]
 
 
-def _decoded(sticks: Sequence[Yardstick], labels: Labels) -> Decoded:
+def _decoded(sticks: Sequence[Yardstick], labels: Labels) -> DecodedFactor:
     """Decoded by the one that frames set aside prefer, the first if they prefer none."""
     return max((each.decoded(labels) for each in sticks), key=lambda read: read.aside_r2)
 

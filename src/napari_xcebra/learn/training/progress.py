@@ -11,7 +11,7 @@ from napari_xcebra.learn.settings import FitSettings
 if TYPE_CHECKING:
     from napari_xcebra.learn.result import Fit
 
-Phase = Literal["settling", "raising λ", "holding"]
+Phase = Literal["preparing", "settling", "raising λ", "holding", "measuring"]
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,11 @@ class Progress:
     ----------
     step, steps : int
         Done, and in all.
-    phase : {"settling", "raising λ", "holding"}
+    phase : {"preparing", "settling", "raising λ", "holding", "measuring"}
+        The first and the last are reported of large recordings, where they take long.
     loss : dict of str to float
         Mean over the steps since the last report: InfoNCE of each part in nats, or the mean
-        squared error in supervised mode.
+        squared error in supervised mode; empty where there was no step.
     penalty : float
         ‖J_f‖²_F; NaN while λ is 0.
     lambda_ : float

@@ -13,7 +13,7 @@ import torch
 
 from napari_xcebra.attribution.ranks import average_ranks
 from napari_xcebra.learn.data.factors import TIME
-from napari_xcebra.learn.model.inverse import CUT_OFF, inverse
+from napari_xcebra.learn.model.encoder import CUT_OFF, inverse
 
 if TYPE_CHECKING:
     from torch import Tensor

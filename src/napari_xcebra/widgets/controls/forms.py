@@ -240,6 +240,11 @@ def dropped_paths(event: Any) -> list[str]:
     return [path for path in paths if path]
 
 
+def model_among(paths: Sequence[str]) -> str:
+    """The model of `cebra` that these paths are; empty if they are anything else."""
+    return paths[0] if [Path(path).suffix.lower() for path in paths] == [".pt"] else ""
+
+
 class PathField(QWidget):
     """One path, of a folder too if `folders`; `what` is asked for in the titles of dialogs."""
 

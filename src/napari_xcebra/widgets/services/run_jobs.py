@@ -21,7 +21,7 @@ from napari_xcebra.attribution.single_cell import STATISTICS, CellStatistics, ap
 from napari_xcebra.batch.running import ComputePlace
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import Call, Cancelled, Failed, Finished, Job, tasks
-from napari_xcebra.learn.data.suggestions import latents_for
+from napari_xcebra.learn.data.factors import latents_for
 from napari_xcebra.learn.training.progress import seconds_to_fit
 from napari_xcebra.report import exports
 from napari_xcebra.widgets.services.jobs import SEVERAL, JobQueue, Processes, Work, while_exists
@@ -86,6 +86,9 @@ class RunJobs(OfState):
         """
         method, fit = method_behind(method), run.fit
         if method not in run.attributions or self.awaits("repeat", run):
+            return
+        if fit.architecture:
+            self._jobs.said.emit(NOT_TRAINED_HERE, "problem", "")
             return
         first = run.attributions[method]
         known = first.stability.seeds if first.stability else (first.seed,)
@@ -158,6 +161,11 @@ def seconds_to_repeat(run: Run, more: int) -> float:
     whole = replace(fit, seconds=fit.seconds / share)
     cells, latents = len(fit.inputs.cell_ids), fit.parts[-1].stop
     return more * seconds_to_fit(fit.settings, cells, latents, like=whole)
+
+
+NOT_TRAINED_HERE = (
+    "This model was opened from cebra: train it there with other seeds, and compare what is opened."
+)
 
 
 def _with_cells_of(fit: Fit, recording: Recording) -> Recording:
@@ -310,7 +318,7 @@ class RunWriter:
         if (target := self._target(opened, run, "report", ".html", path)) is not None:
             found = self._services.statistics.of(opened, run)
             call = tasks.REPORT(run, opened.recording, target, opened.opening, found)
-            self._write("the report", call, show_page)
+            self._write("the report", call, _show_page)
 
     def nwb(self, opened: Opened, run: Run, path: str | Path | None = None) -> None:
         """Write a run with its recording as NWB, and decisions if there are any."""
@@ -364,7 +372,7 @@ def chosen_target(
     return target if target.suffix else target.with_suffix(suffix)
 
 
-def show_page(page: Path) -> None:
+def _show_page(page: Path) -> None:
     """Open a page in the browser."""
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(page.absolute())))
 
@@ -405,7 +413,7 @@ class Sweeper(JobQueue):
 
         def written(page: Path) -> None:
             self.said.emit(f"Wrote {page}.", "good", "")
-            show_page(page)
+            _show_page(page)
 
         self.said.emit("Writing the report …", "plain", "")
         call = tasks.SWEEP_REPORT(folder)

@@ -14,7 +14,7 @@ from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.attribution.ranks import rank_correlation
 from napari_xcebra.attribution.score_map import Latent
 from napari_xcebra.jobs import Advanced, Cancelled, Failed, Finished, Job, Sketched, tasks
-from napari_xcebra.learn.joint.result import JointFit
+from napari_xcebra.learn.result import JointFit
 from napari_xcebra.runs import Run, free_name
 from napari_xcebra.widgets.services.jobs import JobQueue, Processes, Work
 from napari_xcebra.widgets.state.curations import OFFERED
@@ -22,6 +22,8 @@ from napari_xcebra.widgets.state.shown import TRAINING, Asked, LiveRun, best_fac
 from napari_xcebra.widgets.state.signals import OfState, Signal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from napari_xcebra.jobs import Call, Event
     from napari_xcebra.learn import Factor, Fit, FitSettings
     from napari_xcebra.learn.adaptation import How
@@ -105,6 +107,18 @@ class Trainer(JobQueue, OfState):
         call = tasks.ADAPT(run.fit, opened.recording, how)
         return self._learn(call, Asked(opened, name, run.factors), run.fit.settings)
 
+    def open_model(
+        self,
+        opened: Opened,
+        name: str,
+        path: Path,
+        factors: Mapping[str, Factor],
+        settings: FitSettings,
+    ) -> Job | None:
+        """Open a model that was trained with `cebra` as a run of that name."""
+        call = tasks.OPEN_MODEL(path, opened.recording, factors, settings=settings)
+        return self._learn(call, Asked(opened, name, factors), settings)
+
     def _learn(self, call: Call, asked: Asked, settings: FitSettings) -> Job | None:
         if self.busy:
             return None
@@ -187,7 +201,8 @@ class Trainer(JobQueue, OfState):
             self._show(opened, run)
             self._layers.discard(opened, asked)
             self._say(
-                f"{run.name} was {run.cut_short}. Press Compute in Attribution to see its map.",
+                f"{run.name} was {run.cut_short or 'finished before it could be stopped'}. "
+                "Press Compute in Attribution to see its map.",
                 "warning",
             )
             return
@@ -402,7 +417,7 @@ class Retraining(OfState):
             return
         self._painter.beside = (before.name, factor)
         state.shown = replace(state.shown, run=name, factor=factor, latent=None)
-        new, old = shown_map(state), self._painter.map_beside()
+        new, old = shown_map(state), self._painter.second_map()
         if old is None or new is None:
             return
         rho = f"{rank_correlation(new.scores, old.scores):.2f}".replace("-", "−")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from napari_xcebra.curation import (
+    CellsInDoubt,
     Change,
     Curation,
     JournalInUse,
@@ -22,6 +24,8 @@ from napari_xcebra.curation import (
 )
 from napari_xcebra.errors import InputError, refusal
 from napari_xcebra.io.decisions.outputs import extractor_accepted
+from napari_xcebra.io.guard import hash_traces
+from napari_xcebra.recording.fingerprint import is_known_at_once
 from napari_xcebra.widgets.state.preferences import keep, kept_text
 from napari_xcebra.widgets.state.signals import OfState, Signal
 
@@ -31,6 +35,11 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.state.state import State
     from napari_xcebra.workspace_file import Opened
 
+STILL_READING = (
+    "The traces are still being read, to tell whether they are those that were judged before: try "
+    "again in a moment."
+)
+IF_THE_SAME = "If they are the same, continue once more; if not, start over."
 OFFERED = "This recording has earlier decisions: continue them or start over first (above)."
 
 
@@ -54,8 +63,10 @@ class Curations(OfState):
             WeakKeyDictionary()
         )
         self._found: WeakKeyDictionary[Opened, list[Summary]] = WeakKeyDictionary()
+        self._reading: WeakKeyDictionary[Opened, Thread] = WeakKeyDictionary()
         self._in_use = ""
         self._wanted: Path | None = None
+        self._doubted = ""
         self.refused = False
         """Whether the last action was refused, for a reason that was said."""
         self._curator = kept_text("curator") or _user()
@@ -111,7 +122,7 @@ class Curations(OfState):
         present = np.asarray(opened.recording.accepted)
         known = self._extractor.get(opened)
         if known is None or not np.array_equal(known[0], present):
-            known = self._extractor[opened] = (present, _said_by_extractor(opened))
+            known = self._extractor[opened] = (present, _read_extractor_calls(opened))
         return known[1]
 
     def status(self, opened: Opened) -> np.ndarray:
@@ -169,7 +180,10 @@ class Curations(OfState):
                 curator=self.curator,
                 journal=journal,
                 read_only=read_only,
-            )
+                # asked once; whoever continues then says that they are
+                same_cells=True if self._doubted == f"{journal}" else None,
+            ),
+            doubted=f"{journal}",
         )
 
     def look(self) -> bool:
@@ -197,15 +211,22 @@ class Curations(OfState):
             )
         )
 
-    def _opening(self, open_it: Callable[[Opened], Curation]) -> bool:
+    def _opening(self, open_it: Callable[[Opened], Curation], doubted: str = "") -> bool:
         opened = self.state.current
         if opened is None:
+            return False
+        if not is_known_at_once(opened.recording):
+            self.said.emit(STILL_READING, "warning", "")
             return False
         try:
             curation = open_it(opened)
         except JournalInUse as error:
             self._in_use = str(error)
             self.changed.emit()
+            return False
+        except CellsInDoubt as error:
+            self._doubted = doubted
+            self.said.emit(f"{error} {IF_THE_SAME}", "warning", "")
             return False
         except (InputError, OSError) as error:
             self.said.emit(f"Decisions cannot be saved: {refusal(error)}", "problem", "")
@@ -261,13 +282,19 @@ class Curations(OfState):
             self.changed.emit()
 
     def _follow_recording(self) -> None:
-        self._in_use, self._wanted = "", None
+        self._in_use, self._wanted, self._doubted = "", None, ""
+        for opened in self.state.opened:
+            under_way = self._reading.get(opened)
+            if not is_known_at_once(opened.recording) and not (under_way and under_way.is_alive()):
+                thread = Thread(target=hash_traces, args=(opened.recording,), daemon=True)
+                self._reading[opened] = thread
+                thread.start()
         for opened in [opened for opened in self._open if opened not in self.state.opened]:
             self._open.pop(opened).close()
         self.changed.emit()
 
 
-def _said_by_extractor(opened: Opened) -> np.ndarray:
+def _read_extractor_calls(opened: Opened) -> np.ndarray:
     try:
         return extractor_accepted(opened.recording, opened.path)
     except OSError:  # the files are out of reach by now

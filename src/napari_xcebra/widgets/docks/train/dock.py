@@ -32,6 +32,7 @@ from napari_xcebra.io.opening import Opening
 from napari_xcebra.jobs import Job
 from napari_xcebra.runs import Run, free_name, next_name
 from napari_xcebra.widgets.controls.boxes import SMALL, PlainLabel, plain, primary_button
+from napari_xcebra.widgets.controls.forms import dropped_paths, model_among
 from napari_xcebra.widgets.controls.layouts import TWO_LINES, Fold, in_column, in_row
 from napari_xcebra.widgets.controls.napari_window import end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import (
@@ -60,6 +61,10 @@ if TYPE_CHECKING:
 
 NAME, TIME, VERDICT = range(3)
 ROW, MOST_ROWS = 26, 5
+OPENS_MODELS = (
+    "Open a model that was trained with the cebra package (.pt) on this recording, for the ticked "
+    "factors, or for none if it was trained on time alone. You can also drop it here."
+)
 WAYS = {
     "statistics": (
         "The same cells, under the same ids",
@@ -81,6 +86,8 @@ class _RunList(QWidget):
     """A sentence for the dock's notice, its tone, and details."""
     comparing = Signal(str)
     """Name of a run to show next to the selected one."""
+    opening = Signal()
+    """A model of `cebra` is to be opened."""
     carrying = Signal(str, object, str)
     """A run of another recording to bring to this one, the name of that recording, and how."""
 
@@ -102,6 +109,7 @@ class _RunList(QWidget):
         self._table.itemChanged.connect(self._renamed)
         self._save = _button("Save…", "Write the selected run to a folder.", self.save)
         self._load = _button("Load…", "Open a saved run.", self.load)
+        self._model = _button("Open .pt…", OPENS_MODELS, self.opening.emit)
         self._report = _button("Report…", HELP, self.report)
         self._delete = _button("Delete", "Remove the selected run from this list.", self._ask)
         self._compare = QPushButton("Compare")
@@ -110,7 +118,7 @@ class _RunList(QWidget):
         self._others.triggered.connect(lambda action: self.comparing.emit(action.text()))
         self._compare.setMenu(self._others)
         self._of_runs = (self._compare, self._report, self._save, self._delete)
-        for button in (*self._of_runs, self._load):
+        for button in (*self._of_runs, self._load, self._model):
             button.setStyleSheet(SMALL)  # side by side they must not widen the dock
         self._carry = QPushButton("Carry a run over")
         self._carry.setToolTip(
@@ -119,7 +127,7 @@ class _RunList(QWidget):
         )
         self._elsewhere = QMenu(self._carry)
         self._carry.setMenu(self._elsewhere)
-        buttons = in_row(*self._of_runs, 1, self._load, spacing=4)
+        buttons = in_row(*self._of_runs, 1, self._load, self._model, spacing=4)
         in_column(self._table, buttons, self._carry, of=self)
         follow(self, self._state.runs_changed, self.refresh)
         follow(self, self._state.shown_changed, self._mark_shown)
@@ -151,7 +159,8 @@ class _RunList(QWidget):
         header = self._table.horizontalHeader().sizeHint().height()
         self._table.setFixedHeight(header + min(len(runs), MOST_ROWS) * ROW + 4)
         self._mark_shown()
-        self._load.setEnabled(self._state.current is not None)
+        for button in (self._load, self._model):
+            button.setEnabled(self._state.current is not None)
         self._list_elsewhere()
 
     def _list_elsewhere(self) -> None:
@@ -340,6 +349,7 @@ class TrainDock(QWidget):
         self._lay_out()
         self._connect()
         end_with_dock(self)
+        self.setAcceptDrops(True)
         self._show_theme()
         self._show_recording()
         self._show_run()
@@ -354,6 +364,7 @@ class TrainDock(QWidget):
         self.next.asked.connect(self.services.open_dock)
         self.runs.said.connect(self._say)
         self.runs.comparing.connect(self.compare)
+        self.runs.opening.connect(self.open_model)
         self.runs.carrying.connect(self.carry)
         for signal, method in (
             (self.state.recording_changed, self._show_recording),
@@ -396,7 +407,7 @@ class TrainDock(QWidget):
         if reason := self._why_not():
             self._say(reason, "problem", "")
             return None
-        factors, settings = self.choice.asked_for()
+        factors, settings = self.choice.read_choice()
         taken, wanted = [run.name for run in opened.runs], self.choice.name.text().strip()
         name = free_name(wanted, taken) if wanted else next_name(taken)
         self.choice.name.clear()
@@ -416,6 +427,32 @@ class TrainDock(QWidget):
         self.notice.clear()
         taken = [own.name for own in opened.runs]
         return self.training.carry(opened, free_name(f"{run.name} of {recording}", taken), run, how)
+
+    def open_model(self, path: str | Path | None = None) -> Job | None:
+        """Open a model of `cebra` as a run, for the ticked factors; returns its job."""
+        opened = self.state.current
+        if opened is None or self.busy:
+            self._say(self._why_not(), "problem", "")
+            return None
+        if not path:
+            path, _ = QFileDialog.getOpenFileName(
+                self, "Open a model of cebra", "", "Models of cebra (*.pt)"
+            )
+        if not path:
+            return None
+        self.notice.clear()
+        factors, settings = self.choice.asked_for()
+        name = free_name(Path(path).stem, [run.name for run in opened.runs])
+        return self.training.open_model(opened, name, Path(path), factors, settings)
+
+    def dragEnterEvent(self, event: Any) -> None:
+        """Welcome a model of `cebra`."""
+        if model_among(dropped_paths(event)):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: Any) -> None:
+        """Open it."""
+        self.open_model(model_among(dropped_paths(event)))
 
     def cancel(self) -> None:
         """Stop what is running."""

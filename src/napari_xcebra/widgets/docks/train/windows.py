@@ -30,8 +30,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.guard import reading
 from napari_xcebra.io.sessions import session_names
 from napari_xcebra.jobs import tasks
-from napari_xcebra.learn.data.factors import Factor
-from napari_xcebra.learn.data.suggestions import latents_for
+from napari_xcebra.learn.data.factors import Factor, latents_for
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording.matching import MISSING, Matching
 from napari_xcebra.text import counted

@@ -1,4 +1,8 @@
-"""Chooses the device and its threads, and holds the inputs on it."""
+"""Decides on device, precision and threads, and holds the inputs on the device.
+
+What is drawn or gathered at every step is drawn or gathered there: of the host it needs one batch
+of frame numbers. Double precision is for the processor, as not every GPU has it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.learn.data.input_storage import ReadInputs
+from napari_xcebra.learn.data.inputs import ReadInputs
 
 DIGESTED_BYTES = 64 * 2**20
 """Inputs that suffice to tell one recording from another."""
@@ -35,6 +39,16 @@ TRIED_STEPS = 4
 
 LONG_STEP = 0.01
 """Seconds of a step from which on more threads are worth trying."""
+
+
+def in_double(values: Tensor) -> Tensor:
+    """Values in double precision, on the processor: GPUs of Apple refuse it."""
+    return values.cpu().double()
+
+
+def seeded(seed: int, device: torch.device) -> torch.Generator | None:
+    """Source of random numbers on a device; None for `meta`, which has no numbers."""
+    return None if device.type == "meta" else torch.Generator(device).manual_seed(seed)
 
 
 class FrameData:
@@ -78,7 +92,7 @@ class FrameData:
         rows = self._gathered((self.lags[:, None] + frames).ravel())
         return rows.view(self.window, len(frames), -1).permute(1, 2, 0)
 
-    def seen(self, frames: np.ndarray, hide: float, seed: int) -> Tensor:
+    def seen(self, frames: np.ndarray | Tensor, hide: float, seed: int) -> Tensor:
         """The same, with some cells hidden from each frame; valid until the next call.
 
         Gathered and hidden a few frames at a time, while they are in the processor's cache, and
@@ -86,26 +100,25 @@ class FrameData:
 
         Parameters
         ----------
+        frames : (n,) int64
+            On the device, or they are brought there.
         hide, seed
             As `hidden_cells` takes them.
         """
-        if not hide:
-            return self[frames]
-        cells = self._rows.shape[1]
-        masks, own = self._masks(len(frames), cells, hide, seed)
+        cells, first = self._rows.shape[1], -(self.window // 2)
+        frames = torch.as_tensor(frames, device=self.device)
         rows = self._room_for(len(frames) * self.window).view(self.window, len(frames), cells)
-        taken = None
-        if not isinstance(self._rows, ReadInputs):
-            taken = torch.as_tensor(self.lags[:, None] + frames, device=self.device)
+        hidden = self._masks(len(frames), cells, hide, seed) if hide else None
         for here in _cached(len(frames), cells):
-            mask = masks.index_select(0, own[here])
-            for lag, steps in enumerate(self.lags):
-                some = rows[lag, here]
-                if isinstance(self._rows, ReadInputs) or taken is None:
-                    some.copy_(self._gathered(frames[here] + steps))
+            mask = hidden[0].index_select(0, hidden[1][here]) if hidden else None
+            for lag in range(self.window):
+                some, wanted = rows[lag, here], frames[here] + (first + lag)
+                if isinstance(self._rows, ReadInputs):
+                    some.copy_(torch.from_numpy(self._rows[wanted.cpu().numpy()]))
                 else:
-                    torch.index_select(self._rows, 0, taken[lag, here], out=some)
-                some.mul_(mask)
+                    torch.index_select(self._rows, 0, wanted, out=some)
+                if mask is not None:
+                    some.mul_(mask)
         return rows[0] if self.window == 1 else rows.permute(1, 2, 0)
 
     def _masks(self, frames: int, cells: int, hide: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -161,7 +174,7 @@ def _masks(cells: int, most: float, seed: int, device: torch.device) -> Tensor:
     few long rows of factors instead, one row for each share that is hidden: as good as new ones,
     and small enough to stay in the processor's cache. They overlap in memory.
     """
-    generator = torch.Generator(device).manual_seed(seed)
+    generator = seeded(seed, device)
     length = cells + WINDOWS
     level = torch.arange(SHARES, device=device)[:, None]
     hidden = torch.rand(SHARES, 1, generator=generator, device=device)
@@ -173,7 +186,7 @@ def _masks(cells: int, most: float, seed: int, device: torch.device) -> Tensor:
 
 def _own_masks(frames: int, cells: int, seed: int, device: torch.device) -> Tensor:
     """Mask of each frame: (frames,) int64."""
-    generator = torch.Generator(device).manual_seed(seed)
+    generator = seeded(seed, device)
     first = torch.randint(SHARES * WINDOWS, (frames,), generator=generator, device=device)
     return first + first.div(WINDOWS, rounding_mode="floor") * cells
 
