@@ -10,7 +10,7 @@ from napari_xcebra.io.opening import Opening
 from napari_xcebra.readers import get_reader, read
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
-from napari_xcebra.widgets.state.own_layers import KEY
+from napari_xcebra.widgets.state.state import KEY
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from qtpy.QtCore import QTimer
 
 from napari_xcebra import readers
 from napari_xcebra.readers import SAMPLES
-from napari_xcebra.widgets.state.own_layers import KEY, role_of
+from napari_xcebra.widgets.state.state import KEY, role_of
 
 
 @pytest.fixture(autouse=True)

@@ -24,8 +24,8 @@ from napari_xcebra.io.opening import Opening
 from napari_xcebra.recording.recording import Recording
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.layers.layers import recording_layers
-from napari_xcebra.widgets.services.reading import made_now, read_now, recognised, with_kept_size
-from napari_xcebra.widgets.state.own_layers import KEY, LayerTuple
+from napari_xcebra.widgets.services.reading import add_kept_size, make_now, read_now, recognised
+from napari_xcebra.widgets.state.state import KEY, LayerTuple
 
 if TYPE_CHECKING:
     from napari_xcebra.simulate.simulation import Simulation
@@ -47,7 +47,7 @@ def read(path: Paths) -> list[LayerTuple]:
     """Layers of the recording at a path."""
     single = _single(path)
     assert single is not None, "get_reader refuses stacks"
-    opening = with_kept_size(Opening(single))
+    opening = add_kept_size(Opening(single))
     try:
         return layers_to_adopt(read_now(open_task(opening), current_viewer()), opening)
     except Stopped:
@@ -219,7 +219,7 @@ SAMPLES = {
 
 def _layers_of(name: str) -> list[LayerTuple]:
     sample = SAMPLES[name]
-    recording = made_now(sample.make, f"Simulating: {sample.title}", current_viewer())
+    recording = make_now(sample.make, f"Simulating: {sample.title}", current_viewer())
     return layers_to_adopt(recording)
 
 

@@ -10,7 +10,7 @@ from scored import CELLS, METHOD, UNUSED, scored_recording, scored_run
 from napari_xcebra.attribution.ranking import Ranking
 from napari_xcebra.attribution.ranks import rank_correlation
 from napari_xcebra.attribution.score_map import LAG, ScoreMap, attribution_of
-from napari_xcebra.widgets.docks.attribution.panels import factor_choices
+from napari_xcebra.widgets.docks.attribution.panels import _factor_choices
 
 
 @pytest.fixture
@@ -157,6 +157,6 @@ def test_the_table_has_interval_and_lag_where_the_method_tells(attribution):
 
 
 def test_lags_can_be_chosen_below_factors_that_are_tied_to_variables(attribution):
-    choices = factor_choices(attribution.parts, {}, "conditional-encoding", lags=True)
+    choices = _factor_choices(attribution.parts, {}, "conditional-encoding", lags=True)
     tied = [part.name for part in attribution.parts if part.variables]
     assert [choice for _, choice in choices if choice[1] == LAG] == [(n, LAG) for n in tied]

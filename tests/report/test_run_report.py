@@ -28,7 +28,7 @@ from napari_xcebra.recording import Variable
 from napari_xcebra.report.document import LARGEST_PLAIN, Document, download
 from napari_xcebra.report.findings import controls, reproduction_section, settings_section, verdicts
 from napari_xcebra.report.material import Material, material_in
-from napari_xcebra.report.run_report import cell_sections, rendered, run_report
+from napari_xcebra.report.run_report import _cell_sections, rendered, run_report
 
 VOID = {"meta", "img", "link", "br", "hr", "input", "source", "base", "area", "col", "embed"}
 SOURCE = "/home/ann/mouse 3.npz"
@@ -344,7 +344,7 @@ def test_cells_of_an_event_are_shown_by_their_responses_instead_of_a_tuning_curv
     recording = behaving(scored_recording())
     licks = Variable("x", np.arange(recording.n_frames) % 40 == 20, "event")
     run = material(recording=recording.with_behavior(licks))
-    page = rendered(Document("", "", (), (cell_sections(run),)))
+    page = rendered(Document("", "", (), (_cell_sections(run),)))
     assert "Responses of the cells" in page
     assert "highest score around x: mean" in page
     assert "Tuning of the cells" not in page
@@ -452,3 +452,17 @@ def test_ten_thousand_cells_give_a_page_of_sane_size():
     lists = root.xpath("//table[contains(@class, 'sortable')]")
     assert {len(table.xpath(".//tbody/tr")) for table in lists} == {20}
     assert re.search(r"has all 10,000 cells", page)
+
+
+def test_a_model_of_cebra_is_opened_again_by_the_command():
+    run = material()
+    weights = {"spread": np.ones(3), "order": np.array([4, 5, 0, 1, 2, 3])}
+    fit = replace(run.fit, architecture="offset10-model", weights=weights)
+    section = parsed(reproduction_section(replace(run, fit=fit)))
+    typed = shlex.split(section.xpath("string(//pre/code)"))
+    taken = make_parser().parse_args(typed[1:])
+    assert (taken.model, taken.architecture) == ("MODEL.pt", "offset10-model")
+    assert taken.standardised
+    assert all("=4" in latents for latents in taken.latents[:1])
+    assert "--steps" not in typed
+    assert "trained elsewhere" in section.text_content()

@@ -6,7 +6,7 @@ from scipy.stats import kstest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import arena
-from napari_xcebra.simulate.simulation import correlation_time
+from napari_xcebra.simulate.simulation import _correlation_time
 
 EACH = {"place": 15, "grid": 15, "direction": 15, "speed": 15}
 
@@ -81,7 +81,7 @@ def test_a_mixed_cell_of_strength_0_carries_only_its_first_variable():
 def test_untuned_cells_are_as_active_and_as_slow_as_tuned_ones(simulation):
     tuned = simulation.rates[:, np.isin(simulation.cell_kinds, list(EACH))]
     untuned = simulation.rates[:, simulation.cell_kinds == "untuned"]
-    for statistic in (lambda r: r.mean(0), lambda r: r.std(0), correlation_time):
+    for statistic in (lambda r: r.mean(0), lambda r: r.std(0), _correlation_time):
         assert kstest(statistic(tuned), statistic(untuned)).pvalue > 0.001
     assert np.median(untuned.std(0)) == pytest.approx(np.median(tuned.std(0)), rel=0.35)
 

@@ -7,7 +7,7 @@ from scipy.stats import kstest, truncnorm
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import box
-from napari_xcebra.simulate.box_model import MAX_CONDITION, box_walk, draw_box_mixing
+from napari_xcebra.simulate.box_model import MAX_CONDITION, _draw_box_mixing, box_walk
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_steps_are_truncated_normal():
 
 @pytest.mark.parametrize(("d1", "d2"), [(1, 1), (2, 2), (3, 3), (7, 2)])
 def test_the_mixing_is_injective_and_well_conditioned(d1, d2):
-    mixing = draw_box_mixing(np.random.default_rng(0), d1, d2, (25, 25))
+    mixing = _draw_box_mixing(np.random.default_rng(0), d1, d2, (25, 25))
     z = np.random.default_rng(9).uniform(-1, 1, (300, d1 + d2))
     singular = np.linalg.svd(mixing.jacobian(z[:, :d1], z[:, d1:]), compute_uv=False)
     condition = singular[:, 0] / singular[:, -1]
@@ -58,7 +58,7 @@ def test_the_mixing_is_injective_and_well_conditioned(d1, d2):
 
 
 def test_x1_does_not_depend_on_z2():
-    mixing = draw_box_mixing(np.random.default_rng(0), 2, 2, (25, 25))
+    mixing = _draw_box_mixing(np.random.default_rng(0), 2, 2, (25, 25))
     rng = np.random.default_rng(1)
     z1, z2, other = (rng.uniform(-1, 1, (50, 2)) for _ in range(3))
     moved = np.abs(mixing(z1, z2) - mixing(z1, other)).max(0)

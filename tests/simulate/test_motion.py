@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.simulate.motion import (
+from napari_xcebra.simulate.arena_model import (
     GRID_ORIENTATIONS,
     GRID_SCALES,
     SIDE,
     SPEED_SCALE,
-    direction_rates,
-    forage,
-    grid_rates,
-    place_rates,
+    _direction_rates,
+    _forage,
+    _grid_rates,
+    _place_rates,
+    _speed_rates,
     running_rates,
-    speed_rates,
     track_rates,
     with_baseline,
 )
@@ -23,7 +23,7 @@ DT = 0.1
 
 @pytest.fixture(scope="module")
 def walk():
-    return forage(np.random.default_rng(0), 20_000, DT)
+    return _forage(np.random.default_rng(0), 20_000, DT)
 
 
 def correlation(a, b):
@@ -73,7 +73,7 @@ def test_all_directions_are_taken(walk):
     ("confound", "low", "high"), [(0.0, -0.15, 0.15), (0.5, 0.2, 0.45), (1.0, 0.55, 0.75)]
 )
 def test_speed_rises_away_from_the_walls_only_when_confounded(confound, low, high):
-    walk = forage(np.random.default_rng(1), 20_000, DT, confound=confound)
+    walk = _forage(np.random.default_rng(1), 20_000, DT, confound=confound)
     assert low < correlation(walk.speed, wall_distance(walk)) < high
 
 
@@ -81,19 +81,19 @@ def test_speed_rises_away_from_the_walls_only_when_confounded(confound, low, hig
     ("arousal", "low", "high"), [(0.0, -0.1, 0.1), (0.5, 0.2, 0.4), (1.0, 0.48, 0.65)]
 )
 def test_speed_follows_arousal_as_much_as_asked(arousal, low, high):
-    walk = forage(np.random.default_rng(1), 20_000, DT, arousal=arousal)
+    walk = _forage(np.random.default_rng(1), 20_000, DT, arousal=arousal)
     assert low < correlation(walk.speed, walk.arousal) < high
 
 
 def test_both_confounds_at_full_strength_keep_theirs():
-    walk = forage(np.random.default_rng(1), 20_000, DT, confound=1.0, arousal=1.0)
+    walk = _forage(np.random.default_rng(1), 20_000, DT, confound=1.0, arousal=1.0)
     assert 0.5 < correlation(walk.speed, wall_distance(walk)) < 0.75
     assert 0.45 < correlation(walk.speed, walk.arousal) < 0.65
 
 
 @pytest.mark.parametrize("dt", [1 / 30, 0.2])
 def test_movement_does_not_depend_on_the_frame_rate(dt):
-    walk = forage(np.random.default_rng(2), int(1500 / dt), dt)
+    walk = _forage(np.random.default_rng(2), int(1500 / dt), dt)
     lag = round(0.6 / dt)
     assert walk.speed.mean() == pytest.approx(0.1, rel=0.1)
     assert 0.3 < correlation(walk.speed[lag:], walk.speed[:-lag]) < 0.6
@@ -108,7 +108,7 @@ def rng():
 
 
 def test_every_place_cell_has_one_field(rng):
-    rates = place_rates(rng, LATTICE, 30)
+    rates = _place_rates(rng, LATTICE, 30)
     peaks = LATTICE[rates.argmax(0)]
     for cell, peak in zip(rates.T, peaks, strict=True):
         distance = np.hypot(*(LATTICE - peak).T)
@@ -117,13 +117,13 @@ def test_every_place_cell_has_one_field(rng):
 
 
 def test_place_fields_cover_the_arena(rng):
-    assert place_rates(rng, LATTICE, 100).max(axis=1).min() > 0.7
+    assert _place_rates(rng, LATTICE, 100).max(axis=1).min() > 0.7
 
 
 @pytest.mark.parametrize("cell", [0, 1])
 def test_six_grid_fields_surround_each_at_the_scale_of_the_module(cell):
     def rates(position):
-        return grid_rates(np.random.default_rng(0), position, 2)[:, cell]
+        return _grid_rates(np.random.default_rng(0), position, 2)[:, cell]
 
     centre = LATTICE[rates(LATTICE).argmax()]
     angles = np.arange(6) * np.pi / 3 + np.pi / 6 + GRID_ORIENTATIONS[cell]
@@ -133,32 +133,32 @@ def test_six_grid_fields_surround_each_at_the_scale_of_the_module(cell):
 
 
 def test_grid_cells_are_silent_between_fields(rng):
-    rates = grid_rates(rng, LATTICE, 10)
+    rates = _grid_rates(rng, LATTICE, 10)
     assert rates.max() <= 1 + 1e-5
     assert ((rates == 0).mean(0) > 0.2).all()
 
 
 def test_head_direction_tuning_wraps_around(rng):
     angle = np.array([0.0, 2 * np.pi, 1.0, 1.0 - 2 * np.pi])
-    rates = direction_rates(rng, angle, 40)
+    rates = _direction_rates(rng, angle, 40)
     np.testing.assert_allclose(rates[0], rates[1], atol=1e-5)
     np.testing.assert_allclose(rates[2], rates[3], atol=1e-5)
 
 
 def test_preferred_directions_are_all_around(rng):
     angle = np.linspace(0, 2 * np.pi, 361)
-    preferred = np.sort(angle[direction_rates(rng, angle, 36).argmax(0)])
+    preferred = np.sort(angle[_direction_rates(rng, angle, 36).argmax(0)])
     assert np.diff(preferred).max() < np.deg2rad(25)
 
 
 def test_speed_tuning_is_monotonic_and_some_of_it_falls(rng):
-    slopes = np.diff(speed_rates(rng, np.linspace(0, 0.3, 100), 100), axis=0)
+    slopes = np.diff(_speed_rates(rng, np.linspace(0, 0.3, 100), 100), axis=0)
     rising, falling = (slopes >= -1e-6).all(0), (slopes <= 1e-6).all(0)
     assert (rising | falling).all()
     assert 5 < falling.sum() < 50
 
 
-@pytest.mark.parametrize("rates", [place_rates, grid_rates])
+@pytest.mark.parametrize("rates", [_place_rates, _grid_rates])
 def test_no_rate_is_negative_and_no_cells_is_fine(rng, rates):
     assert rates(rng, LATTICE, 20).min() >= 0
     assert rates(rng, LATTICE, 0).shape == (len(LATTICE), 0)

@@ -10,8 +10,8 @@ from napari_xcebra.simulate import Simulation, arena, drifted, field
 from napari_xcebra.simulate.box_model import draw_mixing
 from napari_xcebra.simulate.simulation import (
     Population,
+    _correlation_time,
     check_cells,
-    correlation_time,
     joined,
     on_and_off,
     ornstein_uhlenbeck,
@@ -125,7 +125,7 @@ def test_the_process_is_stationary_from_its_first_frame():
 
 def test_the_correlation_time_of_a_process_is_found_again():
     process = ornstein_uhlenbeck(np.random.default_rng(0), 20_000, 20.0, columns=20)
-    assert np.median(correlation_time(process)) == pytest.approx(20, rel=0.2)
+    assert np.median(_correlation_time(process)) == pytest.approx(20, rel=0.2)
 
 
 def test_smoothing_keeps_a_constant():
@@ -178,7 +178,7 @@ def test_lookalikes_have_the_rates_and_the_time_scale_of_templates_but_go_their_
     np.testing.assert_array_equal(
         np.sort(templates[:, matches[0]], axis=0), np.sort(rates[:, matches[1]], axis=0)
     )
-    assert np.median(correlation_time(rates)) == pytest.approx(12, rel=0.4)
+    assert np.median(_correlation_time(rates)) == pytest.approx(12, rel=0.4)
     assert np.abs(np.corrcoef(templates.T, rates.T)[:6, 6:]).max() < 0.3
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import field, task
-from napari_xcebra.simulate.simulation import correlation_time
+from napari_xcebra.simulate.simulation import _correlation_time
 from napari_xcebra.simulate.task_model import STIMULUS
 
 SIDED = ("stimulus", "choice", "outcome")
@@ -84,7 +84,7 @@ def test_running_comes_in_bouts_is_forgotten_in_a_second_and_slower_in_the_stimu
     running, stimulus = behavior["running"], simulation.hidden["phase"] < STIMULUS
     assert running.min() >= 0
     assert 0.1 < (running < 0.5).mean() < 0.6
-    assert 5 < correlation_time(running[:, None])[0] < 20
+    assert 5 < _correlation_time(running[:, None])[0] < 20
     assert running[stimulus].mean() < 0.8 * running[~stimulus].mean()
 
 

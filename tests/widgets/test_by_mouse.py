@@ -21,7 +21,7 @@ from napari_xcebra.text import brief
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.napari_window import canvas_of, full_name, main_window
 from napari_xcebra.widgets.docks.recording.panels import NAME, RANGE
-from napari_xcebra.widgets.state.own_layers import role_of
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]

@@ -7,7 +7,7 @@ import pytest
 
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.napari_window import full_name
-from napari_xcebra.widgets.state.own_layers import role_of
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 from napari_xcebra.workspace_file import load_workspace, save_workspace
 

@@ -33,7 +33,7 @@ from napari_xcebra.report.document import (
 )
 from napari_xcebra.report.figures.comparisons import against, agreement_of_seeds
 from napari_xcebra.report.figures.run import picture
-from napari_xcebra.report.findings import citing_section, facts_table, made_now
+from napari_xcebra.report.findings import citing_section, describe_making, facts_table
 from napari_xcebra.report.material import material_in
 from napari_xcebra.report.run_report import run_report, write_report
 from napari_xcebra.support.logs import without_folders
@@ -62,7 +62,7 @@ def sweep_report(folder: SweepFolder) -> Document:
         f"{counted(len(members), 'run')} ({status}) · {', '.join(about['recordings'])}",
         _summary(table, factors),
         tuple(section for section in sections if section.blocks or section.parts),
-        made_now(),
+        describe_making(),
     )
 
 

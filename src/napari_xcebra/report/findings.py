@@ -16,7 +16,7 @@ from napari_xcebra.attribution.methods import title_of_method
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import named_by_suite2p
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.learn import Goodness
+from napari_xcebra.learn import Fit, Goodness
 from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.learn.quality.verdict import (
     NOTHING,
@@ -146,9 +146,9 @@ def settings_section(run: Material) -> Section:
     for knob in sorted(fields(FitSettings), key=lambda knob: knob.name not in changed):
         value = getattr(run.fit.settings, knob.name)
         tone = "good" if knob.name in changed else "plain"
-        default = "" if knob.name not in changed else _said(knob.default)
+        default = "" if knob.name not in changed else _write_value(knob.default)
         help = knob.metadata["help"].replace("`", "")
-        rows.append((Entry(flag_of(knob.name)), Entry(_said(value), tone=tone),  # type: ignore[arg-type]
+        rows.append((Entry(flag_of(knob.name)), Entry(_write_value(value), tone=tone),  # type: ignore[arg-type]
                      Entry(default), Entry(help)))  # fmt: skip
     columns = (
         Heading("setting", numeric=False),
@@ -173,10 +173,14 @@ def _changed_knobs(settings: FitSettings) -> list[str]:
     ]
 
 
-def _said(value: object) -> str:
+def _write_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+MODEL = "MODEL.pt"
+"""Stands for the file of a model that was opened."""
 
 
 def reproduction_section(run: Material) -> Section:
@@ -189,7 +193,7 @@ def reproduction_section(run: Material) -> Section:
             Paragraph("Run this in the folder that holds the recording. The same seed and versions "
                       "give the same result on the same device."),
             TypedCommand(_command_of(run)),
-            *(Paragraph(note, "warning") for note in _not_said_by_command(run)),
+            *(Paragraph(note, "warning") for note in _list_what_command_lacks(run)),
             facts_table("Made with", facts),
         ),
     )  # fmt: skip
@@ -206,13 +210,24 @@ def _command_of(run: Material) -> str:
         words += _flags(opening.settings)
     for part in fit.parts:
         if part.name != TIME:
-            latents = part.stop - part.start
-            words += ["--factor", f"{part.name}={','.join(part.variables)}:{latents}"]
-    words += _flags(fit.settings)
+            latents = "" if fit.architecture else f":{part.stop - part.start}"
+            words += ["--factor", f"{part.name}={','.join(part.variables)}{latents}"]
+    words += _model_of(fit) if fit.architecture else _flags(fit.settings)
     if run.first is not None:
         words += ["--method", run.first.method]
         words += ["--no-significance"] if run.first.significance is None else []
     return shlex.join([*words, "--out", "again"])
+
+
+def _model_of(fit: Fit) -> list[str]:
+    """How a model of `cebra` was opened."""
+    words = ["--model", MODEL, "--architecture", fit.architecture]
+    words.append("--standardised" if (fit.weights["spread"] == 1).all() else "--no-standardised")
+    for part in fit.parts:
+        if part.name != TIME:
+            own = ",".join(str(latent) for latent in fit.weights["order"][part.latents])
+            words += ["--latents", f"{part.name}={own}"]
+    return words
 
 
 def _flags(settings: FitSettings | OpenSettings) -> list[str]:
@@ -237,9 +252,11 @@ def _place(path: Path | str) -> str:
     return str(Path(*parts[-next(telling, 1) :]))
 
 
-def _not_said_by_command(run: Material) -> list[str]:
+def _list_what_command_lacks(run: Material) -> list[str]:
     """What the command leaves out, a sentence each."""
     notes = []
+    if run.fit.architecture:
+        notes.append(f"The model was trained elsewhere: {MODEL} stands for its file.")
     if run.opening is None and not Path(run.fit.source or "-").suffix:
         notes.append("How the recording was opened is not known: fill in its path and those of the "
                      "behaviour files.")  # fmt: skip
@@ -262,7 +279,7 @@ def citing_section() -> Section:
     return Section("How to cite", CITATIONS)
 
 
-def made_now() -> str:
+def describe_making() -> str:
     """When and by which versions a page is made."""
     try:
         ours = version("napari-xcebra")
@@ -383,7 +400,9 @@ def verdicts(run: Material) -> Section:
     shown = picture(
         lambda: goodness_beside_chance(goodness),
         "Goodness of fit of each factor with its standard error, beside the range that labels "
-        "shifted in time reach: " + "; ".join(_spoken(one) for one in goodness.values()) + ".",
+        "shifted in time reach: "
+        + "; ".join(f"{g.factor} {nats_of(g)} nats, {g.strength}" for g in goodness.values())
+        + ".",
         "Blue: in the cells. Grey: at chance. Diamonds: not tested. p decides, and it "
         "looks at decoding and at the strongest cell: a variable that few cells carry may be found "
         "although its point lies in the grey bar.",
@@ -415,10 +434,6 @@ def _verdict_row(one: Goodness) -> tuple[Entry, ...]:
         number(one.training, ".2f"),
         number(one.samples, ".0f"),
     )
-
-
-def _spoken(one: Goodness) -> str:
-    return f"{one.factor} {nats_of(one)} nats, {one.strength}"
 
 
 def _minus(text: str) -> str:

@@ -58,8 +58,8 @@ from napari_xcebra.report.findings import (
     citing_section,
     controls,
     decoding,
+    describe_making,
     learning,
-    made_now,
     recording_section,
     reproduction_section,
     settings_section,
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
 def run_report(run: Material) -> Document:
     """Report of a run: first whether to believe it, then which cells, then how it was made."""
-    sections = [verdicts(run), *decoding(run), controls(run), cell_sections(run)]
+    sections = [verdicts(run), *decoding(run), controls(run), _cell_sections(run)]
     sections += _methods(run)
     sections += [learning(run), recording_section(run), settings_section(run)]
     sections += [reproduction_section(run), citing_section()]
@@ -86,7 +86,7 @@ def run_report(run: Material) -> Document:
         _subtitle(run),
         summary(run),
         tuple(sections),
-        made_now(),
+        describe_making(),
     )
 
 
@@ -260,7 +260,7 @@ def _entry(name: str, value: object) -> Entry:
     return shown
 
 
-def _file_of_all(run: Material, factor: str) -> Download:
+def _offer_all_cells(run: Material, factor: str) -> Download:
     """The same table of all cells, to save from the page."""
     table = _whole_table(run, factor).round(6)
     name = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"cells-{factor}")
@@ -271,14 +271,14 @@ def _file_of_all(run: Material, factor: str) -> Download:
     )
 
 
-def cell_sections(run: Material) -> Section:
+def _cell_sections(run: Material) -> Section:
     """A part for each factor, or a sentence if nothing was scored."""
     if run.first is None:
         told = "No cells were scored yet: napari-xcebra attribute RUN RECORDING --out RUN."
         return Section("Which cells?", (Paragraph(told, "warning"),))
     embedding = _embedding(run)
     factors = [factor for factor in run.fit.factors if factor in run.first.factors]
-    notes = tuple(Paragraph(_about(run.attributions[method])) for method in run.methods)
+    notes = tuple(Paragraph(_describe_method(run.attributions[method])) for method in run.methods)
     listed = [factor for factor in factors if not run.first.at_chance(factor)]
     parts = tuple(_factor(run, f, embedding, explain=f in listed[:1]) for f in factors)
     return Section("Which cells?", notes, parts)
@@ -298,7 +298,7 @@ def _factor(
         f"{factor} ({', '.join(about.variables)})")  # fmt: skip
     if first.at_chance(factor):
         told = f"{run.fit.goodness[factor].verdict} So no cells are listed; scores are in the file."
-        shown = (Paragraph(told, "warning"), *_maps(run, factor), _file_of_all(run, factor))
+        shown = (Paragraph(told, "warning"), *_maps(run, factor), _offer_all_cells(run, factor))
         return Section(title, shown)
     blocks: list[Block] = [Paragraph(cells_in_words(run, factor))]
     if first.not_tested(factor):
@@ -307,12 +307,12 @@ def _factor(
         blocks.append(Paragraph(first.significance.how(factor)))
     blocks += _maps(run, factor)
     blocks += _tuning(run, factor)
-    blocks += [_table_of_best(run, factor, explain=explain), _file_of_all(run, factor)]
+    blocks += [_table_of_best(run, factor, explain=explain), _offer_all_cells(run, factor)]
     blocks += _cloud(run, factor, embedding)
     return Section(title, tuple(blocks))
 
 
-def _about(attribution: Attribution) -> str:
+def _describe_method(attribution: Attribution) -> str:
     """What a method computes, and the notes on its scores."""
     told = method_named(attribution.method).note
     title = title_of_method(attribution.method).capitalize()

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 
 from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.variables import Variable
-from napari_xcebra.simulate.motion import running_rates, track_rates, with_baseline
+from napari_xcebra.simulate.arena_model import running_rates, track_rates, with_baseline
 from napari_xcebra.simulate.simulation import (
     Population,
     Simulation,

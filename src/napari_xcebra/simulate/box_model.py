@@ -216,7 +216,7 @@ def box_mixing(
 ) -> _BoxMixing:
     """The mixing of `box` with that seed, to send other latents through, or for its Jacobian."""
     _check_sizes(d1, d2, cells)
-    return draw_box_mixing(_streams(seed)[1], d1, d2, cells)
+    return _draw_box_mixing(_streams(seed)[1], d1, d2, cells)
 
 
 def _streams(seed: int) -> list[np.random.Generator]:
@@ -255,7 +255,7 @@ def _endless_normals(rng: np.random.Generator, sigma: float) -> Iterator[float]:
         yield from (sigma * rng.standard_normal(4096)).tolist()
 
 
-def draw_box_mixing(
+def _draw_box_mixing(
     rng: np.random.Generator, d1: int, d2: int, cells: tuple[int, int]
 ) -> _BoxMixing:
     """Random mixing whose Jacobian is well conditioned all over the box.

@@ -56,17 +56,17 @@ def place_somata(
         raise InputError(f"shape is {shape}: at least {4 * REACH} × {4 * REACH} pixels are needed.")
     # Each of them makes two cells overlap: itself and a host of its own.
     satellites = min(round(overlap * cells / 2), cells // 2)
-    hosts = _apart(rng, cells - satellites, shape, vessels)
+    hosts = _spread_out(rng, cells - satellites, shape, vessels)
     if len(hosts) < cells - satellites:
         raise InputError(
             f"shape is {shape}: only about {len(hosts) + satellites} of {cells} cells fit into it; "
             "a larger field of view is needed."
         )
-    beside = [_beside(rng, host, shape) for host in rng.permutation(hosts)[:satellites]]
+    beside = [_place_overlapping(rng, host, shape) for host in rng.permutation(hosts)[:satellites]]
     return rng.permutation(np.array([*hosts, *beside], float))
 
 
-def _apart(
+def _spread_out(
     rng: np.random.Generator, cells: int, shape: tuple[int, int], vessels: np.ndarray | None
 ) -> np.ndarray:
     """Random places at some distance from each other, fewer than asked for if there is no room."""
@@ -88,7 +88,9 @@ def _apart(
     return np.array(centres)
 
 
-def _beside(rng: np.random.Generator, host: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+def _place_overlapping(
+    rng: np.random.Generator, host: np.ndarray, shape: tuple[int, int]
+) -> np.ndarray:
     """Place that overlaps the host but does not cover it."""
     far, angle = rng.uniform(7, 9), rng.uniform(0, 2 * np.pi)
     place = host + far * np.array([np.sin(angle), np.cos(angle)])

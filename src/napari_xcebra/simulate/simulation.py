@@ -118,7 +118,7 @@ class Population:
         gives it away.
         """
         frames, own = self.rates.shape
-        timescales = correlation_time(self.rates)
+        timescales = _correlation_time(self.rates)
         rates = np.empty((frames, cells), np.float32)
         for cell, template in enumerate(np.resize(rng.permutation(own), cells)):
             process = ornstein_uhlenbeck(rng, frames, timescales[template])
@@ -213,7 +213,7 @@ def ornstein_uhlenbeck(
     return scipy.signal.lfilter([1.0], [1.0, -kept], kicks, axis=0)
 
 
-def correlation_time(activity: np.ndarray) -> np.ndarray:
+def _correlation_time(activity: np.ndarray) -> np.ndarray:
     """Frames until the autocorrelation of each column falls below 1/e, at least 1: (columns,)."""
     frames = len(activity)
     centred = activity - activity.mean(axis=0)

@@ -14,7 +14,7 @@ import scipy
 
 from napari_xcebra.recording.recording import Recording
 from napari_xcebra.recording.variables import Trials, Variable
-from napari_xcebra.simulate.motion import running_rates, with_baseline
+from napari_xcebra.simulate.arena_model import running_rates, with_baseline
 from napari_xcebra.simulate.simulation import (
     Population,
     Simulation,

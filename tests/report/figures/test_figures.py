@@ -14,9 +14,9 @@ from napari_xcebra.attribution import attribute
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.recording import Recording, Trials, Variable
 from napari_xcebra.report.figures.comparisons import learning_curves
-from napari_xcebra.report.figures.field import Montage, painted_field
+from napari_xcebra.report.figures.field import _Montage, painted_field
 from napari_xcebra.report.figures.paper import PAPER, Colors
-from napari_xcebra.report.figures.run import responses_in_words, responses_of_cells
+from napari_xcebra.report.figures.run import _responses_of_cells, responses_in_words
 from napari_xcebra.simulate import field
 
 
@@ -122,7 +122,7 @@ def test_every_plane_is_painted_and_named(result, tmp_path):
     said = [text.get_text() for text in figure.axes[0].texts]
     assert [word for word in said if word.startswith("plane")] == ["plane 0", "plane 1", "plane 2"]
     labels, painted = planes.label_image(), painted_pixels(figure, 0)
-    tiled = Montage(*labels.shape).tile(labels)
+    tiled = _Montage(*labels.shape).tile(labels)
     enlarged = np.kron(tiled, np.ones(np.array(painted.shape[:2]) // tiled.shape, tiled.dtype))
     for cell in np.flatnonzero(np.isfinite(attribution.score("place"))):
         assert (painted[enlarged == cell + 1][:, 3] > 0).all()
@@ -132,9 +132,9 @@ def test_every_plane_is_painted_and_named(result, tmp_path):
 def test_planes_of_any_number_lie_apart_and_keep_their_pixels():
     for planes in (1, 2, 3, 5, 7):
         stack = np.arange(1, planes * 12 + 1).reshape(planes, 3, 4)
-        tiled = Montage(*stack.shape).tile(stack)
+        tiled = _Montage(*stack.shape).tile(stack)
         assert sorted(tiled[tiled > 0]) == list(range(1, planes * 12 + 1))
-        for plane, (row, column) in zip(stack, Montage(*stack.shape).corners, strict=True):
+        for plane, (row, column) in zip(stack, _Montage(*stack.shape).corners, strict=True):
             np.testing.assert_array_equal(tiled[row : row + 3, column : column + 4], plane)
 
 
@@ -235,7 +235,7 @@ def test_the_response_is_drawn_by_group_around_the_moment_that_makes_it_known(re
         shown = responses_in_words(recording, "choice", ["choice"], np.array([1, 0]))
     assert "around choice_time, by choice" in shown.caption
     assert "cells 11, 10" in shown.alt
-    figure = responses_of_cells(recording, "choice_time", "choice", np.array([1, 0]))
+    figure = _responses_of_cells(recording, "choice_time", "choice", np.array([1, 0]))
     assert isinstance(figure, Figure)
     event, left, right = figure.axes[0].get_lines()
     assert event.get_xdata() == [0, 0]

@@ -10,7 +10,7 @@ from qtpy.QtWidgets import QApplication, QMessageBox
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.docks.train.dock import TrainDock
-from napari_xcebra.widgets.services.jobs import listen
+from napari_xcebra.widgets.services.jobs import _listen
 from napari_xcebra.widgets.services.training import Trainer
 from napari_xcebra.widgets.window import AskBeforeClosing, services_of
 
@@ -110,6 +110,6 @@ def test_runs_that_are_not_saved_are_asked_about_by_name(
 
 def test_napari_is_not_told_of_work_that_it_would_ask_about_in_names_of_functions(viewer, qtbot):
     heard = []
-    listen(iter([1, 2]), heard.append)
+    _listen(iter([1, 2]), heard.append)
     assert viewer.window._task_status_manager.get_status() == []
     qtbot.waitUntil(lambda: heard == [1, 2], timeout=20_000)

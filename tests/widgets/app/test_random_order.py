@@ -32,7 +32,7 @@ from napari_xcebra.widgets.docks.cells.dock import CellsDock
 from napari_xcebra.widgets.docks.curate.dock import CurateDock
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
 from napari_xcebra.widgets.docks.train.dock import TrainDock
-from napari_xcebra.widgets.state.own_layers import KEY, role_of
+from napari_xcebra.widgets.state.state import KEY, role_of
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]

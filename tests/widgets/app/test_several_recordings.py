@@ -14,7 +14,7 @@ from napari_xcebra.simulate import arena, drifted
 from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.layers.camera import camera_of
-from napari_xcebra.widgets.state.own_layers import role_of
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]

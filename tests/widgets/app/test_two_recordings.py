@@ -16,8 +16,8 @@ from napari_xcebra.simulate import field
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.napari_window import canvas_of, full_name
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
-from napari_xcebra.widgets.layers.camera import camera_of, field_of, fit_into_view
-from napari_xcebra.widgets.state.own_layers import role_of
+from napari_xcebra.widgets.layers.camera import _field_of, _fit_into_view, camera_of
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 from napari_xcebra.workspace_file import load_workspace, save_workspace
 
@@ -206,7 +206,7 @@ def test_by_mouse_nothing_of_one_recording_is_left_in_the_window_of_the_other(
     assert "No run yet" in docks["Attribution"].empty.sentence.text()
 
     QApplication.processEvents()  # docks come and go, and the canvas has another size
-    fit_into_view(state, field_of(state))
+    _fit_into_view(state, _field_of(state))
     empty = np.argwhere((large.labels[:128, :128] == 0) & (small.labels > 0))[0]
     click_image(viewer, empty)
     assert state.current is large and not len(state.selection)

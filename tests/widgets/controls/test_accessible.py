@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
 from scored import scored_recording, scored_run
 
 from napari_xcebra.widgets.app.workspace import open_workspace
-from napari_xcebra.widgets.controls.accessible import is_control, make_accessible, spoken_name
+from napari_xcebra.widgets.controls.accessible import _is_control, _make_accessible, _text_on
 from napari_xcebra.widgets.controls.boxes import plain
 from napari_xcebra.widgets.controls.napari_window import DOCKS, docked_widget
 from napari_xcebra.widgets.window import services_of
@@ -27,11 +27,16 @@ from napari_xcebra.widgets.window import services_of
 pytestmark = pytest.mark.gui
 
 
+def spoken_name(widget):
+    """What a screen reader calls a control: its own name, or the text on it."""
+    return widget.accessibleName() or _text_on(widget)
+
+
 def nameless(root):
     return [
         f"{type(each).__name__} in {type(each.parent()).__name__}"
         for each in root.findChildren(QWidget)
-        if is_control(each) and not each.isHidden() and not spoken_name(each)
+        if _is_control(each) and not each.isHidden() and not spoken_name(each)
     ]
 
 
@@ -67,7 +72,7 @@ def test_tooltips_of_controls_items_and_new_ones_wrap_and_files_are_never_markup
     table.setHorizontalHeaderItem(0, QTableWidgetItem("heading"))
     table.horizontalHeaderItem(0).setToolTip(long)
     column.addWidget(table)
-    make_accessible(root)
+    _make_accessible(root)
     root.show()
     later = QLineEdit()
     later.setToolTip(long)
@@ -93,7 +98,7 @@ def test_the_control_that_the_tab_key_reaches_is_framed_but_not_one_that_is_clic
     column, (first, second) = QVBoxLayout(root), (QLineEdit(), QLineEdit())
     for each in (first, second):
         column.addWidget(each)
-    make_accessible(root)
+    _make_accessible(root)
     with qtbot.waitActive(root):
         root.show()
         root.activateWindow()

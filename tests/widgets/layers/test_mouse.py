@@ -22,8 +22,8 @@ from napari_xcebra.widgets.controls.napari_window import docked_widget
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.layers.scores import score_layer
 from napari_xcebra.widgets.plots.plot_style import style_of
-from napari_xcebra.widgets.state.own_layers import KEY, role_of
 from napari_xcebra.widgets.state.shown import Shown
+from napari_xcebra.widgets.state.state import KEY, role_of
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui

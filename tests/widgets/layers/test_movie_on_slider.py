@@ -12,9 +12,9 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Movie, Recording
 from napari_xcebra.recording.movies import Frames
 from napari_xcebra.simulate import field
-from napari_xcebra.widgets.layers.legend import overlay_of
-from napari_xcebra.widgets.layers.movie import MovieOnSlider
-from napari_xcebra.widgets.state.own_layers import role_of
+from napari_xcebra.widgets.layers.legend import _overlay_of
+from napari_xcebra.widgets.layers.movie import _MovieOnSlider
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 
 
@@ -44,7 +44,7 @@ def frames():
 
 
 def on_slider(frames, n_frames=50, **how):
-    return MovieOnSlider(Movie((frames,), Path("a.bin"), **how), n_frames)
+    return _MovieOnSlider(Movie((frames,), Path("a.bin"), **how), n_frames)
 
 
 def test_a_frame_of_the_slider_is_that_of_the_recordings_clock(frames):
@@ -57,7 +57,7 @@ def test_a_frame_of_the_slider_is_that_of_the_recordings_clock(frames):
 
 def test_of_planes_only_the_one_in_view_is_read(frames):
     other = Numbered()
-    shown = MovieOnSlider(Movie((frames, other), Path("a"), stacked=True), 50)
+    shown = _MovieOnSlider(Movie((frames, other), Path("a"), stacked=True), 50)
     assert shown.shape == (50, 2, 6, 8)
     assert (shown[7, 1] == 7).all()
     assert frames.read_numbers == [] and other.read_numbers == [7]
@@ -113,17 +113,17 @@ def test_the_movie_and_the_time_follow_the_slider_of_the_recording_in_front(view
         )
 
     shows(first, 100, layer)
-    assert overlay_of(viewer).visible
-    qtbot.waitUntil(lambda: overlay_of(viewer).text == "10.0 s · frame 100")
+    assert _overlay_of(viewer).visible
+    qtbot.waitUntil(lambda: _overlay_of(viewer).text == "10.0 s · frame 100")
     state.show(other)
     shows(other, 0, viewer.layers["movie"])
-    assert overlay_of(viewer).text == "0.0 s · frame 0"
+    assert _overlay_of(viewer).text == "0.0 s · frame 0"
     state.current = opened
     shows(first, 100, viewer.layers["movie"])
-    assert overlay_of(viewer).text == "10.0 s · frame 100"
+    assert _overlay_of(viewer).text == "10.0 s · frame 100"
     for each in list(state.opened):
         state.forget(each)
-    assert not overlay_of(viewer).visible
+    assert not _overlay_of(viewer).visible
 
 
 @pytest.mark.gui
@@ -139,7 +139,7 @@ def test_a_late_frame_is_drawn_when_it_has_come(viewer, qtbot, frames):
     state.frame = 40
     frames.gate.set()
     qtbot.waitUntil(lambda: (layer._slice.image.raw == 40).all())
-    qtbot.waitUntil(lambda: overlay_of(viewer).text == "1.33 s · frame 40")
+    qtbot.waitUntil(lambda: _overlay_of(viewer).text == "1.33 s · frame 40")
 
 
 @pytest.mark.gui

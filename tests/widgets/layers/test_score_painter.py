@@ -8,8 +8,8 @@ from napari.components import ViewerModel
 from scored import AT_CHANCE, CELLS, METHOD, UNUSED, scored_recording, scored_run, scored_test
 
 from napari_xcebra.widgets.layers.scores import GREY
-from napari_xcebra.widgets.state.own_layers import KEY, role_of
 from napari_xcebra.widgets.state.shown import shown_map
+from napari_xcebra.widgets.state.state import KEY, role_of
 from napari_xcebra.widgets.window import services_of
 
 

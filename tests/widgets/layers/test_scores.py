@@ -7,9 +7,9 @@ import pytest
 
 import napari_xcebra as xc
 from napari_xcebra.runs import Run
-from napari_xcebra.widgets.layers.scores import DIMMED, GREY, colors_of, repaint, score_layer
-from napari_xcebra.widgets.state.own_layers import KEY, role_of
+from napari_xcebra.widgets.layers.scores import DIMMED, GREY, _repaint, colors_of, score_layer
 from napari_xcebra.widgets.state.shown import Shown
+from napari_xcebra.widgets.state.state import KEY, role_of
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui
@@ -77,7 +77,7 @@ def test_painting_other_scores_touches_no_pixel(small_field, made_up_scores):
     layer = score_layer(small_field, made_up_scores(small_field), "place")
     pixels = layer.data
     before = layer.get_color(1).copy()
-    repaint(layer, np.arange(33.0)[::-1], colormap="magma")
+    _repaint(layer, np.arange(33.0)[::-1], colormap="magma")
     assert layer.data is pixels
     assert not np.allclose(layer.get_color(1), before)
 

@@ -9,7 +9,7 @@ from napari_xcebra.recording.events import window_of
 from napari_xcebra.runs import Run, now
 from napari_xcebra.simulate import task
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
-from napari_xcebra.widgets.layers.scores_over_time import ByMoment, events_to_score
+from napari_xcebra.widgets.layers.scores_over_time import _ByMoment, _events_to_score
 from napari_xcebra.widgets.state.shown import Shown
 from napari_xcebra.widgets.window import services_of
 
@@ -18,7 +18,7 @@ METHOD = "conditional-encoding"
 
 def test_every_frame_has_the_scores_of_its_time_from_the_event():
     scores = np.array([[1, 2], [3, 4]], np.float32)
-    by = ByMoment(np.array([-0.5, 0.5]), scores, np.array([-1, 0, 1, -1]))
+    by = _ByMoment(np.array([-0.5, 0.5]), scores, np.array([-1, 0, 1, -1]))
     assert by.shape == (4, 2)
     np.testing.assert_array_equal([by[1], by[2]], scores)
     assert np.isnan(by[0]).all() and np.isnan(by[3]).all()
@@ -39,7 +39,7 @@ def test_the_movie_follows_the_slider_and_its_name_says_how_far_from_the_event(
     state.add_run(Run("run 1", now(), factors, trained, {METHOD: scores}))
     state.shown = Shown(run="run 1", factor="choice", method=METHOD)
     titles = [action.text() for action in dock.scores.over_time.events.actions()]
-    assert titles == [title for title, _ in events_to_score(recording)]
+    assert titles == [title for title, _ in _events_to_score(recording)]
     assert "decision" in titles and "when choice is known" in titles
     painter = services_of(viewer).around_event
     dock.scores.over_time.event_chosen.emit("decision")

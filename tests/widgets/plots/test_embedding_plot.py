@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from napari_xcebra.widgets.plots.embedding_plot import (
-    fitted,
+    _projected,
+    _rotation,
+    fit_to_view,
     nearest,
     painted,
     principal,
-    projected,
-    rotation,
 )
 
 RNG = np.random.default_rng(0)
@@ -19,13 +19,13 @@ SIZE = (200, 100)
 def test_latents_of_one_factor_keep_their_proportion_and_others_fill_the_view():
     angle = np.linspace(0, 2 * np.pi, 500)
     points = np.stack([3 * np.cos(angle), np.sin(angle), 100 * np.sin(2 * angle)], axis=1)
-    fit = fitted(points, ["place", "place", "time"])
+    fit = fit_to_view(points, ["place", "place", "time"])
     np.testing.assert_allclose(np.ptp(fit, axis=0), [2, 2 / 3, 2], rtol=0.05)
 
 
 def test_unknown_points_are_neither_painted_nor_found():
     points = np.array([[0.0, 0.0], [np.nan, np.nan], [1.0, 1.0]])
-    places, _ = projected(fitted(points, [0, 0]), np.eye(3), SIZE, 1.0, np.zeros(2))
+    places, _ = _projected(fit_to_view(points, [0, 0]), np.eye(3), SIZE, 1.0, np.zeros(2))
     picture = painted(places, None, np.full((3, 3), 255, np.uint8), SIZE)
     assert 2 <= (picture != 0).sum() <= 10
     assert nearest(places, *places[2], 5) == 2
@@ -41,15 +41,15 @@ def test_a_click_finds_the_next_point_and_nothing_far_away():
 
 def test_up_is_up_and_right_is_right():
     points = np.array([[1.0, 0, 0], [0, 1.0, 0], [-1.0, -1.0, 0]], np.float32)
-    places, _ = projected(points, np.eye(3), SIZE, 1.0, np.zeros(2))
+    places, _ = _projected(points, np.eye(3), SIZE, 1.0, np.zeros(2))
     assert places[0, 0] > places[2, 0]
     assert places[1, 1] < places[2, 1]
 
 
 def test_turning_keeps_distances_and_a_full_turn_changes_nothing():
-    turn = rotation(0.7, -0.4)
+    turn = _rotation(0.7, -0.4)
     np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-12)
-    np.testing.assert_allclose(rotation(2 * np.pi, 0), np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(_rotation(2 * np.pi, 0), np.eye(3), atol=1e-12)
 
 
 def test_the_nearer_of_two_points_covers_the_other():

@@ -16,7 +16,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.report.figures.paper import save_figure
 from napari_xcebra.widgets.plots.embedding_plot import EmbeddingPlot
-from napari_xcebra.widgets.plots.paper import figure_of
+from napari_xcebra.widgets.plots.paper import _figure_of
 from napari_xcebra.widgets.plots.plot_style import ColorKey, style_of
 from napari_xcebra.widgets.plots.score_plots import ScoreHistogram
 from napari_xcebra.widgets.plots.trace_plot import TracePlot, behavior_lane, cell_lane
@@ -90,7 +90,7 @@ def test_a_saved_figure_has_text_as_text_and_a_white_ground(tuning, tmp_path):
 
 def test_a_figure_in_another_format_is_a_sentence(tuning, tmp_path):
     with pytest.raises(InputError, match=r"ends in \.pdf, \.svg, \.png"):
-        save_figure(figure_of(tuning), tmp_path / "a.docx")
+        save_figure(_figure_of(tuning), tmp_path / "a.docx")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -102,7 +102,7 @@ def test_traces_are_drawn_lane_by_lane_without_the_cursor(qtbot, recording):
                        DARK.line(i)) for i in range(2)]  # fmt: skip
     lanes += [behavior_lane(columns_of(recording, ["speed"])[0], DARK.ink, DARK.ink)]
     plot.show_lanes(lanes)
-    figure = figure_of(plot)
+    figure = _figure_of(plot)
     first = figure.axes[0]
     assert len(first.get_lines()) == 3
     assert all(line.get_color()[:3] != (1, 1, 1) for line in first.get_lines())
@@ -119,7 +119,7 @@ def test_bars_and_threshold_of_the_histogram_are_drawn_where_they_are(qtbot):
     histogram.show_map(scores)
     histogram.show_colors("viridis", (0.0, 1.0))
     histogram.show_threshold(0.5, dim=False)
-    figure = figure_of(histogram.plot)
+    figure = _figure_of(histogram.plot)
     bars = figure.axes[0].patches
     assert sum(bar.get_height() for bar in bars) == np.isfinite(scores.scores).sum()
     lines = [line.get_xdata()[0] for line in figure.axes[0].get_lines()]

@@ -5,7 +5,7 @@ import pytest
 
 from napari_xcebra.recording import Recording, Trials, Variable
 from napari_xcebra.widgets.docks.recording.panels import FoundPanel
-from napari_xcebra.widgets.plots.pictures import course_of
+from napari_xcebra.widgets.plots.pictures import _course_of
 
 FRAMES = 1000
 
@@ -26,7 +26,7 @@ def in_trials(trials=30, **columns):
 
 def test_a_row_is_a_trial_with_the_events_in_it():
     rng = np.random.default_rng(0)
-    course = course_of(in_trials(20, reaction_s=rng.random(20), side=np.arange(20) % 2))
+    course = _course_of(in_trials(20, reaction_s=rng.random(20), side=np.arange(20) % 2))
     assert len(course.rows) == 20
     assert course.column == "side", "a reaction time is no condition"
     assert course.values == ("left", "<i>R</i>")
@@ -36,16 +36,16 @@ def test_a_row_is_a_trial_with_the_events_in_it():
 
 
 def test_of_many_trials_some_are_drawn_and_it_is_said():
-    assert "one of 24 of the 30 trials" in course_of(in_trials()).told
+    assert "one of 24 of the 30 trials" in _course_of(in_trials()).told
 
 
 def test_without_trials_a_minute_of_events_is_drawn():
     lick = np.zeros(FRAMES)
     lick[[100, 130, 990]] = 1
     behavior = {"lick": Variable("lick", lick, "event")}
-    course = course_of(Recording(np.ones((FRAMES, 1)), 10.0, behavior))
+    course = _course_of(Recording(np.ones((FRAMES, 1)), 10.0, behavior))
     np.testing.assert_allclose(course.rows[0].ticks[0][1], [0, 3])
-    assert course_of(Recording(np.ones((FRAMES, 1)), 10.0)) is None
+    assert _course_of(Recording(np.ones((FRAMES, 1)), 10.0)) is None
 
 
 @pytest.mark.gui

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from napari_xcebra.attribution.single_cell.tuning import Column
-from napari_xcebra.widgets.plots.trace_plot import Extremes, behavior_lane, every_nth, joined, steps
+from napari_xcebra.widgets.plots.trace_plot import (
+    _every_nth,
+    _Extremes,
+    _joined,
+    behavior_lane,
+    steps,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -12,7 +18,7 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("frames", [1, 2, 63, 1000, 99_999, 131_072])
 @pytest.mark.parametrize("points", [50, 400])
 def test_no_more_points_are_drawn_than_the_screen_can_show(frames, points):
-    at, values = Extremes(RNG.normal(size=frames)).between(0, frames, points)
+    at, values = _Extremes(RNG.normal(size=frames)).between(0, frames, points)
     assert len(at) == len(values) <= 4 * points + 2
     assert at[0] >= 0 and at[-1] < frames
 
@@ -20,14 +26,14 @@ def test_no_more_points_are_drawn_than_the_screen_can_show(frames, points):
 def test_a_single_spike_in_100_000_frames_is_seen():
     values = np.zeros(100_000, np.float32)
     values[54_321] = 7
-    at, drawn = Extremes(values).between(0, 100_000, 300)
+    at, drawn = _Extremes(values).between(0, 100_000, 300)
     assert drawn.max() == 7
     assert abs(int(at[drawn.argmax()]) - 54_321) < 512
 
 
 def test_every_zoom_has_the_extremes_of_its_stretch():
     values = RNG.normal(size=10_007)
-    extremes = Extremes(values)
+    extremes = _Extremes(values)
     for first, last in [(0, 10_007), (3, 900), (5000, 10_007), (9990, 10_007)]:
         _, drawn = extremes.between(first, last, 100)
         assert drawn.max() >= values[first:last].max()
@@ -36,13 +42,13 @@ def test_every_zoom_has_the_extremes_of_its_stretch():
 
 def test_frames_that_fit_are_drawn_as_they_are():
     values = RNG.normal(size=5000)
-    at, drawn = Extremes(values).between(1000, 1100, 100)
+    at, drawn = _Extremes(values).between(1000, 1100, 100)
     np.testing.assert_array_equal(at, np.arange(1000, 1100))
     np.testing.assert_array_equal(drawn, values[1000:1100])
 
 
 def test_scrolling_does_not_change_what_is_drawn_of_a_moment():
-    extremes = Extremes(RNG.normal(size=100_000))
+    extremes = _Extremes(RNG.normal(size=100_000))
     here, there = (extremes.between(first, first + 50_000, 300) for first in (1000, 1017))
     common = np.intersect1d(here[0], there[0])
     assert len(common) > 300
@@ -53,7 +59,7 @@ def test_scrolling_does_not_change_what_is_drawn_of_a_moment():
 def test_unknown_values_hide_no_known_ones():
     values = np.full(10_000, np.nan)
     values[5001] = 3
-    _, drawn = Extremes(values).between(0, 10_000, 100)
+    _, drawn = _Extremes(values).between(0, 10_000, 100)
     assert np.nanmax(drawn) == 3
     assert np.isnan(drawn).sum() == len(drawn) - 2
 
@@ -62,12 +68,12 @@ def test_no_line_is_drawn_across_the_wrap_of_an_angle_a_gap_or_an_unknown_value(
     values = np.array([6.0, 6.2, 0.1, 0.2, np.nan, 0.3, 0.4])
     part = np.array([0, 0, 0, 0, 0, 0, 1])
     expected = [True, False, True, False, False, False, False]
-    assert joined(values, part, 2 * np.pi).tolist() == expected
+    assert _joined(values, part, 2 * np.pi).tolist() == expected
 
 
 def test_angles_are_thinned_out_and_never_mixed():
     angles = RNG.uniform(0, 6, 10_000)
-    at, drawn = every_nth(angles, 17, 9000, 100)
+    at, drawn = _every_nth(angles, 17, 9000, 100)
     assert 100 <= len(at) <= 200 and at[0] >= 17
     np.testing.assert_array_equal(drawn, angles[at])
 

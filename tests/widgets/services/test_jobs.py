@@ -12,11 +12,11 @@ from qtpy.QtWidgets import QWidget
 
 from napari_xcebra.jobs import Advanced, Cancelled, Failed, Finished, Started
 from napari_xcebra.widgets.services.jobs import (
-    Activity,
     JobQueue,
     Work,
+    _Activity,
+    _listen,
     in_background,
-    listen,
     while_exists,
 )
 
@@ -49,7 +49,7 @@ class Processes:
     def __init__(self):
         self.jobs, self.closed = [], False
         self.worker = self.second_worker = self
-        self.activity = Activity()
+        self.activity = _Activity()
 
     def submit(self, call):
         self.jobs.append(Job(call))
@@ -207,7 +207,7 @@ def test_who_listened_to_a_job_that_has_ended_is_let_go(viewer, qtbot):
 
     listener = Listener()
     there = ref(listener)
-    listen(iter([1, 2, 3]), listener.hear)
+    _listen(iter([1, 2, 3]), listener.hear)
     del listener
 
     qtbot.waitUntil(lambda: heard == [1, 2, 3], timeout=20_000)

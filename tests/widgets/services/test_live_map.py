@@ -12,8 +12,8 @@ from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
 from napari_xcebra.widgets.docks.train.dock import TrainDock
-from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import TRAINING, Asked, painted_map, shown_map
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 from napari_xcebra.workspace_file import load_workspace, save_workspace
 
@@ -70,6 +70,17 @@ def test_the_cells_are_back_when_a_run_comes_to_nothing(state, asked, dock, qtbo
     services_of(state.viewer).training._trained(Cancelled(None), asked)
     assert score_layers(state) == []
     assert cells.visible
+
+
+def test_a_run_that_is_stopped_too_late_is_called_finished(state, asked, dock):
+    told = []
+    training = services_of(state.viewer).training
+    training.said.connect(lambda sentence, *_: told.append(sentence))
+    training._trained(Cancelled(scored_run().fit), asked)
+    assert told == [
+        "run 1 was finished before it could be stopped. "
+        "Press Compute in Attribution to see its map."
+    ]
 
 
 def test_a_new_map_takes_the_place_of_the_one_before(state, asked, dock, qtbot):

@@ -14,9 +14,9 @@ from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.docks.curate.dock import CurateDock
 from napari_xcebra.widgets.docks.curate.keys import (
     ACTIONS,
-    chosen_keys,
-    default_keys,
-    keep_keys,
+    _chosen_keys,
+    _default_keys,
+    _keep_keys,
 )
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.state import preferences
@@ -72,8 +72,8 @@ def test_keys_are_the_same_in_the_dock_and_in_the_preferences(shown, make_napari
     viewer = make_napari_viewer()
     dock = CurateDock(viewer)
     viewer.window.add_dock_widget(dock, name="Curate")
-    assert chosen_keys() == default_keys()
-    dock.keys.list.changed.emit({**default_keys(), "accept": "Y", "reject": "A"})
+    assert _chosen_keys() == _default_keys()
+    dock.keys.list.changed.emit({**_default_keys(), "accept": "Y", "reject": "A"})
     assert (shown.keys.accept, shown.keys.reject) == ("Y", "A")
     shown.keys.reject = "X"
     assert dock.keys.list.buttons["reject"].text() == "X"
@@ -83,17 +83,17 @@ def test_keys_are_the_same_in_the_dock_and_in_the_preferences(shown, make_napari
 
 def test_keys_that_are_none_or_do_not_go_together_fall_back(shown):
     shown.keys.accept = "no key at all"
-    assert chosen_keys()["accept"] == "A"
+    assert _chosen_keys()["accept"] == "A"
     shown.keys.accept = "Space"  # presses buttons all over the window
-    assert chosen_keys()["accept"] == "A"
+    assert _chosen_keys()["accept"] == "A"
     shown.keys.accept = "R"
-    assert chosen_keys() == default_keys()
+    assert _chosen_keys() == _default_keys()
 
 
 def test_a_napari_that_shows_no_settings_of_plugins_keeps_keys_all_the_same():
     assert preferences.shown_by_napari() is None
-    keep_keys({**default_keys(), "accept": "Y"})
-    assert chosen_keys()["accept"] == "Y"
+    _keep_keys({**_default_keys(), "accept": "Y"})
+    assert _chosen_keys()["accept"] == "Y"
 
 
 def test_an_unforeseen_error_offers_diagnostics_to_copy(qtbot):

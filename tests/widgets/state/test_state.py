@@ -15,8 +15,8 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.controls.napari_window import open_dock
 from napari_xcebra.widgets.layers.layers import recording_layers
-from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import Shown
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui

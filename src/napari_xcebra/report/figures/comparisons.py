@@ -237,9 +237,9 @@ def against(table: pd.DataFrame, knob: str, title: str, factors: Sequence[str]) 
     title : str
         What the axis calls it.
     """
-    decoded = {f: "accuracy" if _known(table, f"accuracy {f}") else "r2" for f in factors}
+    decoded = {f: "accuracy" if _has_values(table, f"accuracy {f}") else "r2" for f in factors}
     rows: list[dict[str, str]] = [dict.fromkeys(factors, "goodness")]
-    if any(_known(table, f"{decoded[f]} {f}") for f in factors):
+    if any(_has_values(table, f"{decoded[f]} {f}") for f in factors):
         rows.append(decoded)
     figure = Figure(figsize=(max(4.2, min(9.6, 2.7 * len(factors) + 0.6)), 2.1 * len(rows) + 0.5))
     figure.set_layout_engine("constrained")
@@ -258,13 +258,13 @@ def against(table: pd.DataFrame, knob: str, title: str, factors: Sequence[str]) 
     return figure
 
 
-def _known(table: pd.DataFrame, column: str) -> bool:
+def _has_values(table: pd.DataFrame, column: str) -> bool:
     return column in table and bool(table[column].notna().any())
 
 
 def _draw(ax: Axes, table: pd.DataFrame, knob: str, column: str, beside: str) -> None:
     """A dot for each run, and the mean at each value; dashed, the mean of the comparison."""
-    if not _known(table, column):
+    if not _has_values(table, column):
         ax.set_axis_off()
         return
     values = list(dict.fromkeys(table[knob]))
@@ -276,7 +276,7 @@ def _draw(ax: Axes, table: pd.DataFrame, knob: str, column: str, beside: str) ->
     mean = [table.loc[table[knob] == value, column].mean() for value in values]
     ax.plot([place[v] for v in values], mean, "_-" if knob != "seed" else "_", color="black", lw=1,
             ms=12)  # fmt: skip
-    if _known(table, beside):
+    if _has_values(table, beside):
         ridge = [table.loc[table[knob] == value, beside].mean() for value in values]
         ax.plot([place[v] for v in values], ridge, "--", color=NOT_USED, lw=1)
     if len(values) <= 8:
@@ -358,7 +358,7 @@ def _draw_penalty(ax: Axes, fit: Fit) -> None:
 def _shade_phases(above: Axes, below: Axes, fit: Fit) -> None:
     """Where λ is zero, raised and held."""
     steps, settle = fit.settings.steps, fit.settings.settle
-    edges = [0, settle * steps, _held_from(fit), steps]
+    edges = [0, settle * steps, _find_held_step(fit), steps]
     phases = (("settling (λ = 0)", 0.0), ("raising λ", 0.06), ("holding λ", 0.0))
     for (name, shade), left, right in zip(phases, edges[:-1], edges[1:], strict=True):
         if left >= fit.steps or right <= left:
@@ -371,7 +371,7 @@ def _shade_phases(above: Axes, below: Axes, fit: Fit) -> None:
     above.set_xlim(0, fit.steps)
 
 
-def _held_from(fit: Fit) -> float:
+def _find_held_step(fit: Fit) -> float:
     """Step from which λ is held."""
     if fit.settings.lambda_ != "auto":
         return (fit.settings.settle + fit.settings.ramp) * fit.settings.steps

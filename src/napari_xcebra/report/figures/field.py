@@ -88,14 +88,14 @@ def painted_field(
     maps = [ScoreMap(attribution, factor, latent) for factor in factors]
     if look is PAPER:
         with paper_style():
-            figure = _drawn(recording, maps, truth or {}, threshold, look, colors)
+            figure = _draw_maps(recording, maps, truth or {}, threshold, look, colors)
         if path is not None:
             save_figure(figure, Path(path))
         return figure
-    return written(_drawn(recording, maps, truth or {}, threshold, look, colors), path)
+    return written(_draw_maps(recording, maps, truth or {}, threshold, look, colors), path)
 
 
-def _drawn(
+def _draw_maps(
     recording: Recording,
     maps: Sequence[ScoreMap],
     truth: Mapping[str, np.ndarray],
@@ -137,7 +137,7 @@ class _EnlargedField:
         labels: np.ndarray,
         background: np.ndarray | None = None,
         names: np.ndarray | None = None,
-        montage: Montage | None = None,
+        montage: _Montage | None = None,
         pixel_size: float | None = None,
     ) -> None:
         self.enlarged = max(1, min(4, 2048 // max(labels.shape)))
@@ -157,7 +157,7 @@ class _EnlargedField:
         background = fitting[0] if fitting else None
         if labels.ndim == 2:
             return cls(labels, background, pixel_size=recording.pixel_size)
-        montage = Montage(*labels.shape)
+        montage = _Montage(*labels.shape)
         # without an image the planes are black, and what lies between them is not
         stack = np.zeros(labels.shape) if background is None else np.asarray(background, float)
         tiles = montage.tile(labels), montage.tile(stack, np.nan)
@@ -306,7 +306,7 @@ def _key(marked: bool, outlined: bool, attribution: Attribution, threshold: floa
 
 
 @dataclass(frozen=True)
-class Montage:
+class _Montage:
     """Places planes row by row in an arrangement that is about as wide as high.
 
     Parameters

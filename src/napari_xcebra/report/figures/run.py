@@ -319,14 +319,14 @@ def responses_in_words(
     split = f", by {by}" if by else ""
     names = ", ".join(str(np.asarray(recording.cell_ids)[cell]) for cell in cells)
     return picture(
-        lambda: responses_of_cells(recording, event, by, cells),
+        lambda: _responses_of_cells(recording, event, by, cells),
         f"Responses of the cells {names} around {event}{split}, for {factor}",
         f"The {len(cells)} cells with the highest score around {event}{split}: mean, and its "
         "standard error over single times.",
     )
 
 
-def responses_of_cells(
+def _responses_of_cells(
     recording: Recording, event: str, by: str | None, cells: np.ndarray
 ) -> Figure:
     """Mean and standard error of some cells around an event, a line for each group."""

@@ -24,8 +24,7 @@ from napari_xcebra.widgets.layers.layers import recording_layers
 from napari_xcebra.widgets.layers.scores import score_layer
 from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.services.reading import reader_of, result_of
-from napari_xcebra.widgets.state.own_layers import LayerTuple
-from napari_xcebra.widgets.state.state import collect_while_waiting
+from napari_xcebra.widgets.state.state import LayerTuple, collect_while_waiting
 from napari_xcebra.widgets.window import services_of
 from napari_xcebra.workspace_file import WorkspaceFile, load_workspace
 from napari_xcebra.workspace_file import save_workspace as write_workspace

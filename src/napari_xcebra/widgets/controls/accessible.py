@@ -62,10 +62,10 @@ def attend_to_docks(window: QWidget) -> None:
 def _attend_to(dock: QDockWidget) -> None:
     inside = dock.widget()
     if inside is not None and type(inside).__module__.startswith(PACKAGE):
-        make_accessible(inside)
+        _make_accessible(inside)
 
 
-def make_accessible(root: QWidget) -> None:
+def _make_accessible(root: QWidget) -> None:
     """Give every control in a widget a name, short lines in its tooltip, and a frame on its turn.
 
     Also those that are made later.
@@ -74,7 +74,7 @@ def make_accessible(root: QWidget) -> None:
         _Attendant(root)
 
 
-def is_control(widget: QWidget) -> bool:
+def _is_control(widget: QWidget) -> bool:
     """Whether the user can act on a widget, or read a value off it; parts of one are not."""
     if not isinstance(widget, CONTROLS) or isinstance(widget, QScrollBar | QHeaderView):
         return False
@@ -87,11 +87,6 @@ def is_control(widget: QWidget) -> bool:
         parent = parent.parentWidget()
     # lists that open from a box, and menus of plots, are windows of their own
     return parent is None or parent.windowType() != Qt.WindowType.Popup
-
-
-def spoken_name(widget: QWidget) -> str:
-    """What a screen reader calls a control: its own name, or the text on it."""
-    return widget.accessibleName() or _text_on(widget)
 
 
 def _wrapped(text: str, characters: int = CHARACTERS) -> str:
@@ -165,7 +160,7 @@ def _labels_in(root: QWidget) -> dict[QWidget, str]:
 
 def _give_name(widget: QWidget, labels: dict[QWidget, str]) -> None:
     """Name a control by its label, else by its tooltip, unless it was named by hand."""
-    if not is_control(widget) or (widget.accessibleName() and not widget.property(_NAMED)):
+    if not _is_control(widget) or (widget.accessibleName() and not widget.property(_NAMED)):
         return
     label, text = _label_of(widget, labels), _text_on(widget)
     if text:

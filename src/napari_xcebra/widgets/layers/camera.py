@@ -14,8 +14,8 @@ from napari_xcebra.recording.footprints import Neighbor
 from napari_xcebra.widgets.controls.napari_window import canvas_of
 from napari_xcebra.widgets.layers.layers import ACCEPTED, REJECTED, Outline, add_quietly, patch_of
 from napari_xcebra.widgets.plots.plot_style import style_of
-from napari_xcebra.widgets.state.own_layers import is_copy, metadata, role_of
 from napari_xcebra.widgets.state.signals import OfState, Signal
+from napari_xcebra.widgets.state.state import is_copy, metadata, role_of
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.cell_queue import CellQueue
@@ -46,15 +46,15 @@ def bring_into_view(state: State, cell: int, *, always: bool = False) -> None:
         viewer.dims.set_point(axis, place)
     low, high = layer.corner_pixels[:, -2:]
     if always or not ((low <= center[-2:]).all() and (center[-2:] <= high).all()):
-        camera_of(viewer).center = (0.0, *_held_inside(state, np.asarray(world[-2:])))
+        camera_of(viewer).center = (0.0, *_hold_inside(state, np.asarray(world[-2:])))
 
 
-def _held_inside(state: State, center: np.ndarray) -> np.ndarray:
+def _hold_inside(state: State, center: np.ndarray) -> np.ndarray:
     """The nearest centre of the view, in world units, with no black beside the field.
 
     Where the view is larger than the field, the field is in its middle.
     """
-    canvas, field = canvas_of(state.viewer), field_of(state)
+    canvas, field = canvas_of(state.viewer), _field_of(state)
     if canvas is None or field is None:
         return center
     half = np.array([canvas.height(), canvas.width()]) / (2 * camera_of(state.viewer).zoom)
@@ -72,13 +72,13 @@ def _zoom_to_cells(state: State) -> None:
     camera_of(state.viewer).zoom = min(canvas.width(), canvas.height()) / side
 
 
-def field_of(state: State) -> np.ndarray | None:
+def _field_of(state: State) -> np.ndarray | None:
     """(2, 2) first and last corner of the current recording's field of view, in world units."""
     layer = labels_layer(state)
     return None if layer is None else np.asarray(layer.extent.world)[:, -2:]
 
 
-def fit_into_view(state: State, field: np.ndarray) -> None:
+def _fit_into_view(state: State, field: np.ndarray) -> None:
     """Show all of a field of view.
 
     napari's own reset would also make room for hidden layers of other recordings.
@@ -122,7 +122,7 @@ class FollowFront(OfState):
         state.recording_changed.connect(self._follow)
 
     def _remember(self) -> None:
-        opened, field = self.state.current, field_of(self.state)
+        opened, field = self.state.current, _field_of(self.state)
         if opened is not None and field is not None:
             camera = camera_of(self.state.viewer)
             place = camera.center, camera.zoom
@@ -130,14 +130,14 @@ class FollowFront(OfState):
             self._before = field, place
 
     def _follow(self) -> None:
-        opened, field = self.state.current, field_of(self.state)
+        opened, field = self.state.current, _field_of(self.state)
         before, self._before = self._before, None
         if before is None or opened is None or field is None:
             return
         same = np.allclose(before[0], field)
         place = before[1] if same else self._left.get(opened.token)
         if place is None:
-            fit_into_view(self.state, field)
+            _fit_into_view(self.state, field)
         else:
             camera = camera_of(self.state.viewer)
             camera.center, camera.zoom = place

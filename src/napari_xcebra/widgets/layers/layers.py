@@ -19,7 +19,8 @@ from napari_xcebra.recording.footprints import CellShapes, Footprints, drawn_lab
 from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.layers.movie import CellMovie, movie_layer
-from napari_xcebra.widgets.state.own_layers import (
+from napari_xcebra.widgets.state.signals import OfState
+from napari_xcebra.widgets.state.state import (
     KEY,
     LayerTuple,
     Role,
@@ -28,7 +29,6 @@ from napari_xcebra.widgets.state.own_layers import (
     role_of,
     shown_by,
 )
-from napari_xcebra.widgets.state.signals import OfState
 
 if TYPE_CHECKING:
     import napari

@@ -25,9 +25,9 @@ from napari_xcebra.recording import Recording
 from napari_xcebra.text import brief, round_length
 from napari_xcebra.widgets.controls.napari_window import canvas_of, scene_of
 from napari_xcebra.widgets.layers.camera import camera_of
-from napari_xcebra.widgets.state.own_layers import KEY, role_of
 from napari_xcebra.widgets.state.shown import painted_map
 from napari_xcebra.widgets.state.signals import OfState, Signal
+from napari_xcebra.widgets.state.state import KEY, role_of
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.layers.scores import Limits, ScorePainter
@@ -90,7 +90,7 @@ class _Corner:
             return
         x = self._canvas.width() - EDGE - size.width() if self._right else EDGE
         self.place = QRect(QPoint(x, self._canvas.height() - EDGE - size.height()), size)
-        self._show(self._drawn(size))
+        self._show(self._draw_image(size))
 
     def size(self) -> QSize:
         """What it needs now; empty if there is nothing to show."""
@@ -103,7 +103,7 @@ class _Corner:
     def _metrics(self) -> QFontMetrics:
         return self._canvas.fontMetrics()
 
-    def _drawn(self, size: QSize) -> np.ndarray:
+    def _draw_image(self, size: QSize) -> np.ndarray:
         """Its pixels, as fine as those of the screen: (height, width, 4) uint8."""
         ratio = self._canvas.devicePixelRatioF()
         image = QImage(size * ratio, QImage.Format.Format_ARGB32)
@@ -146,7 +146,7 @@ class _ColorBar(_Corner):
     def show_scale(
         self, title: str, method: str, unit: str, colormap: str, limits: tuple[float, float]
     ) -> None:
-        """Show a scale; see `work.color_scale.Scale`."""
+        """Show a scale; see `_Scale`."""
         self.lines = (title, method, brief(limits[0]), unit, brief(limits[1]))
         colors = 255 * ensure_colormap(colormap).map(np.linspace(0, 1, 256))
         row = np.ascontiguousarray(colors.astype(np.uint8))
@@ -279,7 +279,7 @@ class TimeText(OfState):
 
     def _write(self) -> None:
         state, self._last = self.state, time.monotonic()
-        overlay, recording = overlay_of(state.viewer), state.recording
+        overlay, recording = _overlay_of(state.viewer), state.recording
         if recording is not None:
             overlay.text = _time_text(recording, min(state.frame, recording.n_frames - 1))
         # a text of the user's own is left alone
@@ -288,7 +288,7 @@ class TimeText(OfState):
             overlay.position = "top_left"
 
 
-def overlay_of(viewer: Any) -> Any:
+def _overlay_of(viewer: Any) -> Any:
     """The text on the canvas, wherever this version of napari has it."""
     canvas = getattr(viewer, "canvas", None)
     return viewer.text_overlay if canvas is None else canvas.overlays.text  # napari < 0.9
@@ -299,7 +299,7 @@ MOVING = ("scores over time", "scores around an event")
 
 
 @dataclass(frozen=True)
-class Scale:
+class _Scale:
     """What the colours of the uppermost scores mean.
 
     Parameters
@@ -339,7 +339,7 @@ class ColorScale(OfState):
     ) -> None:
         super().__init__(state)
         self._painter, self._over_time, self._around = painter, over_time, around
-        self._told: Scale | None = None
+        self._told: _Scale | None = None
         self.bar = _ColorBar(state.viewer)
         for signal in (
             state.shown_changed,
@@ -358,7 +358,7 @@ class ColorScale(OfState):
         self._tell()
 
     @property
-    def now(self) -> Scale | None:
+    def now(self) -> _Scale | None:
         """The scale of the uppermost scores in view; None if there are none."""
         painted = painted_map(self.state)
         layer = self._uppermost()
@@ -367,7 +367,7 @@ class ColorScale(OfState):
         role, method = role_of(layer), painted.attribution.method
         if role == "scores":
             limits, chosen = self._painter.limits, self._painter.limits_chosen
-            return Scale(painted.title, title_of_method(method), painted.unit,
+            return _Scale(painted.title, title_of_method(method), painted.unit,
                          self.state.shown.colormap, limits, chosen)  # fmt: skip
         if role == "scores over time":
             method = method_named(method).over_time
@@ -379,7 +379,7 @@ class ColorScale(OfState):
         low, high = layer.contrast_limits
         limits = float(low), float(high)
         name = layer.colormap.name
-        return Scale(title, title_of_method(method), unit, name, limits, chosen, of_map=False)
+        return _Scale(title, title_of_method(method), unit, name, limits, chosen, of_map=False)
 
     def set_limits(self, limits: Limits | None) -> None:
         """Choose the limits of what is painted; None for those made from the scores."""
@@ -421,7 +421,7 @@ class ColorScale(OfState):
             self._draw(now)
             self.changed.emit()
 
-    def _draw(self, now: Scale | None) -> None:
+    def _draw(self, now: _Scale | None) -> None:
         if now is None:
             self.bar.hide()
         else:

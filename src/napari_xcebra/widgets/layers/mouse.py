@@ -27,9 +27,9 @@ from napari_xcebra.widgets.layers.camera import camera_of, labels_layer
 from napari_xcebra.widgets.layers.layers import add_quietly, outline, outlines_layer
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.services.jobs import in_background
-from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import painted_map, shown_map
 from napari_xcebra.widgets.state.signals import OfState, Signal
+from napari_xcebra.widgets.state.state import role_of
 
 if TYPE_CHECKING:
     from napari.layers import Layer

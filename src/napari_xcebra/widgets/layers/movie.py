@@ -12,8 +12,8 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Movie, Recording
-from napari_xcebra.widgets.state.own_layers import LayerTuple, metadata, role_of
 from napari_xcebra.widgets.state.signals import OfState
+from napari_xcebra.widgets.state.state import LayerTuple, metadata, role_of
 
 if TYPE_CHECKING:
     from napari_xcebra.widgets.state.state import State
@@ -23,7 +23,7 @@ PATIENCE = 0.015
 """Seconds to wait for a frame before the one before it is shown a little longer."""
 
 
-class MovieOnSlider:
+class _MovieOnSlider:
     """Stands for a (frames, height, width) image, or (frames, planes, height, width).
 
     napari asks for a frame at a time, in the thread of the window. A thread reads it. Once
@@ -146,7 +146,7 @@ def movie_layer(recording: Recording, token: str) -> LayerTuple:
         "axis_labels": ("frame", "plane", "y", "x") if movie.stacked else ("frame", "y", "x"),
         "metadata": metadata("movie", recording, token),
     }
-    return MovieOnSlider(movie, recording.n_frames), shown, "image"
+    return _MovieOnSlider(movie, recording.n_frames), shown, "image"
 
 
 class _Arrivals(QObject):
@@ -178,7 +178,7 @@ class MoviePlayer(OfState):
         if not self.state_open:
             return
         for layer in self.state.viewer.layers:
-            if role_of(layer) == "movie" and isinstance(layer.data, MovieOnSlider):
+            if role_of(layer) == "movie" and isinstance(layer.data, _MovieOnSlider):
                 layer.refresh(extent=False, thumbnail=False)
                 if (problem := layer.data.problem) and problem not in self._told:
                     self._told.add(problem)

@@ -20,9 +20,9 @@ from napari_xcebra.recording.footprints import drawn_labels
 from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.layers.camera import SecondView
 from napari_xcebra.widgets.layers.layers import cell_features, footprints_of, outline_others
-from napari_xcebra.widgets.state.own_layers import KEY, Role, metadata, role_of
 from napari_xcebra.widgets.state.shown import COLORMAP, TRAINING, bright_cells, painted_map
 from napari_xcebra.widgets.state.signals import OfState, Signal
+from napari_xcebra.widgets.state.state import KEY, Role, metadata, role_of
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
@@ -110,7 +110,7 @@ def score_layer(
         metadata=metadata("scores", recording, token, **_provenance(attribution, factor)),
     )
     limits = color_limits(scores, attribution.method)
-    repaint(layer, scores, limits=limits, at_chance=attribution.at_chance(factor))
+    _repaint(layer, scores, limits=limits, at_chance=attribution.at_chance(factor))
     return layer
 
 
@@ -147,7 +147,7 @@ def _provenance(attribution: Attribution, factor: str) -> dict[str, Any]:
     }
 
 
-def repaint(layer: Labels, scores: np.ndarray, **how: Any) -> None:
+def _repaint(layer: Labels, scores: np.ndarray, **how: Any) -> None:
     """Give the cells of a layer the colours of new scores; see `colors_of`."""
     layer.colormap = _label_colormap(colors_of(np.asarray(scores, np.float64), **how))
 
@@ -389,7 +389,7 @@ class ScorePainter(OfState):
         elif opened is not None:
             self._besides.pop(opened, None)
 
-    def map_beside(self) -> ScoreMap | None:
+    def second_map(self) -> ScoreMap | None:
         """The map beside, by the same method; None if there is none."""
         opened, shown, beside = self.state.current, self.state.shown, self.beside
         run = opened.run(beside[0]) if opened and beside else None
@@ -413,7 +413,7 @@ class ScorePainter(OfState):
             # while scores follow the time slider, another layer shows them
             if not shown.over_time or painted.why_not_over_time:
                 showing.append(layer)
-            if (other := self.map_beside()) is not None and self.beside is not None:
+            if (other := self.second_map()) is not None and self.beside is not None:
                 beside_run = state.current.run(self.beside[0]) if state.current else None
                 assert beside_run is not None
                 beside = self._painted_layer(beside_run, other, other.limits)
@@ -452,7 +452,7 @@ class ScorePainter(OfState):
         table = (painted.attribution, painted.latent, shown.threshold, id(opened.recording))
         before = self.layers.painted.get(layer, (None, None))
         if before[0] != colors:
-            repaint(
+            _repaint(
                 layer,
                 painted.scores,
                 colormap=shown.colormap,
@@ -472,7 +472,7 @@ class ScorePainter(OfState):
         """Remove scores from all layers, in case one is shown or pointed at."""
         painted = self.layers.painted
         for layer in [layer for layer in painted if layer in self.state.viewer.layers]:
-            repaint(layer, np.full(len(layer.features) - 1, np.nan))
+            _repaint(layer, np.full(len(layer.features) - 1, np.nan))
             for name in SCORE_COLUMNS & set(layer.features):
                 layer.features[name] = np.nan
             layer.events.properties()

@@ -23,10 +23,9 @@ from napari_xcebra.widgets.services.scores_over_time import (
     ScoreFeed,
     ScoresOverTime,
 )
-from napari_xcebra.widgets.state.own_layers import KEY, metadata
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.state.signals import OfState, Signal
-from napari_xcebra.widgets.state.state import State
+from napari_xcebra.widgets.state.state import KEY, State, metadata
 
 if TYPE_CHECKING:
     from napari_xcebra.workspace_file import Opened
@@ -207,7 +206,7 @@ BEFORE = 1.0
 """Seconds before an event that are scored at least: cells may prepare it."""
 
 
-def events_to_score(recording: Recording) -> list[tuple[str, str]]:
+def _events_to_score(recording: Recording) -> list[tuple[str, str]]:
     """Title and name of what scores can be counted from: events, and variables of trials."""
     events = [n for n, v in recording.behavior.items() if v.kind == "event"]
     columns = () if recording.trials is None else recording.trials.columns
@@ -215,7 +214,7 @@ def events_to_score(recording: Recording) -> list[tuple[str, str]]:
     return [*((name, name) for name in events), *known]
 
 
-class ByMoment:
+class _ByMoment:
     """Stands for (frames, cells) scores: at each frame those of its time from the event.
 
     Parameters
@@ -269,9 +268,9 @@ class AroundPainter(OfState):
 
     @property
     def events(self) -> list[tuple[str, str]]:
-        """What `ask` can be asked for, as of `events_to_score`."""
+        """What `ask` can be asked for, as of `_events_to_score`."""
         recording = self.state.recording
-        return events_to_score(recording) if recording is not None else []
+        return _events_to_score(recording) if recording is not None else []
 
     @property
     def limits_chosen(self) -> bool:
@@ -297,12 +296,12 @@ class AroundPainter(OfState):
         def keep(found: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
             if self.state_open and opened is self.state.current and not self.state.shown.blind:
                 of = run.name, factor
-                self._paint(opened, f"{factor} from {event}", of, ByMoment(*found))
+                self._paint(opened, f"{factor} from {event}", of, _ByMoment(*found))
 
         work = Work(f"{factor} around {event}", call, keep, ("around", id(run.fit)))
         self._jobs.ask(work)
 
-    def _paint(self, opened: Opened, title: str, of: tuple[str, str], scores: ByMoment) -> None:
+    def _paint(self, opened: Opened, title: str, of: tuple[str, str], scores: _ByMoment) -> None:
         state, layer = self.state, self.layer
         if layer is not None:
             state.viewer.layers.remove(layer)

@@ -117,7 +117,7 @@ class EmbeddingPlot(QWidget):
 
     @property
     def _turn(self) -> np.ndarray:
-        return rotation(self._yaw, self._pitch) if self.in_three else np.eye(3)
+        return _rotation(self._yaw, self._pitch) if self.in_three else np.eye(3)
 
     def _redraw(self) -> None:
         self._picture = None
@@ -132,7 +132,7 @@ class EmbeddingPlot(QWidget):
         if self._picture is None and self._style and len(self._colors) == len(self._points):
             ratio = max(1, round(self.devicePixelRatioF()))
             width, height = self._area()
-            places, depth = projected(
+            places, depth = _projected(
                 self._points, self._turn, (width, height), self._zoom, self._shift
             )
             self._places = places
@@ -276,7 +276,7 @@ DOT = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0))
 """Pixels of a point, around its own."""
 
 
-def fitted(points: np.ndarray, groups: Sequence[object]) -> np.ndarray:
+def fit_to_view(points: np.ndarray, groups: Sequence[object]) -> np.ndarray:
     """Points brought into −1 … 1, the outermost of them a little outside.
 
     Parameters
@@ -322,7 +322,7 @@ def principal(embedding: np.ndarray, count: int = 3) -> np.ndarray:
     return scores
 
 
-def rotation(yaw: float, pitch: float) -> np.ndarray:
+def _rotation(yaw: float, pitch: float) -> np.ndarray:
     """Matrix that turns by yaw around the upright axis, then tilts by pitch: (3, 3)."""
     c, s = np.cos(yaw), np.sin(yaw)
     turn = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
@@ -331,7 +331,7 @@ def rotation(yaw: float, pitch: float) -> np.ndarray:
     return tilt @ turn
 
 
-def projected(
+def _projected(
     points: np.ndarray, turn: np.ndarray, size: tuple[int, int], zoom: float, shift: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where fitted points lie on the screen, and how near they are.

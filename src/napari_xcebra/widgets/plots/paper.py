@@ -49,7 +49,7 @@ TALLEST = 9.0
 """Inches."""
 
 
-def figure_of(widget: QWidget) -> Figure:
+def _figure_of(widget: QWidget) -> Figure:
     """What a widget with plots shows; as wide as a column, or as a page if it is wide.
 
     Its `key`, if it has one, explains the colours below it.
@@ -387,7 +387,7 @@ class FigureMenu(QObject):
     ) -> None:
         super().__init__(widget)
         self._widget, self._name = widget, name
-        self._draw = draw or partial(figure_of, widget)
+        self._draw = draw or partial(_figure_of, widget)
         self._pressed: QPointF | None = None
         self.menu: QMenu = menu_of(
             widget,

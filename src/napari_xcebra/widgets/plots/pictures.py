@@ -83,7 +83,7 @@ class _TrialRows:
         return f"{drawn}, shaded from its start to its end{shade}; {ticks}."
 
 
-def course_of(recording: Recording) -> _TrialRows | None:
+def _course_of(recording: Recording) -> _TrialRows | None:
     """What to draw of a recording; None if it has neither trials nor events."""
     found = {n: np.flatnonzero(np.nan_to_num(v.values[:, 0]) > 0)
              for n, v in recording.behavior.items() if v.kind == "event"}  # fmt: skip
@@ -135,7 +135,7 @@ class TrialsPicture(QWidget):
 
     def show_recording(self, recording: Recording) -> None:
         """Draw the trials and events of a recording."""
-        self.course = course_of(recording)
+        self.course = _course_of(recording)
         self.setVisible(self.course is not None)
         self.setToolTip(plain(self.course.told) if self.course else "")
         self.update()

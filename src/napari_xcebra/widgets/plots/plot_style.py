@@ -74,7 +74,7 @@ def style_of(theme: str) -> PlotStyle:
     """Colours that go with a theme of napari."""
     colors = get_theme(theme)
     background = colors.background.as_hex(format="long")
-    dark = _lightness(background) < 0.5
+    dark = pyqtgraph.mkColor(background).lightnessF() < 0.5
     return PlotStyle(
         dark=dark,
         background=background,
@@ -229,10 +229,6 @@ def fill_between(plot: pyqtgraph.PlotItem, edges: Sequence[object], color: str) 
     clear = QColor(color)
     clear.setAlpha(60)
     plot.addItem(pyqtgraph.FillBetweenItem(*edges, brush=clear))
-
-
-def _lightness(color: str) -> float:
-    return pyqtgraph.mkColor(color).lightnessF()
 
 
 ORANGE, BLUE = "#E69F00", "#56B4E9"

@@ -45,7 +45,7 @@ class TracePlot(TimePlot):
 
     def show_lanes(self, lanes: Sequence[Lane]) -> None:
         """Replace the lanes; the stretch in view stays."""
-        self._lanes = _placed(lanes)
+        self._lanes = _stack_lanes(lanes)
         for curve in self._curves:
             self.removeItem(curve)
         self._curves = []
@@ -163,7 +163,7 @@ class LaneAxis(pyqtgraph.AxisItem):
             p.drawLine(*(QPointF(2, end.y()) for end in ends))
 
 
-class Extremes:
+class _Extremes:
     """Lowest and highest value of a signal in buckets of 2, 4, 8 … frames.
 
     Parameters
@@ -195,7 +195,7 @@ class Extremes:
         return np.minimum(frames, len(self._levels[0][0]) - 1), values
 
 
-def every_nth(
+def _every_nth(
     values: np.ndarray, first: int, last: int, points: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Frames and values at even distances, for signals whose extremes mean nothing: angles."""
@@ -204,7 +204,7 @@ def every_nth(
     return frames, values[frames]
 
 
-def joined(values: np.ndarray, part: np.ndarray, period: float | None = None) -> np.ndarray:
+def _joined(values: np.ndarray, part: np.ndarray, period: float | None = None) -> np.ndarray:
     """Whether a line leads from each point to the next: (points,) bool, the last False.
 
     Parameters
@@ -275,8 +275,8 @@ class _LaneLine:
     frames: np.ndarray | None = None
 
     @cached_property
-    def _extremes(self) -> Extremes:
-        return Extremes(self.values)
+    def _extremes(self) -> _Extremes:
+        return _Extremes(self.values)
 
     def visible(
         self, first: int, last: int, points: int, times: np.ndarray, part: np.ndarray
@@ -296,13 +296,13 @@ class _LaneLine:
         if self.frames is not None:
             first, last = np.searchsorted(self.frames, (first, last))
         if self.kind == "circular":
-            found, values = every_nth(self.values, first, last, points)
+            found, values = _every_nth(self.values, first, last, points)
         else:
             found, values = self._extremes.between(first, last, points)
         if self.frames is not None:
             found = self.frames[found]
         period = self.period if self.kind == "circular" else None
-        lines = joined(values, part[found], period)
+        lines = _joined(values, part[found], period)
         at, values = times[found], np.nan_to_num(values)
         return steps(at, values, lines) if self.kind == "discrete" else (at, values, lines)
 
@@ -364,7 +364,7 @@ class _PlacedLane:
         return (self.bottom + self.top) / 2
 
 
-def _placed(lanes: Sequence[Lane]) -> list[_PlacedLane]:
+def _stack_lanes(lanes: Sequence[Lane]) -> list[_PlacedLane]:
     """Lanes from top to bottom: the first begins at 0, below it the values are negative."""
     ends = -np.cumsum([0.0] + [lane.height for lane in lanes])
     return [
@@ -378,7 +378,7 @@ def cell_lane(
 ) -> Lane:
     """Lane of a trace, from its resting level to nearly its highest peak, with a scale bar."""
     low, high = np.percentile(trace[:: max(1, len(trace) // 50_000)], [0.5, 99.95])
-    low, high = _apart(low, high)
+    low, high = _widen(low, high)
     size = _round_part(high - low)
     bar = (size, f"{size:g} {unit}".rstrip())
     return Lane(title, [_LaneLine(trace, pen)], low, high, color, height, bar=bar)
@@ -402,7 +402,7 @@ def behavior_lane(column: Column, pen: Any, color: str) -> Lane:
         low, high = 0.0, column.period
     else:
         known = values[~np.isnan(values)]
-        low, high = _apart(known.min(), known.max()) if len(known) else (0.0, 1.0)
+        low, high = _widen(known.min(), known.max()) if len(known) else (0.0, 1.0)
     line = _LaneLine(values, pen, column.kind, column.period)
     ticks = _words(column) or _ends(low, high)
     return Lane(column.title, [line], low, high, color, 1.0, ticks)
@@ -419,14 +419,14 @@ def score_lane(
 ) -> Lane:
     """Lane of the scores of several cells over time: (n, cells) float at n frames."""
     known = scores[np.isfinite(scores)]
-    low, high = _apart(0.0, np.percentile(known, 99.8)) if len(known) else (0.0, 1.0)
+    low, high = _widen(0.0, np.percentile(known, 99.8)) if len(known) else (0.0, 1.0)
     lines = [
         _LaneLine(values, pen, frames=frames) for values, pen in zip(scores.T, pens, strict=True)
     ]
     return Lane(title, lines, low, high, color, 1.5, _ends(low, high))
 
 
-def _apart(low: float, high: float) -> tuple[float, float]:
+def _widen(low: float, high: float) -> tuple[float, float]:
     return (float(low), float(high)) if high > low else (float(low) - 0.5, float(low) + 0.5)
 
 

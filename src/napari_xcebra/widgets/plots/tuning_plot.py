@@ -139,12 +139,13 @@ class TuningPlot(pyqtgraph.GraphicsLayoutWidget):
             mean = curve.mean[closed, number] - inner
             if np.isfinite(mean).all():
                 edges = [
-                    pyqtgraph.PlotCurveItem(*_around(angle, np.maximum(mean + e, 0)))
+                    pyqtgraph.PlotCurveItem(*_to_plane(angle, np.maximum(mean + e, 0)))
                     for e in (-error[closed, number], error[closed, number])
                 ]
                 fill_between(plot, edges, style.line(number))
-            plot.addItem(_line(*_around(angle, mean), style, number))
-        plot.setRange(_square(1.25 * radius), padding=0)
+            plot.addItem(_line(*_to_plane(angle, mean), style, number))
+        half = 1.25 * radius
+        plot.setRange(QRectF(-half, -half, 2 * half, 2 * half), padding=0)
 
     # ------------------------------------------------------------ two variables
 
@@ -265,15 +266,15 @@ def _circle(
     pen = pyqtgraph.mkPen(style.faint, width=1, style=Qt.PenStyle.DotLine)
     angle = np.linspace(0, 2 * np.pi, 97)
     for share in (0.5, 1.0):
-        plot.addItem(pyqtgraph.PlotCurveItem(*_around(angle, share * radius), pen=pen))
+        plot.addItem(pyqtgraph.PlotCurveItem(*_to_plane(angle, share * radius), pen=pen))
     for quarter in range(4):
-        x, y = _around(np.array([quarter * np.pi / 2]), np.array([radius]))
+        x, y = _to_plane(np.array([quarter * np.pi / 2]), np.array([radius]))
         plot.addItem(pyqtgraph.PlotCurveItem([0, x[0]], [0, y[0]], pen=pen))
         text = pyqtgraph.TextItem(_turned(column, quarter), color=style.ink, anchor=(0.5, 0.5))
         text.setPos(1.14 * x[0], 1.14 * y[0])
         plot.addItem(text)
     text = pyqtgraph.TextItem(label, color=style.faint, anchor=(0, 1))
-    text.setPos(*(axis[0] for axis in _around(np.array([np.pi / 4]), np.array([radius]))))
+    text.setPos(*(axis[0] for axis in _to_plane(np.array([np.pi / 4]), np.array([radius]))))
     plot.addItem(text)
 
 
@@ -284,12 +285,8 @@ def _turned(column: Column, quarter: int) -> str:
     return f"{column.period * quarter / 4:.3g}"
 
 
-def _around(angle: np.ndarray, radius: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+def _to_plane(angle: np.ndarray, radius: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
     return radius * np.cos(angle), radius * np.sin(angle)
-
-
-def _square(half: float) -> QRectF:
-    return QRectF(-half, -half, 2 * half, 2 * half)
 
 
 def _image(tuning: TuningMap, number: int) -> tuple[pyqtgraph.ImageItem, float, float]:

@@ -47,7 +47,7 @@ class Processes:
     closed = False
 
     def __init__(self) -> None:
-        self.activity = Activity()
+        self.activity = _Activity()
 
     @cached_property
     def worker(self) -> Worker:
@@ -238,7 +238,7 @@ class JobQueue:
             self._job = process.submit(work.call)
             # what answers at once, or is asked again and again, would only flicker
             self._bar = None if self._latest else self._processes.activity.begin(work.call.doing)
-            listen(self._job.events(), lambda event: self._on(event, work))
+            _listen(self._job.events(), lambda event: self._on(event, work))
         self.changed.emit()
 
     def _on(self, event: Event, work: Work) -> None:
@@ -337,7 +337,7 @@ def in_background(
     return worker
 
 
-def listen(events: Iterable[Any], each: Callable[[Any], object]) -> Any:
+def _listen(events: Iterable[Any], each: Callable[[Any], object]) -> Any:
     """Follow messages of a job in a thread and call `each` with them in the window's thread."""
     needed: dict[str, Any] = {"events": events, "each": each}
     del events, each
@@ -380,7 +380,7 @@ def _unforeseen(error: BaseException) -> str:
     return f"Something unforeseen went wrong ({type(error).__name__}: {error})."
 
 
-class Activity:
+class _Activity:
     """The bars of a window; those that are left are closed with it."""
 
     def __init__(self) -> None:

@@ -98,7 +98,7 @@ class Openings:
             job.cancel(0)
 
 
-def with_kept_size(opening: Opening) -> Opening:
+def add_kept_size(opening: Opening) -> Opening:
     """How to open a recording, with the size of a pixel that was given for it before."""
     if opening.settings.pixel_size or not (size := kept_pixel_size(opening.path)):
         return opening
@@ -136,7 +136,7 @@ def read_now(call: Call, viewer: Any) -> Any:
     return job.result()
 
 
-def made_now(make: Callable[[], Result], doing: str, viewer: Any) -> Result:
+def make_now(make: Callable[[], Result], doing: str, viewer: Any) -> Result:
     """What a function makes that napari waits for; it runs in a thread, and a window stays alive.
 
     Parameters

@@ -318,7 +318,7 @@ class RunWriter:
         if (target := self._target(opened, run, "report", ".html", path)) is not None:
             found = self._services.statistics.of(opened, run)
             call = tasks.REPORT(run, opened.recording, target, opened.opening, found)
-            self._write("the report", call, show_page)
+            self._write("the report", call, _show_page)
 
     def nwb(self, opened: Opened, run: Run, path: str | Path | None = None) -> None:
         """Write a run with its recording as NWB, and decisions if there are any."""
@@ -372,7 +372,7 @@ def chosen_target(
     return target if target.suffix else target.with_suffix(suffix)
 
 
-def show_page(page: Path) -> None:
+def _show_page(page: Path) -> None:
     """Open a page in the browser."""
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(page.absolute())))
 
@@ -413,7 +413,7 @@ class Sweeper(JobQueue):
 
         def written(page: Path) -> None:
             self.said.emit(f"Wrote {page}.", "good", "")
-            show_page(page)
+            _show_page(page)
 
         self.said.emit("Writing the report …", "plain", "")
         call = tasks.SWEEP_REPORT(folder)

@@ -201,7 +201,8 @@ class Trainer(JobQueue, OfState):
             self._show(opened, run)
             self._layers.discard(opened, asked)
             self._say(
-                f"{run.name} was {run.cut_short}. Press Compute in Attribution to see its map.",
+                f"{run.name} was {run.cut_short or 'finished before it could be stopped'}. "
+                "Press Compute in Attribution to see its map.",
                 "warning",
             )
             return
@@ -416,7 +417,7 @@ class Retraining(OfState):
             return
         self._painter.beside = (before.name, factor)
         state.shown = replace(state.shown, run=name, factor=factor, latent=None)
-        new, old = shown_map(state), self._painter.map_beside()
+        new, old = shown_map(state), self._painter.second_map()
         if old is None or new is None:
             return
         rho = f"{rank_correlation(new.scores, old.scores):.2f}".replace("-", "−")

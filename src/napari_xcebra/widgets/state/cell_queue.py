@@ -118,7 +118,7 @@ class CellQueue(OfState):
         if self._queue is None:
             choice = self.choice
             order = self._ordered(opened, choice.order, chosen_map(self.state))
-            self._queue = Queue(order, self._kept(choice, curation))
+            self._queue = Queue(order, self._pass_filter(choice, curation))
         return self._queue
 
     def _ordered(self, opened: Opened, order: str, painted: ScoreMap | None) -> np.ndarray:
@@ -144,7 +144,7 @@ class CellQueue(OfState):
         queue, curation = self.queue, self.curations.current
         if queue is None or curation is None:
             return 0, 0
-        keep = self._kept(replace(self.choice, status="any"), curation)
+        keep = self._pass_filter(replace(self.choice, status="any"), curation)
         return int((self.status[keep] != UNDECIDED).sum()), int(keep.sum())
 
     @property
@@ -163,7 +163,7 @@ class CellQueue(OfState):
         opened = self.state.current
         return np.zeros(0, np.int8) if opened is None else self.curations.status(opened)
 
-    def _kept(self, choice: QueueChoice, curation: Curation) -> np.ndarray:
+    def _pass_filter(self, choice: QueueChoice, curation: Curation) -> np.ndarray:
         painted = chosen_map(self.state)
         return choice.filter.keep(
             self.status,

@@ -122,7 +122,7 @@ class Curations(OfState):
         present = np.asarray(opened.recording.accepted)
         known = self._extractor.get(opened)
         if known is None or not np.array_equal(known[0], present):
-            known = self._extractor[opened] = (present, _said_by_extractor(opened))
+            known = self._extractor[opened] = (present, _read_extractor_calls(opened))
         return known[1]
 
     def status(self, opened: Opened) -> np.ndarray:
@@ -294,7 +294,7 @@ class Curations(OfState):
         self.changed.emit()
 
 
-def _said_by_extractor(opened: Opened) -> np.ndarray:
+def _read_extractor_calls(opened: Opened) -> np.ndarray:
     try:
         return extractor_accepted(opened.recording, opened.path)
     except OSError:  # the files are out of reach by now

@@ -29,19 +29,19 @@ def store() -> Path:
 
 def kept_list(key: str) -> list[str]:
     """Texts kept under a key."""
-    value = _kept().get(key)
+    value = _read_kept().get(key)
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def kept_text(key: str) -> str:
     """Text kept under a key; empty if none is."""
-    value = _kept().get(key)
+    value = _read_kept().get(key)
     return value if isinstance(value, str) else ""
 
 
 def keep(key: str, value: str | list[str] | None) -> None:
     """Keep a value under a key; None forgets what was kept."""
-    values = {name: kept for name, kept in _kept().items() if name != key}
+    values = {name: kept for name, kept in _read_kept().items() if name != key}
     if value is not None:
         values[key] = value
     # a home that cannot be written to is no reason to stop
@@ -49,7 +49,7 @@ def keep(key: str, value: str | list[str] | None) -> None:
         file.write_text(json.dumps(values, indent=1), encoding="utf-8")
 
 
-def _kept() -> dict[str, Any]:
+def _read_kept() -> dict[str, Any]:
     try:
         values = read_json(store())
     except InputError:  # none yet, or damaged

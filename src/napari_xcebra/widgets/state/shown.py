@@ -158,7 +158,7 @@ def painted_map(state: State) -> ScoreMap | None:
     attribution = attribution_for(live.attribution, state.recording)
     if attribution is None or state.shown.blind:
         return None
-    return _kept(state, attribution, live.sentence)
+    return _map_of_attribution(state, attribution, live.sentence)
 
 
 def shown_map(state: State) -> ScoreMap | None:
@@ -169,10 +169,12 @@ def shown_map(state: State) -> ScoreMap | None:
 def chosen_map(state: State) -> ScoreMap | None:
     """The chosen map of a trained run, even while scores are hidden; None if not computed."""
     attribution = attribution_of(state.shown_run, state.shown.method, state.recording)
-    return None if attribution is None else _kept(state, attribution)
+    return None if attribution is None else _map_of_attribution(state, attribution)
 
 
-def _kept(state: State, attribution: Attribution, provisional: str = "") -> ScoreMap | None:
+def _map_of_attribution(
+    state: State, attribution: Attribution, provisional: str = ""
+) -> ScoreMap | None:
     """Map of the factor and latent that are chosen; None if there is no such factor."""
     shown = state.shown
     if shown.factor not in attribution.factors:

@@ -30,11 +30,11 @@ from napari_xcebra.text import brief
 from napari_xcebra.widgets.controls.napari_window import docked_widget
 from napari_xcebra.widgets.controls.notice import EDGES
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
-from napari_xcebra.widgets.docks.attribution.panels import ColorRow
+from napari_xcebra.widgets.docks.attribution.panels import _ColorRow
 from napari_xcebra.widgets.services import run_jobs
-from napari_xcebra.widgets.services.jobs import listen
-from napari_xcebra.widgets.state.own_layers import role_of
+from napari_xcebra.widgets.services.jobs import _listen
 from napari_xcebra.widgets.state.shown import shown_map
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
@@ -254,7 +254,7 @@ def test_a_map_of_another_scale_has_its_own_limits(painted, state):
 
 
 def test_the_colour_bar_runs_from_the_lowest_to_the_highest_colour(qtbot):
-    row = ColorRow()
+    row = _ColorRow()
     qtbot.addWidget(row)
     row.show_colors("magma", (0.0, 1.0), chosen=False)
     row.resize(350, 60)
@@ -501,7 +501,7 @@ def test_a_report_that_cannot_be_written_is_a_sentence(painted, tmp_path, qtbot,
 def shown(monkeypatch):
     """Pages that would have been opened in the browser."""
     pages = []
-    monkeypatch.setattr(run_jobs, "show_page", pages.append)
+    monkeypatch.setattr(run_jobs, "_show_page", pages.append)
     return pages
 
 
@@ -511,7 +511,7 @@ def test_files_are_written_while_many_jobs_are_listened_to(painted, state, tmp_p
     pool.setMaxThreadCount(2)
     try:
         for _ in range(3):
-            listen(iter(waiting.wait, True), lambda _: None)
+            _listen(iter(waiting.wait, True), lambda _: None)
         painted.export.export_hue(tmp_path / "hue.npy")
         qtbot.waitUntil(lambda: painted.notice.text != "", timeout=10 * SECONDS)
     finally:

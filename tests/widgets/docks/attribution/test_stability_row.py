@@ -11,8 +11,8 @@ from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.docks.attribution.dock import AttributionDock
-from napari_xcebra.widgets.docks.curate.cell_card import facts_of
-from napari_xcebra.widgets.state.own_layers import role_of
+from napari_xcebra.widgets.docks.curate.dock import _facts_of
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
@@ -163,8 +163,10 @@ def test_curation_knows_which_cells_move(repeated, state):
     assert set(walk.queue.order[:2]) == {CELLS - 2, CELLS - 1}
     assert (
         "over 3 seeds: "
-        in facts_of(state, services_of(state.viewer).curations, np.array([0])).scores
+        in _facts_of(state, services_of(state.viewer).curations, np.array([0])).scores
     )
     state.shown = replace(state.shown, blind=True)
     assert "instability" not in walk.orders
-    assert "seeds" not in facts_of(state, services_of(state.viewer).curations, np.array([0])).scores
+    assert (
+        "seeds" not in _facts_of(state, services_of(state.viewer).curations, np.array([0])).scores
+    )

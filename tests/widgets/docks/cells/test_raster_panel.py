@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QApplication
 from napari_xcebra.attribution.single_cell.tuning import columns_of, preferred_values
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.traces import NpyTraces
-from napari_xcebra.widgets.docks.cells import traces
+from napari_xcebra.widgets.docks.cells import dock as cells_dock
 from napari_xcebra.widgets.docks.cells.dock import CellsDock
 from napari_xcebra.widgets.plots.plot_style import style_of
 
@@ -121,7 +121,7 @@ def test_cells_are_sorted_as_chosen_and_rastermap_only_where_installed(
     np.testing.assert_array_equal(plot.order, np.flatnonzero(accepted))
 
     assert drawn.sort.findData("rastermap") >= 0
-    monkeypatch.setattr(traces, "has_rastermap", lambda: False)
+    monkeypatch.setattr(cells_dock, "has_rastermap", lambda: False)
     state.select([3])
     qtbot.waitUntil(lambda: drawn.sort.findData("rastermap") < 0)
     assert 'pip install "napari-xcebra[rastermap]"' in drawn.sort.toolTip()

@@ -12,7 +12,7 @@ from qtpy.QtWidgets import QApplication
 from napari_xcebra.widgets.controls.napari_window import canvas_of, open_dock
 from napari_xcebra.widgets.layers.camera import ACROSS, camera_of
 from napari_xcebra.widgets.services.reading import NO_MOVIE
-from napari_xcebra.widgets.state.own_layers import role_of
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui

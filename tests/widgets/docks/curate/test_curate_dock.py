@@ -15,6 +15,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import (
     QApplication,
+    QMessageBox,
     QShortcut,
 )
 from scored import METHOD, scored_recording, scored_run
@@ -29,12 +30,12 @@ from napari_xcebra.widgets.controls.napari_window import (
     full_name,
     open_dock,
 )
-from napari_xcebra.widgets.docks.curate.cell_card import facts_of
-from napari_xcebra.widgets.docks.curate.keys import chosen_keys
+from napari_xcebra.widgets.docks.curate.dock import _facts_of
+from napari_xcebra.widgets.docks.curate.keys import _chosen_keys
 from napari_xcebra.widgets.layers.camera import camera_of
 from napari_xcebra.widgets.layers.layers import REJECTED as RED
-from napari_xcebra.widgets.state.own_layers import role_of
 from napari_xcebra.widgets.state.shown import Shown, chosen_map
+from napari_xcebra.widgets.state.state import role_of
 from napari_xcebra.widgets.window import services_of
 
 pytestmark = pytest.mark.gui
@@ -271,6 +272,30 @@ def test_decisions_are_previewed_written_to_suite2p_and_restored(
     assert cell + 1 not in labels.data
 
 
+def test_what_was_written_long_ago_is_put_back_only_once_the_user_says_so(
+    viewer, state, small_field, tmp_path, qtbot, curate_dock
+):
+    folder = write_suite2p(small_field, tmp_path / "suite2p" / "plane0")
+    before = np.load(folder / "iscell.npy")
+    recording = Opening(folder).open()
+    decided = Curation(recording.cell_ids)
+    decided.decide([4], "rejected")
+    after = decided.accepted(np.asarray(recording.accepted))
+    plan_output("suite2p", recording, folder, after, decided.table()).write()
+    opening = Opening(folder)
+    state.show(opening.open(), opening)
+    dock = curate_dock(viewer)
+    put_back = next(a for a in dock.finish.save.menu().actions() if "Restore" in a.text())
+    for answer, expected in (("Cancel", before[4, 0] - 1), ("Put back", before[4, 0])):
+        put_back.trigger()
+        (question,) = (q for q in dock.finish.findChildren(QMessageBox) if q.isVisible())
+        button = next(b for b in question.buttons() if b.text() == answer)
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        if answer == "Put back":
+            qtbot.waitUntil(lambda: "Restored" in dock.notice.text)
+        assert np.load(folder / "iscell.npy")[4, 0] == expected
+
+
 def test_decisions_of_an_earlier_extraction_are_offered_and_taken_over(
     viewer, state, small_field, tmp_path, qtbot, curate_dock
 ):
@@ -285,7 +310,7 @@ def test_decisions_of_an_earlier_extraction_are_offered_and_taken_over(
     opened = state.show(opening.open(), opening)
     dock = curate_dock(viewer)
     assert not np.asarray(opened.recording.accepted)[4] and dock.curations.extractor(opened)[4]
-    assert "Extractor: a cell" in facts_of(state, dock.curations, np.array([4])).extractor
+    assert "Extractor: a cell" in _facts_of(state, dock.curations, np.array([4])).extractor
     assert dock.curations.accepted(opened)[4]  # undecided cells are as the extractor says
     qtbot.waitUntil(lambda: dock.journal.recall.isVisibleTo(dock), timeout=5_000)
     assert "napari-xcebra-decisions.csv" in dock.journal.offer.text
@@ -331,7 +356,7 @@ def test_keys_are_changed_in_the_dock_conflicts_are_refused_and_kept(dock, viewe
     assert "already means “Reject" in keys.notice.text
     keys.buttons["accept"].click()
     QTest.keyClick(keys.buttons["accept"], Qt.Key.Key_Y)
-    assert chosen_keys()["accept"] == "Y"
+    assert _chosen_keys()["accept"] == "Y"
     assert "Y" in dock.decide.buttons["accept"].text()
     dock.keys.tags.setText("interneuron, place, place")
     dock.keys.tags.editingFinished.emit()
@@ -345,4 +370,4 @@ def test_keys_are_changed_in_the_dock_conflicts_are_refused_and_kept(dock, viewe
     shortcuts = viewer.window._qt_window.findChildren(QShortcut)
     assert [s.key().toString() for s in shortcuts].count("Y") == 1
     again.keys.list.defaults.click()
-    assert chosen_keys()["accept"] == "A"
+    assert _chosen_keys()["accept"] == "A"

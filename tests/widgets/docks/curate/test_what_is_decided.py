@@ -9,7 +9,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_xcebra.widgets.controls.napari_window import canvas_of
-from napari_xcebra.widgets.layers.camera import field_of, fit_into_view
+from napari_xcebra.widgets.layers.camera import _field_of, _fit_into_view
 from napari_xcebra.widgets.state.shown import chosen_map
 
 pytestmark = pytest.mark.gui
@@ -28,7 +28,7 @@ def text(dock, name):
 
 
 def see_all(state):
-    fit_into_view(state, field_of(state))
+    _fit_into_view(state, _field_of(state))
 
 
 def test_the_card_and_the_buttons_name_the_cells_that_are_outlined(dock_in_front, qtbot):

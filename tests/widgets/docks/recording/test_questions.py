@@ -8,7 +8,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.readers import read
 from napari_xcebra.widgets.controls.napari_window import docked_widget
 from napari_xcebra.widgets.docks.recording.dock import RecordingDock
-from napari_xcebra.widgets.docks.recording.panels import most_varied
+from napari_xcebra.widgets.docks.recording.panels import _most_varied
 from napari_xcebra.widgets.plots.pictures import Sparkline
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
@@ -113,5 +113,5 @@ def test_a_picture_shows_the_cells_that_vary_most_and_stands_what_is_not_known()
     block = np.zeros((9, 50), np.float32)
     block[[2, 3, 5, 7, 8]] = RNG.normal(size=(5, 50)) * [[1], [2], [3], [4], [5]]
     block[5, :3] = np.nan
-    np.testing.assert_allclose(most_varied(block), np.nan_to_num(block[[2, 3, 5, 7, 8]]))
-    assert most_varied(np.full((2, 4), np.nan)).shape == (2, 4)
+    np.testing.assert_allclose(_most_varied(block), np.nan_to_num(block[[2, 3, 5, 7, 8]]))
+    assert _most_varied(np.full((2, 4), np.nan)).shape == (2, 4)

@@ -9,7 +9,7 @@ from napari_xcebra.batch.cluster import ClusterFound
 from napari_xcebra.errors import InputError
 from napari_xcebra.simulate import field
 from napari_xcebra.widgets.docks.train.dock import TrainDock
-from napari_xcebra.widgets.docks.train.sweep_window import values_of
+from napari_xcebra.widgets.docks.train.sweep_window import _values_of
 from napari_xcebra.widgets.docks.train.windows import CohortWindow
 from napari_xcebra.widgets.window import services_of
 
@@ -60,7 +60,7 @@ def test_a_sweep_runs_and_its_members_open_as_runs_and_are_compared(window, qtbo
     assert window.state.shown.run == "seed 4"
     assert window.state.scores.shape == (16,)
     pages = []
-    monkeypatch.setattr("napari_xcebra.widgets.services.run_jobs.show_page", pages.append)
+    monkeypatch.setattr("napari_xcebra.widgets.services.run_jobs._show_page", pages.append)
     qtbot.mouseClick(window.report_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: bool(pages), timeout=TIMEOUT)
     assert pages == [window.place.folder.path / "report.html"]
@@ -132,8 +132,8 @@ def test_the_test_button_says_what_it_found(window, qtbot):
 
 
 def test_values_are_typed_as_lists_ranges_and_words():
-    assert values_of("0-2, 7", "Seeds") == [0, 1, 2, 7]
-    assert values_of("auto, 0.1", "λ") == ["auto", 0.1]
-    assert values_of("-60, 0", "Shifts") == [-60, 0]
+    assert _values_of("0-2, 7", "Seeds") == [0, 1, 2, 7]
+    assert _values_of("auto, 0.1", "λ") == ["auto", 0.1]
+    assert _values_of("-60, 0", "Shifts") == [-60, 0]
     with pytest.raises(InputError, match="no values"):
-        values_of(" , ", "Seeds")
+        _values_of(" , ", "Seeds")

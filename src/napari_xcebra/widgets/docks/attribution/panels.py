@@ -98,12 +98,12 @@ class ShownChoice(QWidget):
         fill(self.run, [(title, name) for name, title in titles.items()], shown.run)
         run = next((run for run in runs if run.name == shown.run), None)
         if live is not None and live.name == shown.run:
-            factors = factor_choices(live.attribution.parts, {}, shown.method)
+            factors = _factor_choices(live.attribution.parts, {}, shown.method)
             methods = [(title_of_method(shown.method), shown.method)]
         else:
             parts, goodness = (run.fit.parts, run.fit.goodness) if run else ((), {})
             there = run.attributions.get(shown.method) if run else None
-            factors = factor_choices(
+            factors = _factor_choices(
                 parts, goodness, shown.method, lags=there is not None and LAG in there.details
             )
             methods = _method_choices(run)
@@ -113,7 +113,7 @@ class ShownChoice(QWidget):
             self.method.setItemData(row, method_named(method).help, Qt.ItemDataRole.ToolTipRole)
 
 
-def factor_choices(
+def _factor_choices(
     parts: Sequence[Part], goodness: Mapping[str, Goodness], method: str, *, lags: bool = False
 ) -> list[tuple[str, FactorChoice]]:
     """Factors of a run, each followed by its latents if it has several and the method tells.
@@ -153,7 +153,7 @@ STRIP = 14
 """Height of the colour bar in pixels."""
 
 
-class ColorRow(QWidget):
+class _ColorRow(QWidget):
     """Colour map, colour bar, and the scores at its two ends."""
 
     colormap_changed = Signal(str)
@@ -285,7 +285,7 @@ class _DetailsTab(VerticalScroll):
     def __init__(self) -> None:
         inside = QWidget()
         super().__init__(inside)
-        self.colors = ColorRow()
+        self.colors = _ColorRow()
         self.over_time = _OverTimeRow()
         self.side_by_side = SideBySide()
         self.about = PlainLabel(wrap=True)
@@ -436,7 +436,7 @@ class ScorePanel(QWidget):
         shown, beside = self._state.shown, self._painter.beside
         self.side_by_side.show_choice(self._state.runs, shown, beside)
         title = f"{beside[1]} · {beside[0]}" if beside else ""
-        self.side_by_side.show_maps(self._map, self._painter.map_beside(), title, shown.threshold)
+        self.side_by_side.show_maps(self._map, self._painter.second_map(), title, shown.threshold)
         self.side_by_side.mark(self._state.selection)
 
     def _show_scores(self, painted: ScoreMap) -> None:

@@ -28,7 +28,7 @@ from napari_xcebra.runs import Run
 from napari_xcebra.widgets.controls.boxes import PlainLabel, small_box, small_button
 from napari_xcebra.widgets.controls.forms import in_dock
 from napari_xcebra.widgets.controls.layouts import in_row
-from napari_xcebra.widgets.plots.embedding_plot import EmbeddingPlot, fitted, principal
+from napari_xcebra.widgets.plots.embedding_plot import EmbeddingPlot, fit_to_view, principal
 from napari_xcebra.widgets.plots.plot_style import (
     ColorKey,
     PlotStyle,
@@ -561,7 +561,7 @@ class EmbeddingPanel(Panel):
         names = [_axis_names(looked)[latent][1] for latent in chosen]
         every = np.hstack([embedded.latents, principal(embedded.latents, COMPONENTS)])
         groups = _groups(looked)
-        points = fitted(every[:, chosen], [groups[latent] for latent in chosen])
+        points = fit_to_view(every[:, chosen], [groups[latent] for latent in chosen])
         self.plot.show_points(points, names)
         self._draw_colors()
         self.show_frame(self._frame)

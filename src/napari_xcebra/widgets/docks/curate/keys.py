@@ -91,17 +91,17 @@ Keys = Mapping[str, str]
 """Key of each action, by its name."""
 
 
-def default_keys() -> dict[str, str]:
+def _default_keys() -> dict[str, str]:
     """Keys before the user changes any."""
     return {action.name: action.key for action in ACTIONS}
 
 
-def chosen_keys() -> dict[str, str]:
+def _chosen_keys() -> dict[str, str]:
     """As the user chose them; invalid or clashing keys fall back to the defaults."""
     keys = {
         action.name: _valid(preferred(KEYS, action.setting)) or action.key for action in ACTIONS
     }
-    return keys if len(set(keys.values())) == len(keys) else default_keys()
+    return keys if len(set(keys.values())) == len(keys) else _default_keys()
 
 
 def _valid(typed: str) -> str:
@@ -135,7 +135,7 @@ def _with_key(
     return {**keys, name: wanted}
 
 
-def keep_keys(keys: Keys) -> None:
+def _keep_keys(keys: Keys) -> None:
     """Remember the keys, also for napari's Preferences."""
     for action in ACTIONS:
         if keys[action.name] != (preferred(KEYS, action.setting) or action.key):
@@ -307,7 +307,7 @@ class _KeyList(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._keys: Keys = default_keys()
+        self._keys: Keys = _default_keys()
         self.menus: dict[str, str] = {}
         self.buttons: dict[str, _KeyButton] = {}
         self._meanings: dict[str, QLabel] = {}
@@ -326,7 +326,7 @@ class _KeyList(QWidget):
         grid.setColumnStretch(1, 1)
         self.defaults = QPushButton("Default keys")
         self.defaults.setToolTip("Restore the default key of every action.")
-        self.defaults.clicked.connect(lambda _=False: self.changed.emit(default_keys()))
+        self.defaults.clicked.connect(lambda _=False: self.changed.emit(_default_keys()))
         self.notice = Notice(lasting=True)
         in_column(self.notice, grid, self.defaults, of=self)
 
@@ -370,7 +370,7 @@ class KeysAndTags(Fold):
         super().__init__("Keys and tags", "See and change the keys of this dock.")
         self._state = state
         self._keeping = False
-        self.chosen: Keys = chosen_keys()
+        self.chosen: Keys = _chosen_keys()
         self.tags = QLineEdit(", ".join(kept_list("tags") or DEFAULT_TAGS))
         self.tags.setToolTip(f"Names separated by commas; the first {MOST_TAGS} have a key.")
         self.list = _KeyList()
@@ -397,13 +397,13 @@ class KeysAndTags(Fold):
 
     def _choose(self, keys: Keys) -> None:
         self._keeping = True  # each one would look like a change by the user
-        keep_keys(keys)
+        _keep_keys(keys)
         self._keeping = False
         self._use(keys)
 
     def _follow_preferences(self, _: object = None) -> None:
         """Take keys that were changed in napari's Preferences."""
-        if not self._keeping and (keys := chosen_keys()) != self.chosen:
+        if not self._keeping and (keys := _chosen_keys()) != self.chosen:
             self._use(keys)
 
     def _use(self, keys: Keys) -> None:

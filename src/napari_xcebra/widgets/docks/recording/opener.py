@@ -27,21 +27,19 @@ from napari_xcebra.widgets.controls.napari_window import (
     parts_that_take_drops,
     real_viewer,
 )
-from napari_xcebra.widgets.docks.recording.open_form import TABLES
 from napari_xcebra.widgets.layers.layers import recording_layers
 from napari_xcebra.widgets.services.jobs import ActivityBar, in_background
 from napari_xcebra.widgets.services.reading import (
     Openings,
+    add_kept_size,
     has_movie,
     has_poses,
     recognised,
     result_of,
-    with_kept_size,
 )
-from napari_xcebra.widgets.state.own_layers import LayerTuple, shown_by
 from napari_xcebra.widgets.state.preferences import keep_pixel_size
-from napari_xcebra.widgets.state.state import State, collect_while_waiting
-from napari_xcebra.workspace_file import Opened
+from napari_xcebra.widgets.state.state import LayerTuple, State, collect_while_waiting, shown_by
+from napari_xcebra.workspace_file import Opened, is_workspace
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
@@ -50,6 +48,9 @@ if TYPE_CHECKING:
     from napari_xcebra.jobs import Job
     from napari_xcebra.recording import Recording
     from napari_xcebra.widgets.window import Services
+
+TABLES = (".csv", ".tsv", ".txt", ".parquet")
+"""Files that hold traces as often as behaviour."""
 
 
 class _Loaded(NamedTuple):
@@ -77,7 +78,7 @@ def read(job: Job, opening: Opening) -> _Loaded | LayoutUnclear:
     return _Loaded(recording, recording_layers(recording), opening)
 
 
-def simulate(key: str) -> _Loaded:
+def _simulate(key: str) -> _Loaded:
     """Make one of the samples."""
     recording = SAMPLES[key].make()
     return _Loaded(recording, recording_layers(recording))
@@ -192,7 +193,7 @@ class Opener(QObject):
 
     def open_sample(self, key: str, *, replacing: bool) -> None:
         """Simulate a recording."""
-        self._load(lambda: simulate(key), SAMPLES[key].title, replacing)
+        self._load(lambda: _simulate(key), SAMPLES[key].title, replacing)
 
     def cancel(self) -> None:
         """Stop reading, and discard what was read."""
@@ -230,7 +231,7 @@ class Opener(QObject):
         size, current = opening.settings.pixel_size, self._state.current
         if size or (current is not None and _is_from(current, opening)):
             keep_pixel_size(opening.path, size)
-        return with_kept_size(opening)
+        return add_kept_size(opening)
 
     def _end(self) -> None:
         if self._reading is not None:
@@ -350,9 +351,10 @@ class CanvasDrops(QObject):
 
 
 def belong(paths: Sequence[Path], recording: Recording | None, viewer: Any) -> bool:
-    """Whether all of these are recordings, behaviour or a movie, as far as can be told at once."""
+    """Whether all are workspaces, recordings, behaviour or a movie, as far as can be told."""
     return bool(paths) and all(
-        recognised(path, viewer)
+        is_workspace(path)
+        or recognised(path, viewer)
         or (path.is_file() and _may_be_behavior(path, recording, viewer))
         or has_movie(path, viewer, recording)
         or (recording is not None and (is_video(path) or path.suffix.lower() == ".pt"))

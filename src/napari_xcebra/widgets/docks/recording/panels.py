@@ -480,7 +480,7 @@ class _WhichAxis(QFrame):
         old = self.pictures[first]
         new = QWidget()
         new.setToolTip(old.toolTip())
-        in_column(*map(_line, most_varied(cells)), of=new, spacing=0)
+        in_column(*map(_line, _most_varied(cells)), of=new, spacing=0)
         layout = self.layout()
         assert layout is not None
         layout.replaceWidget(old, new)
@@ -494,7 +494,7 @@ class _WhichAxis(QFrame):
             then(LAYOUTS[first])
 
 
-def most_varied(cells: np.ndarray) -> np.ndarray:
+def _most_varied(cells: np.ndarray) -> np.ndarray:
     """(up to 5, frames) of a block (cells, frames), those that vary most."""
     known = np.where(np.isfinite(cells), cells, 0.0)[:, :FRAMES_SHOWN].astype(np.float64)
     return known[np.sort(np.argsort(-known.var(axis=1), kind="stable")[:CELLS_SHOWN])]

@@ -407,7 +407,7 @@ class TrainDock(QWidget):
         if reason := self._why_not():
             self._say(reason, "problem", "")
             return None
-        factors, settings = self.choice.asked_for()
+        factors, settings = self.choice.read_choice()
         taken, wanted = [run.name for run in opened.runs], self.choice.name.text().strip()
         name = free_name(wanted, taken) if wanted else next_name(taken)
         self.choice.name.clear()

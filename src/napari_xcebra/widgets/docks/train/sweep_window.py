@@ -224,7 +224,7 @@ class _SweepForm(QGroupBox):
         lines = {"seed": self.seed, "lambda_": self.lambda_, "time_latents": self.time_latents}
         titles = {"seed": "Seeds", "lambda_": "λ", "time_latents": "Time latents"}
         return {
-            name: values_of(line.text(), titles[name])
+            name: _values_of(line.text(), titles[name])
             for name, line in lines.items()
             if line.text().strip()
         }
@@ -233,7 +233,7 @@ class _SweepForm(QGroupBox):
     def latents(self) -> dict[str, list[Any]]:
         """Numbers of latents of each factor whose line has some."""
         return {
-            name: values_of(line.text(), f"Latents of {name}")
+            name: _values_of(line.text(), f"Latents of {name}")
             for name, line in self._latents.items()
             if line.text().strip()
         }
@@ -241,10 +241,10 @@ class _SweepForm(QGroupBox):
     @property
     def seconds(self) -> list[Any]:
         """Shifts of the labels."""
-        return values_of(self.shifts.text() or "0", "Label shifts")
+        return _values_of(self.shifts.text() or "0", "Label shifts")
 
 
-def values_of(text: str, title: str) -> list[Any]:
+def _values_of(text: str, title: str) -> list[Any]:
     """Values as typed: numbers and words after commas, whole numbers also as a range.
 
     After semicolons, numbers may have a decimal comma.
