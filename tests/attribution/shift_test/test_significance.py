@@ -83,6 +83,24 @@ def test_events_with_heavy_tails_are_found_and_others_are_not():
     assert (q[20:] <= 0.1).mean() < 0.1
 
 
+def test_cells_that_follow_a_place_rarely_and_much_are_found():
+    """Most of their frames hold noise, in whose ranks a field is lost."""
+    rng = np.random.default_rng(9)
+    place = np.mod(np.cumsum(rng.uniform(0.5, 2.5, 2 * FRAMES)), 200)
+    lap = np.cumsum(np.r_[0, np.diff(place) < -100])
+    fields = rng.uniform(0, 200, 20)
+    away = np.abs(place[:, None] - fields)
+    field = np.exp(-0.5 * np.square(np.minimum(away, 200 - away) / 8))
+    active = (rng.random((lap.max() + 1, 20)) < 0.25)[lap]
+    traces = np.hstack([4 * field * active, slow(rng, 30, frames=2 * FRAMES)])
+    traces += 0.6 * rng.normal(size=traces.shape)
+    behavior = {"place": Variable("place", place * np.pi / 100, "circular", "rad")}
+    recording = Recording(traces, 10.0, behavior=behavior)
+    q = significance(fit(recording, {"place": ["place"]}, UNTRAINED), recording).q("place")
+    assert (q[:20] <= 0.1).mean() > 0.9
+    assert (q[20:] <= 0.1).mean() < 0.1
+
+
 def test_the_table_and_the_files_have_p_and_q(tested, tmp_path):
     recording, untrained, test = tested
     plain = attribute(untrained, recording, "neuron-gradient", frames=slice(0, None, 50))

@@ -4,10 +4,10 @@ What everything else predicts is removed from the factor's columns and from the 
 of both is compared as it is, and with the columns shifted in time, cut into stretches that are
 reordered where the label recurs, or made with the values of other trials. That keeps the time scale
 of both and breaks the tie between them. A cell may lead or follow the label a little, also by
-chance. Traces count by their ranks over time, as events have heavy tails. Overlapping shifts of a
-slow label are few samples, so p comes from a Student distribution with as many degrees of freedom
-as there are truly different labels. `benchmarks/maps.py` and `benchmarks/trials.py` have the
-evidence.
+chance. Traces are compared by their values and by their ranks, as events have heavy tails, and both
+p are combined. Overlapping shifts of a slow label are few samples, so p comes from a Student
+distribution with as many degrees of freedom as there are truly different labels.
+`benchmarks/maps.py` and `benchmarks/trials.py` have the evidence.
 """
 
 from __future__ import annotations
@@ -374,14 +374,15 @@ def _p_values(
     chosen : (n,) int64
         Numbers of the other labels.
     """
-    # ranks: a few large events would be most of the variance, and their shifts few samples
-    traces = (rankdata(binned.traces, axis=0) / len(binned.traces) - 0.5).T.astype(np.float32)
-    traces -= traces.mean(1, keepdims=True)
+    # by ranks, a few large events do not count for all; by values, rare tuned ones count
+    ranks = rankdata(binned.traces, axis=0) / len(binned.traces)
+    traces = np.stack([binned.traces.T, ranks.T]).astype(np.float32)
+    traces -= traces.mean(2, keepdims=True)
     beside, own = list(binned.others(factor)), binned.own(factor)
     remainders = [each.problem(own) for each in beside]
-    activity = [traces[each.cells] for each in remainders]
+    activity = [traces[:, each.cells].reshape(-1, traces.shape[2]) for each in remainders]
     order = np.concatenate([each.cells for each in remainders])
-    null = np.empty((len(chosen), len(order)))
+    null = np.empty((len(chosen), 2 * len(order)))
     for i, number in enumerate(map(int, chosen)):
         if plan.orders is not None:
             columns = binned.in_order(factor, plan.orders.order(number))
@@ -391,31 +392,43 @@ def _p_values(
             null[i] = _follow(activity, [each.columns[source] for each in remainders])
         advance()
     found = _follow(activity, [each.columns for each in remainders])
-    values = tail(found, null, min(plan.different, len(chosen)))
+    values = _combine(tail(found, null, min(plan.different, len(chosen))).reshape(2, -1))
     with_state = np.concatenate([np.full(len(each.cells), each.state) for each in remainders])
-    p = np.zeros((2, len(traces)))
+    p = np.zeros((2, traces.shape[1]))
     np.maximum.at(p[0], order, values)
     np.maximum.at(p[1], order[~with_state], values[~with_state])
-    p[:, np.ptp(traces, axis=1) == 0] = np.nan
+    p[:, np.ptp(traces[0], axis=1) == 0] = np.nan
     return p
 
 
 def _follow(activity: Sequence[np.ndarray], columns: Sequence[np.ndarray]) -> np.ndarray:
-    """How closely cells follow the columns, at their best lead: (cells of remainders,).
+    """How closely cells follow the columns, at their best lead: (2 × cells of remainders,).
 
-    As a cube root, whose distribution is nearly normal.
+    By values, then by ranks; as a cube root, whose distribution is nearly normal.
 
     Parameters
     ----------
-    activity : sequence of (cells, bins) float32
+    activity : sequence of (2 × cells, bins) float32
+        By values, then by ranks.
     columns : sequence of (bins, leads × columns) float32
     """
     closest = []
     for traces, own in zip(activity, columns, strict=True):
         product = (traces @ own).reshape(len(traces), LEADS, -1)
-        closest.append(np.square(product).sum(2).max(1))
-    root: np.ndarray = np.cbrt(np.concatenate(closest))
+        closest.append(np.square(product).sum(2).max(1).reshape(2, -1))
+    root: np.ndarray = np.cbrt(np.hstack(closest).ravel())
     return root
+
+
+def _combine(p: np.ndarray) -> np.ndarray:
+    """One p of several that depend on each other, by the Cauchy combination (Liu & Xie 2020).
+
+    >>> _combine(np.array([[0.3, 1e-6], [0.3, 0.9]])).round(6).tolist()
+    [0.3, 2e-06]
+    """
+    cauchy = (1 / np.tan(np.pi * np.clip(p, 1e-300, 0.99))).mean(0)
+    combined: np.ndarray = np.arctan2(1, cauchy) / np.pi
+    return combined
 
 
 def _plans(
