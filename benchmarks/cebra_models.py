@@ -38,7 +38,7 @@ MAPS = {
     "conditional-encoding": "from the variables",
 }
 TIME_LATENTS = 2
-FRAMES, STEPS = 8000, 1000
+FRAMES, STEPS = 6000, 600
 
 
 def cases(frames: int) -> dict[str, tuple[Callable[[int], Simulation], str]]:

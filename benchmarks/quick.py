@@ -63,7 +63,7 @@ def works() -> dict[str, Work]:
 
     short = Training(recording, factors, FitSettings(**{**settings.as_dict(), "steps": 1}))
     list(short.run())
-    trained = finish(short, "")
+    trained = finish(short, recording)
     rng = np.random.default_rng(0)
     many = Recording.from_arrays(rng.normal(size=(10_000, 400)), 10.0)
     return {

@@ -319,7 +319,7 @@ def parts_of_fit(folder: Path) -> dict[str, float]:
     started = time.process_time()
     train(training)
     trained = time.process_time()
-    finish(training, "")
+    finish(training, recording)
     measured = time.process_time()
     bare = Products(shapes_of(training))
     bare()

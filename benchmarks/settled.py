@@ -32,7 +32,7 @@ def measured(simulation: Simulation, settings: FitSettings) -> tuple[int, float,
     for _ in training.run():
         pass
     seconds = time.process_time() - began
-    fit = finish(training, simulation.recording.source)
+    fit = finish(training, simulation.recording)
     found = {
         title: attribute(fit, simulation.recording, method, frames=slice(0, None, 10))
         for method, title in METHODS.items()

@@ -135,6 +135,15 @@ def brief(value: float) -> str:
     return f"{value + 0:.3g}".replace("-", "−")
 
 
+def chance_text(value: float) -> str:
+    """A p or q; how far one lies below 0.001 says nothing.
+
+    >>> chance_text(0.0321), chance_text(2e-7)
+    ('0.032', '< 0.001')
+    """
+    return "< 0.001" if value < 0.001 else f"{value:.2g}"
+
+
 def counted(count: int, thing: str) -> str:
     """A number of things.
 

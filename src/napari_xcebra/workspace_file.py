@@ -131,6 +131,11 @@ class WorkspaceFile:
         return self.opened[self.current] if inside else None
 
 
+def is_workspace(path: Path) -> bool:
+    """Whether a path is that of a workspace file, by its name."""
+    return path.name == FILE or (path / FILE).is_file()
+
+
 def save_workspace(workspace: WorkspaceFile, folder: str | PathLike[str]) -> Path:
     """Write a workspace to a folder; ``session.json`` comes last, so that it is whole.
 

@@ -392,7 +392,9 @@ def test_a_run_loads_only_what_it_needs(recording_file, tmp_path):
     loaded = done.stdout.split()
     assert "napari_xcebra.attribution.scoring" in loaded
     assert len(loaded) <= 150
-    assert not {f"napari_xcebra.io.{form}" for form in ("movie.tiff", "movie.arrays")} & set(loaded)
+    assert not {f"napari_xcebra.io.{form}" for form in ("containers.tiff", "movie.arrays")} & set(
+        loaded
+    )
     parts = {".".join(name.split(".")[:2]) for name in loaded}
     assert not parts & {
         f"napari_xcebra.{part}" for part in ("batch", "jobs", "curation", "widgets")

@@ -452,3 +452,17 @@ def test_ten_thousand_cells_give_a_page_of_sane_size():
     lists = root.xpath("//table[contains(@class, 'sortable')]")
     assert {len(table.xpath(".//tbody/tr")) for table in lists} == {20}
     assert re.search(r"has all 10,000 cells", page)
+
+
+def test_a_model_of_cebra_is_opened_again_by_the_command():
+    run = material()
+    weights = {"spread": np.ones(3), "order": np.array([4, 5, 0, 1, 2, 3])}
+    fit = replace(run.fit, architecture="offset10-model", weights=weights)
+    section = parsed(reproduction_section(replace(run, fit=fit)))
+    typed = shlex.split(section.xpath("string(//pre/code)"))
+    taken = make_parser().parse_args(typed[1:])
+    assert (taken.model, taken.architecture) == ("MODEL.pt", "offset10-model")
+    assert taken.standardised
+    assert all("=4" in latents for latents in taken.latents[:1])
+    assert "--steps" not in typed
+    assert "trained elsewhere" in section.text_content()

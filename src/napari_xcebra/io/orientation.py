@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from napari_xcebra.io.clocks.timestamps import ascends, scale_of, words_of
 from napari_xcebra.io.extraction import Behavior
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.traces import read_block
+
+if TYPE_CHECKING:
+    from napari_xcebra.io.footprint_files import Regions
 
 ENOUGH, DOUBT = 2.0, 2.0
 """A reading needs this much more weight than the other, which must have less than the second.
@@ -338,7 +341,37 @@ def of_axes(axes: Sequence[str]) -> list[Evidence]:
     return found
 
 
-def of_regions(shape: tuple[int, ...], fits: Callable[[int], str | None]) -> list[Evidence]:
+@dataclass(frozen=True)
+class FilesBeside:
+    """What may say how many cells and frames a file has, outside of it.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file.
+    regions : sequence of Regions
+        Label images and ROIs beside it.
+    behavior : sequence of Behavior
+        Files that were given with it.
+    """
+
+    path: Path
+    regions: Sequence[Regions] = ()
+    behavior: Sequence[Behavior] = ()
+
+    def evidence(
+        self, shape: tuple[int, ...], rate: float | None, inside: Sequence[Regions] = ()
+    ) -> list[Evidence]:
+        """What they say of traces of that shape; `inside` are regions of the file itself."""
+        every = [*inside, *self.regions]
+        return [
+            *_of_regions(shape, lambda n: next((r.name for r in every if r.fit(n)), None)),
+            *_of_behavior(shape, self.behavior, rate),
+            *(() if self.behavior else _of_tables_beside(self.path, shape)),
+        ]
+
+
+def _of_regions(shape: tuple[int, ...], fits: Callable[[int], str | None]) -> list[Evidence]:
     """What label images and footprints say; `fits` names one that has that many cells."""
     names = [fits(length) for length in shape]
     if shape[0] == shape[1] or (names[0] is None) == (names[1] is None):
@@ -347,7 +380,7 @@ def of_regions(shape: tuple[int, ...], fits: Callable[[int], str | None]) -> lis
     return [Evidence(axis == 0, 3.5, f"{names[axis]} has {shape[axis]} cells")]
 
 
-def of_behavior(
+def _of_behavior(
     shape: tuple[int, ...], sources: Sequence[Behavior], rate: float | None
 ) -> list[Evidence]:
     """What files of behaviour that were given say: their rows, or how long they last.
@@ -395,7 +428,7 @@ def _is_table_of_cells(source: Behavior) -> bool:
     )
 
 
-def of_tables_beside(path: Path, shape: tuple[int, ...]) -> list[Evidence]:
+def _of_tables_beside(path: Path, shape: tuple[int, ...]) -> list[Evidence]:
     """What narrow tables in the same folder say by their rows, which are only counted.
 
     A wide one holds the traces of another recording.

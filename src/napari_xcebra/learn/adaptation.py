@@ -154,7 +154,7 @@ class CarriedTraining(Training):
     def _make_encoder(self) -> Encoder:
         encoder = super()._make_encoder()
         weights = {name: torch.as_tensor(np.array(w)) for name, w in self.fit.weights.items()}
-        first = input_layer(encoder)
+        first = _input_layer(encoder)
         if self.cells is None:
             new = {id(parameter) for parameter in first.parameters()}
             weights = {n: weights[n] for n, p in encoder.named_parameters() if id(p) not in new}
@@ -179,7 +179,7 @@ def _check_targets(plan: Plan) -> None:
             )
 
 
-def input_layer(encoder: Encoder) -> nn.Linear | nn.Conv1d:
+def _input_layer(encoder: Encoder) -> nn.Linear | nn.Conv1d:
     """The layer that sees the cells."""
     if isinstance(encoder, WindowEncoder):
         return encoder.first

@@ -243,7 +243,7 @@ class Fit:
 
         def read() -> Fit:
             about = read_description(folder / FILE, "fit", FORMAT)
-            return cls.unpacked(about, lambda name: weights_of(folder, name, about), folder)
+            return cls.unpacked(about, lambda name: _weights_of(folder, name, about), folder)
 
         return while_unchanged(folder / FILE, read)
 
@@ -297,7 +297,7 @@ def described_fit(text: str, path: Path) -> dict[str, Any]:
     return check_description(parsed_json(text, path), path, "fit", FORMAT)
 
 
-def weights_of(folder: Path, name: str, about: Mapping[str, Any]) -> bytes:
+def _weights_of(folder: Path, name: str, about: Mapping[str, Any]) -> bytes:
     """The file with the weights, checked; earlier versions have its checksum in its name only."""
     name = Path(name).name
     files = listed_in(about, folder / FILE)
@@ -320,7 +320,7 @@ def files_of_fit(folder: Path) -> Listed:
     return files
 
 
-def remove_fit(folder: Path, described: Mapping[str, Any]) -> None:
+def _remove_fit(folder: Path, described: Mapping[str, Any]) -> None:
     """Remove a saved fit if its description has that size and SHA-256; other files there stay."""
     if folder.is_symlink() or differences(folder, {FILE: described}):
         return
@@ -424,7 +424,7 @@ class JointFit:
             write_description(folder / JOINT_FILE, {**about, "sessions": places, "files": files})
             for name, wanted in before.items():
                 if _FIT_OF_SESSION.fullmatch(name) and not (folder / "fits").is_symlink():
-                    remove_fit((folder / name).parent, wanted)
+                    _remove_fit((folder / name).parent, wanted)
         return folder
 
     @classmethod

@@ -16,7 +16,7 @@ from napari_xcebra.attribution.methods import title_of_method
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import named_by_suite2p
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.learn import Goodness
+from napari_xcebra.learn import Fit, Goodness
 from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.learn.quality.verdict import (
     NOTHING,
@@ -179,6 +179,10 @@ def _write_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+MODEL = "MODEL.pt"
+"""Stands for the file of a model that was opened."""
+
+
 def reproduction_section(run: Material) -> Section:
     """The command that reproduces the run, and the versions it was made with."""
     facts = list(run.fit.versions.items())
@@ -206,13 +210,24 @@ def _command_of(run: Material) -> str:
         words += _flags(opening.settings)
     for part in fit.parts:
         if part.name != TIME:
-            latents = part.stop - part.start
-            words += ["--factor", f"{part.name}={','.join(part.variables)}:{latents}"]
-    words += _flags(fit.settings)
+            latents = "" if fit.architecture else f":{part.stop - part.start}"
+            words += ["--factor", f"{part.name}={','.join(part.variables)}{latents}"]
+    words += _model_of(fit) if fit.architecture else _flags(fit.settings)
     if run.first is not None:
         words += ["--method", run.first.method]
         words += ["--no-significance"] if run.first.significance is None else []
     return shlex.join([*words, "--out", "again"])
+
+
+def _model_of(fit: Fit) -> list[str]:
+    """How a model of `cebra` was opened."""
+    words = ["--model", MODEL, "--architecture", fit.architecture]
+    words.append("--standardised" if (fit.weights["spread"] == 1).all() else "--no-standardised")
+    for part in fit.parts:
+        if part.name != TIME:
+            own = ",".join(str(latent) for latent in fit.weights["order"][part.latents])
+            words += ["--latents", f"{part.name}={own}"]
+    return words
 
 
 def _flags(settings: FitSettings | OpenSettings) -> list[str]:
@@ -240,6 +255,8 @@ def _place(path: Path | str) -> str:
 def _list_what_command_lacks(run: Material) -> list[str]:
     """What the command leaves out, a sentence each."""
     notes = []
+    if run.fit.architecture:
+        notes.append(f"The model was trained elsewhere: {MODEL} stands for its file.")
     if run.opening is None and not Path(run.fit.source or "-").suffix:
         notes.append("How the recording was opened is not known: fill in its path and those of the "
                      "behaviour files.")  # fmt: skip

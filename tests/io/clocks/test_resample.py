@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.clocks.resample import at_frames, clock_of
+from napari_xcebra.io.clocks.resample import _at_frames, _clock_of
 from napari_xcebra.simulate import arena, field
 
 TICK = 1 / 64
@@ -38,8 +38,8 @@ def values_for(n, low=-100, high=100):
 def test_only_the_difference_between_the_clocks_matters(both, shift, kind, data):
     times, frames = both
     values = data.draw(values_for(len(times), 0, 6.25))[:, None]
-    here = at_frames(values, clock_of(times, frames), kind)
-    there = at_frames(values, clock_of(times + shift * TICK, frames + shift * TICK), kind)
+    here = _at_frames(values, _clock_of(times, frames), kind)
+    there = _at_frames(values, _clock_of(times + shift * TICK, frames + shift * TICK), kind)
     np.testing.assert_allclose(there, here, atol=1e-7)
 
 
@@ -47,8 +47,8 @@ def test_only_the_difference_between_the_clocks_matters(both, shift, kind, data)
 def test_a_value_lies_within_those_of_the_samples_around_it(both, data):
     times, frames = both
     values = data.draw(values_for(len(times)))
-    clock = clock_of(times, frames)
-    found = at_frames(values[:, None], clock)[:, 0]
+    clock = _clock_of(times, frames)
+    found = _at_frames(values[:, None], clock)[:, 0]
     for frame, value in zip(frames, found, strict=True):
         if np.isnan(value):
             continue
@@ -61,8 +61,8 @@ def test_a_value_lies_within_those_of_the_samples_around_it(both, data):
 @given(clocks(), st.sampled_from(["continuous", "circular", "discrete"]))
 def test_gaps_are_never_filled(both, kind):
     times, frames = both
-    clock = clock_of(times, frames)
-    found = at_frames(np.ones((len(times), 1)), clock, kind)[:, 0]
+    clock = _clock_of(times, frames)
+    found = _at_frames(np.ones((len(times), 1)), clock, kind)[:, 0]
     apart = np.abs(frames[:, None] - times).min(axis=1)
     before = times[np.clip(np.searchsorted(times, frames, side="right") - 1, 0, None)]
     after = times[np.clip(np.searchsorted(times, frames, side="left"), None, len(times) - 1)]
@@ -75,8 +75,8 @@ def test_gaps_are_never_filled(both, kind):
 @given(clocks(), st.floats(-5, 5), st.floats(-5, 5))
 def test_a_straight_line_stays_one(both, slope, height):
     times, frames = both
-    clock = clock_of(times, frames)
-    found = at_frames((height + slope * times)[:, None], clock)[:, 0]
+    clock = _clock_of(times, frames)
+    found = _at_frames((height + slope * times)[:, None], clock)[:, 0]
     kept = clock.between
     np.testing.assert_allclose(found[kept], height + slope * frames[kept], atol=1e-6)
 
@@ -87,7 +87,7 @@ def test_a_discrete_variable_has_no_other_values_than_its_samples(both, data):
     values = data.draw(
         st.lists(st.sampled_from([0, 3, 7, np.nan]), min_size=len(times), max_size=len(times))
     )
-    found = at_frames(np.array(values, float)[:, None], clock_of(times, frames), "discrete")
+    found = _at_frames(np.array(values, float)[:, None], _clock_of(times, frames), "discrete")
     assert set(found[~np.isnan(found)]) <= {value for value in values if value == value}
 
 
@@ -102,7 +102,7 @@ def test_an_angle_that_crosses_the_cut_takes_no_value_in_between(period, rate, l
         return 0.1 * np.sin(at) * period
 
     wrapped = (swing(times) - low * period) % period + low * period
-    found = at_frames(wrapped[:, None], clock_of(times, frames), "circular", period)[:, 0]
+    found = _at_frames(wrapped[:, None], _clock_of(times, frames), "circular", period)[:, 0]
     apart = (found - swing(frames) + period / 2) % period - period / 2
     assert np.abs(apart).max() < 0.003 * period
     assert wrapped.min() - 1e-9 <= found.min() and found.max() <= wrapped.max() + 1e-9
@@ -112,9 +112,9 @@ def test_an_angle_that_crosses_the_cut_takes_no_value_in_between(period, rate, l
 def test_a_fast_signal_is_averaged_over_the_frame_and_a_slow_one_is_not():
     noise = np.random.default_rng(0).standard_normal(10_000)
     frames = np.arange(1, 99) / 10
-    fast = at_frames(noise[:, None], clock_of(np.arange(10_000) / 1000, frames))
+    fast = _at_frames(noise[:, None], _clock_of(np.arange(10_000) / 1000, frames))
     assert fast.std() == pytest.approx(0.1, rel=0.2)
-    slow = at_frames(noise[:100, None], clock_of(np.arange(100) / 10, frames))
+    slow = _at_frames(noise[:100, None], _clock_of(np.arange(100) / 10, frames))
     np.testing.assert_allclose(slow[:, 0], noise[1:99])
 
 
@@ -123,10 +123,12 @@ def test_of_many_discrete_samples_the_longest_lasting_wins_and_the_nearest_break
     values = np.zeros((40, 1))
     values[8:15] = 1  # most of the frame around 0.3, nearly none of that around 0.1
     values[27] = 1  # once
-    found = at_frames(values, clock_of(times, np.array([0.1, 0.3, 0.5, 0.7, 0.9])), "discrete")
+    found = _at_frames(values, _clock_of(times, np.array([0.1, 0.3, 0.5, 0.7, 0.9])), "discrete")
     np.testing.assert_array_equal(found[:, 0], [0, 1, 0, 0, 0])
-    even = at_frames(
-        np.array([[0.0], [1.0]] * 4), clock_of(np.arange(8) / 8, np.array([0.26, 0.52])), "discrete"
+    even = _at_frames(
+        np.array([[0.0], [1.0]] * 4),
+        _clock_of(np.arange(8) / 8, np.array([0.26, 0.52])),
+        "discrete",
     )
     np.testing.assert_array_equal(even[:, 0], [0, 0])
 
@@ -136,10 +138,10 @@ def test_single_missing_samples_are_bridged_and_longer_runs_are_not():
     values = times[:, None].copy()
     values[20] = np.nan
     values[50:60] = np.nan
-    found = at_frames(values, clock_of(times, times))[:, 0]
+    found = _at_frames(values, _clock_of(times, times))[:, 0]
     assert found[20] == pytest.approx(2.0)
     assert np.isnan(found[50:60]).all() and np.isfinite(np.delete(found, np.s_[50:60])).all()
-    bridged = at_frames(values, clock_of(times, times, gap=2.0))[:, 0]
+    bridged = _at_frames(values, _clock_of(times, times, gap=2.0))[:, 0]
     np.testing.assert_allclose(bridged, times)
 
 
@@ -147,8 +149,8 @@ def test_samples_at_the_same_time_are_taken_together():
     times = np.array([0.0, 1, 1, 1, 2])
     frames = np.array([0.0, 1, 2])
     values = np.array([0.0, 1, 2, 6, 0])[:, None]
-    np.testing.assert_allclose(at_frames(values, clock_of(times, frames))[:, 0], [0, 3, 0])
-    assert at_frames(values, clock_of(times, frames), "discrete")[1, 0] == 1
+    np.testing.assert_allclose(_at_frames(values, _clock_of(times, frames))[:, 0], [0, 3, 0])
+    assert _at_frames(values, _clock_of(times, frames), "discrete")[1, 0] == 1
 
 
 @given(st.integers(0, 5), st.integers(1, 5))
@@ -156,7 +158,7 @@ def test_very_few_samples_or_frames_are_no_special_case(n_samples, n_frames):
     assume(n_samples)
     times, frames = np.arange(n_samples) * 0.5, np.arange(n_frames) * 1.0
     for kind in ("continuous", "circular", "discrete"):
-        found = at_frames(np.ones((n_samples, 2)), clock_of(times, frames), kind)
+        found = _at_frames(np.ones((n_samples, 2)), _clock_of(times, frames), kind)
         assert found.shape == (n_frames, 2) and found[0, 0] == 1
 
 

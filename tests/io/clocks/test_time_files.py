@@ -6,7 +6,7 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.clocks.resample import clock_of
+from napari_xcebra.io.clocks.resample import _clock_of
 from napari_xcebra.io.clocks.timestamps import rate_of, usual_step
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.io.settings import OpenSettings
@@ -58,12 +58,12 @@ def test_poses_are_placed_by_the_clocks_of_camera_and_microscope(miniscope):
 
 
 def test_intervals_of_15_and_85_ms_by_turns_are_no_gaps_and_a_pause_is(miniscope):
-    clock = clock_of(np.r_[CAMERA, CAMERA + 70], TAKEN)
+    clock = _clock_of(np.r_[CAMERA, CAMERA + 70], TAKEN)
     assert len(clock.gaps) == 1
-    assert clock_of(CAMERA, TAKEN).known.all()
+    assert _clock_of(CAMERA, TAKEN).known.all()
     # samples taken in bursts keep their pauses
     bursts = (np.arange(0, 100, 10)[:, None] + np.arange(5) / 5).ravel()
-    assert len(clock_of(bursts, np.arange(0, 100, 0.1)).gaps) == 9
+    assert len(_clock_of(bursts, np.arange(0, 100, 0.1)).gaps) == 9
 
 
 def test_a_gap_is_told_with_its_place_and_its_length(miniscope):

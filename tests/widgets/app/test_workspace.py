@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mouse import NO_KEY
 from napari.utils import progress
-from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QFileDialog, QMainWindow, QTabBar
+from qtpy.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from qtpy.QtGui import QDragEnterEvent, QDropEvent
+from qtpy.QtWidgets import QApplication, QFileDialog, QMainWindow, QTabBar
 from scored import scored_recording, scored_run
 
 from napari_xcebra.widgets.app.workspace import (
@@ -146,6 +148,27 @@ def test_a_session_is_saved_and_opened_from_the_menu(
     chosen_in_the_menu("napari-xcebra.open_saved_workspace")
     qtbot.waitUntil(lambda: len(state.opened) == 2, timeout=20_000)
     assert state.recording.n_cells == small_field.n_cells
+
+
+@pytest.mark.parametrize("name", ["", "session.json"])
+def test_a_saved_workspace_that_is_dropped_on_the_image_is_opened(
+    make_napari_viewer, small_field, tmp_path, qtbot, name
+):
+    viewer = make_napari_viewer(show=True)
+    state = services_of(viewer).state
+    state.show(small_field)
+    folder = write_workspace(state.as_file(), tmp_path / "kept")
+    state.forget(state.current)
+    open_workspace(viewer)
+    files = QMimeData()
+    files.setUrls([QUrl.fromLocalFile(str(folder / name))])
+    how = (Qt.DropAction.CopyAction, files, Qt.MouseButton.LeftButton, NO_KEY)
+    image = viewer.window._qt_viewer
+    QApplication.sendEvent(image, QDragEnterEvent(QPoint(5, 5), *how))
+    QApplication.sendEvent(image, QDropEvent(QPointF(5, 5), *how))
+    qtbot.waitUntil(lambda: state.current is not None)
+    assert state.recording.n_cells == small_field.n_cells and len(state.opened) == 1
+    services_of(viewer).close()
 
 
 def test_a_recording_that_is_closed_while_it_is_saved_is_saved(

@@ -72,6 +72,17 @@ def test_the_cells_are_back_when_a_run_comes_to_nothing(state, asked, dock, qtbo
     assert cells.visible
 
 
+def test_a_run_that_is_stopped_too_late_is_called_finished(state, asked, dock):
+    told = []
+    training = services_of(state.viewer).training
+    training.said.connect(lambda sentence, *_: told.append(sentence))
+    training._trained(Cancelled(scored_run().fit), asked)
+    assert told == [
+        "run 1 was finished before it could be stopped. "
+        "Press Compute in Attribution to see its map."
+    ]
+
+
 def test_a_new_map_takes_the_place_of_the_one_before(state, asked, dock, qtbot):
     sketch(state, asked, qtbot)
     before = score_layers(state)

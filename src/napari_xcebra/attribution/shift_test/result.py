@@ -111,8 +111,8 @@ class Significance:
         if self.nulls.get(factor) == "turned":
             return "the sequence of its values shifted over trials"
         if factor in self.reordered:
-            return f"its own in stretches of {seconds}, in another order"
-        return f"its own shifted by {seconds}"
+            return f"its own values in stretches of {seconds}, in another order"
+        return f"its own values shifted in time by {seconds}"
 
     def fits(self, factors: tuple[str, ...], cell_ids: np.ndarray) -> bool:
         """Whether it has these factors and as many cells."""

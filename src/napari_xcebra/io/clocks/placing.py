@@ -12,16 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.io.clocks.resample import (
-    Clock,
-    at_frames,
-    clock_of,
-    compare_lengths,
-    coverage,
-    lost_values,
-    misplaced,
-)
-from napari_xcebra.io.clocks.time_files import check_trigger, marked_frames, sample_times, slack
+from napari_xcebra.io.clocks.resample import OnFrames, place_by_time
+from napari_xcebra.io.clocks.time_files import check_trigger, marked_frames, slack
 from napari_xcebra.io.clocks.trials import (
     PlacedIntervals,
     place_events,
@@ -32,7 +24,6 @@ from napari_xcebra.io.extraction import Behavior, Series, TimesIn
 from napari_xcebra.io.kinds import variable_of
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.variables import Trials, Variable
-from napari_xcebra.text import counted
 
 
 @dataclass(frozen=True)
@@ -231,38 +222,6 @@ def _by_samples(
     )
 
 
-def _spread_ticks(times: np.ndarray, frames: np.ndarray) -> np.ndarray | None:
-    """Times of rows that share a tick of a clock that is coarser than the frames.
-
-    A clock of whole seconds gives ten rows a second the same time. They are spread evenly over
-    the second; at the ends and beside gaps, where a tick has fewer rows, as wide as usual.
-
-    Parameters
-    ----------
-    times : (rows,) float64
-        Ascending.
-    frames : (frames,) float64
-
-    Returns
-    -------
-    (rows,) float64 or None
-        None if fewer than half of the rows share the time of another, or ticks are fine enough.
-    """
-    ticks, inverse, counts = np.unique(times, return_inverse=True, return_counts=True)
-    if len(ticks) < 2 or len(frames) < 2 or len(ticks) > 0.5 * len(times) + 1:
-        return None
-    steps = np.diff(ticks)
-    tick, usual = float(np.median(steps)), float(np.median(counts))
-    if tick <= float(np.median(np.diff(frames))):
-        return None
-    place = np.arange(len(times)) - np.r_[0, np.cumsum(counts)[:-1]][inverse]
-    alone = steps > 1.5 * tick
-    begins, ends = np.r_[True, alone], np.r_[alone, True]
-    width = np.where((begins | ends) & (counts < usual), usual, counts)
-    lead = np.where(begins & ~ends, width - counts, 0)
-    return np.asarray(times + tick * (place + lead[inverse]) / width[inverse])
-
-
 @dataclass(frozen=True)
 class Placed:
     """Behaviour on the frames.
@@ -285,15 +244,6 @@ class Placed:
     excluded: np.ndarray
     notes: tuple[str, ...]
     trials: Trials | None = None
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class _OnFrames:
-    """Series on the frames, and what to say about them."""
-
-    pairs: tuple[tuple[Series, Variable], ...] = ()
-    notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -335,7 +285,9 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
     timed = [s for s in series if _has_times(s, settings, marked is not None)]
     plain = [s for s in series if not _has_times(s, settings, marked is not None)]
     one_a_frame = _one_a_frame(plain, times, behavior.notes)
-    by_time = _by_time(timed, times, offset, settings, behavior.name, is_marked=marked is not None)
+    by_time = place_by_time(
+        timed, times, offset, settings, behavior.name, is_marked=marked is not None
+    )
     pairs = [*one_a_frame.pairs, *by_time.pairs]
     events, about_events = _events(behavior, times, offset, needed=not pairs)
     series_variables = [variable for _, variable in pairs]
@@ -426,7 +378,7 @@ def _unused_trigger(behavior: Behavior, settings: OpenSettings) -> tuple[str, ..
 
 def _one_a_frame(
     series: Sequence[Series], times: np.ndarray, notes_before: Sequence[str] = ()
-) -> _OnFrames:
+) -> OnFrames:
     """Series that have a sample for every frame; others are left out if some do."""
     n_frames, rate = len(times), _rate(times)
     fits = [s for s in series if len(s.values) == n_frames or _is_short(s, n_frames)]
@@ -437,7 +389,7 @@ def _one_a_frame(
     notes = [
         f"{s.name} has {len(s.values)} rows, not one per frame: it is left out." for s in others
     ]
-    return _OnFrames(tuple((s, _filled_up(s, n_frames, rate)) for s in fits), tuple(notes))
+    return OnFrames(tuple((s, _filled_up(s, n_frames, rate)) for s in fits), tuple(notes))
 
 
 def _rate(times: np.ndarray) -> float:
@@ -468,114 +420,6 @@ def _wrong_length(series: Series, n_frames: int) -> str:
     if rows > 2 * n_frames:
         sentence += " If the traces are transposed, set `layout`."
     return sentence
-
-
-def _by_time(
-    series: Sequence[Series],
-    frames: np.ndarray,
-    offset: float,
-    settings: OpenSettings,
-    source: str,
-    *,
-    is_marked: bool,
-) -> _OnFrames:
-    """Series that have a clock of their own, brought to the frames clock by clock."""
-    clocks: dict[object, list[Series]] = {}
-    for one in series:
-        key = len(one.values) if one.times is None else (id(one.times), len(one.values))
-        clocks.setdefault(key, []).append(one)
-    pairs: list[tuple[Series, Variable]] = []
-    notes: list[str] = []
-    misses: list[str] = []
-    warnings: list[str] = []
-    for members in clocks.values():
-        who = source or "Behaviour"
-        if len(clocks) > 1:
-            who = ", ".join(s.name for s in members[:3]) + (" …" if len(members) > 3 else "")
-        clock, rows, about = _clock(members[0], who, frames, offset, settings)
-        miss = misplaced(
-            who,
-            clock,
-            unnamed=members[0].times_in == "unnamed",
-            trusted=is_marked
-            or members[0].times_in == "frames"
-            or settings.behavior_clock != "auto",
-        )
-        if miss is not None:
-            misses.append(miss)
-            continue
-        notes += [*about, *coverage(who, clock, len(frames))]
-        if not is_marked and (differ := compare_lengths(who, clock)) is not None:
-            warnings.append(differ)
-        for one in members:
-            variable, note = _resampled(one, clock, rows, np.isfinite(frames))
-            pairs.append((one, variable))
-            notes += [note] if note else []
-    if misses and not pairs:
-        raise InputError(misses[0])
-    notes += [f"Left out: {miss}" for miss in misses]
-    return _OnFrames(tuple(pairs), tuple(notes), tuple(warnings))
-
-
-def _clock(
-    series: Series, who: str, frames: np.ndarray, offset: float, settings: OpenSettings
-) -> tuple[Clock, np.ndarray | slice, list[str]]:
-    """Clock of a series against the frames, the rows to take in its order, and notes."""
-    times = sample_times(series, settings) + offset
-    if times.shape != (len(series.values),):
-        raise InputError(
-            f"{who} has {len(series.values)} samples of {series.name} but times of shape "
-            f"{times.shape}: one time per sample is needed."
-        )
-    rows: np.ndarray | slice = slice(None)
-    notes = []
-    known = np.isfinite(times)
-    if not known.any():
-        raise InputError(f"{who} has no sample with a time.")
-    if not known.all():
-        rows = np.flatnonzero(known)
-        notes.append(f"{who} has {int((~known).sum())} samples without a time: they are left out.")
-    steps = np.diff(times[rows])
-    if (steps < 0).any():
-        rows = np.arange(len(times))[rows]
-        if not (steps > 0).any():  # a table that ends with its first row
-            rows = rows[::-1]
-        rows = rows[np.argsort(times[rows], kind="stable")]
-        first = int(np.flatnonzero(steps < 0)[0])
-        notes.append(
-            f"{who} has {counted(int((steps < 0).sum()), 'time')} out of order, the first "
-            f"{-1000 * steps[first]:.3g} ms back in row {first + 2:,}: sorted."
-        )
-        steps = np.diff(times[rows])
-    marked, ordered = frames[np.isfinite(frames)], times[rows]
-    if series.times_in != "frames" and (finer := _spread_ticks(ordered, marked)) is not None:
-        tick = float(np.median(np.diff(np.unique(ordered))))
-        notes.append(
-            f"{who} gives times in steps of {tick:.3g} s, for several rows each: these are spread "
-            "evenly over the step, which is a guess."
-        )
-        ordered = finer
-    elif (steps == 0).any():
-        notes.append(f"{who} has {int((steps == 0).sum())} repeated times: merged.")
-    gap = settings.gap
-    if series.times_in == "frames" and not gap and len(marked) > 1:
-        gap = 1.5 * float(np.median(np.diff(marked)))  # a frame without a number is not known
-    return clock_of(ordered, marked, gap), rows, notes
-
-
-def _resampled(
-    series: Series, clock: Clock, rows: np.ndarray | slice, marked: np.ndarray
-) -> tuple[Variable, str | None]:
-    """Variable on the frames, unknown at frames that are not marked; and a note, if needed."""
-    variable = variable_of(series, 1 / max(clock.interval, 1e-9))
-    samples = variable.values[rows]
-    placed = at_frames(samples, clock, variable.kind, variable.period)
-    note = None
-    if variable.kind == "discrete" and clock.is_fast and placed.shape[1] == 1:
-        note = lost_values(series.name, samples[:, 0], placed[:, 0], clock)
-    values = np.full((len(marked), placed.shape[1]), np.nan)
-    values[marked] = placed
-    return replace(variable, values=values), note
 
 
 def _labelled(

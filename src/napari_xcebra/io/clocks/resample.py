@@ -1,4 +1,4 @@
-"""Resamples behaviour at the frames, and invents no value where nothing was sampled.
+"""Resamples behaviour that has times at the frames, and invents no value where nothing was sampled.
 
 A value is taken at the middle of a frame. With two samples per frame or more, the signal is
 averaged over the frame (discrete values: the one that lasts longest); else it is interpolated:
@@ -10,22 +10,28 @@ and of gaps, a value is held for half a sample interval, or half a frame if that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from napari_xcebra.errors import InputError
+from napari_xcebra.io.clocks.time_files import sample_times
 from napari_xcebra.io.clocks.timestamps import GAP, usual_step
 from napari_xcebra.io.clocks.trials import PER_SECOND, count_in_frames, frames_at
-from napari_xcebra.recording.variables import Kind
-from napari_xcebra.text import percent
+from napari_xcebra.io.extraction import Series
+from napari_xcebra.io.kinds import variable_of
+from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.recording.variables import Kind, Variable
+from napari_xcebra.text import counted, percent
 
 MOST_COUNTS = 50_000_000
 """Frames × categories up to which the samples of each category are counted in each frame."""
 
 
 @dataclass(frozen=True)
-class Clock:
+class _Clock:
     """When samples were taken, and the frames to resample them at.
 
     Parameters
@@ -124,12 +130,12 @@ class Clock:
         """(samples,) bool, False where the sample before has the same time."""
         return np.r_[True, np.diff(self.times) > 0]
 
-    def only(self, kept: np.ndarray) -> Clock:
+    def only(self, kept: np.ndarray) -> _Clock:
         """The clock of some of the samples, with the same definition of a gap."""
-        return Clock(self.times[kept], self.frames, self.interval, self.frame, self.gap)
+        return _Clock(self.times[kept], self.frames, self.interval, self.frame, self.gap)
 
 
-def clock_of(times: np.ndarray, frames: np.ndarray, gap: float = 0.0) -> Clock:
+def _clock_of(times: np.ndarray, frames: np.ndarray, gap: float = 0.0) -> _Clock:
     """Clock of samples, estimated from their times.
 
     Parameters
@@ -148,11 +154,11 @@ def clock_of(times: np.ndarray, frames: np.ndarray, gap: float = 0.0) -> Clock:
     # steps that are equal except for rounding must not count as longer than their median
     usual = usual_step(steps) if len(steps) else frame
     longest = (gap or max(GAP * usual, frame or interval)) * (1 + 1e-6)
-    return Clock(times, frames, interval, frame or interval, longest)
+    return _Clock(times, frames, interval, frame or interval, longest)
 
 
-def at_frames(
-    values: np.ndarray, clock: Clock, kind: Kind = "continuous", period: float = 2 * np.pi
+def _at_frames(
+    values: np.ndarray, clock: _Clock, kind: Kind = "continuous", period: float = 2 * np.pi
 ) -> np.ndarray:
     """Values at the frames of a clock.
 
@@ -160,7 +166,7 @@ def at_frames(
     ----------
     values : (samples, columns) float64
         NaN where not known.
-    clock : Clock
+    clock : _Clock
     kind : {"continuous", "circular", "discrete", "event"}
     period : float
         Full turn of circular values.
@@ -174,7 +180,7 @@ def at_frames(
     return np.stack(columns, axis=1)
 
 
-def _column(column: np.ndarray, clock: Clock, kind: Kind, period: float) -> np.ndarray:
+def _column(column: np.ndarray, clock: _Clock, kind: Kind, period: float) -> np.ndarray:
     known = ~np.isnan(column)
     if not known.all():
         column, clock = column[known], clock.only(known)
@@ -200,7 +206,7 @@ def _column(column: np.ndarray, clock: Clock, kind: Kind, period: float) -> np.n
     return np.where(clock.known & np.isfinite(found), found, np.nan)
 
 
-def _interpolated(column: np.ndarray, clock: Clock) -> np.ndarray:
+def _interpolated(column: np.ndarray, clock: _Clock) -> np.ndarray:
     """Straight between two samples; beyond them the nearest."""
     nearest = column[clock.nearest]
     if len(column) < 2:
@@ -212,7 +218,7 @@ def _interpolated(column: np.ndarray, clock: Clock) -> np.ndarray:
     return np.where(clock.between, straight, nearest)
 
 
-def _averaged(column: np.ndarray, clock: Clock) -> np.ndarray:
+def _averaged(column: np.ndarray, clock: _Clock) -> np.ndarray:
     """Mean over each frame of the line through the samples."""
     straight = _interpolated(column, clock)
     if len(column) < 2:
@@ -235,7 +241,7 @@ def _between(steps: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarr
     return np.where(first < last, np.add.reduceat(steps, ends)[::2], 0.0)
 
 
-def _most_frequent(column: np.ndarray, clock: Clock) -> np.ndarray:
+def _most_frequent(column: np.ndarray, clock: _Clock) -> np.ndarray:
     """The value of the nearest sample, or that of most samples of the frame if there are many."""
     import pandas as pd
 
@@ -259,12 +265,12 @@ def _step_at(times: np.ndarray, at: np.ndarray) -> np.ndarray:
     return np.clip(np.searchsorted(times, at, side="right") - 1, 0, max(len(times) - 2, 0))
 
 
-def _first_of_each_time(column: np.ndarray, clock: Clock) -> tuple[np.ndarray, Clock]:
+def _first_of_each_time(column: np.ndarray, clock: _Clock) -> tuple[np.ndarray, _Clock]:
     new = clock.is_new
     return (column, clock) if new.all() else (column[new], clock.only(new))
 
 
-def _mean_of_each_time(column: np.ndarray, clock: Clock) -> tuple[np.ndarray, Clock]:
+def _mean_of_each_time(column: np.ndarray, clock: _Clock) -> tuple[np.ndarray, _Clock]:
     new = clock.is_new
     if new.all():
         return column, clock
@@ -291,7 +297,7 @@ NEAR = 4.0
 """Times as long up to which such a unit is offered: a table may hold a part, or more sessions."""
 
 
-def coverage(who: str, clock: Clock, n_frames: int) -> list[str]:
+def _coverage(who: str, clock: _Clock, n_frames: int) -> list[str]:
     """Notes on the frames that samples cover, and on the gaps between them."""
     # seconds since 1970 tell nobody where in a recording something is
     begin = clock.frames[0] if len(clock.frames) and clock.frames[0] > _YEAR_2000 else 0.0
@@ -310,15 +316,15 @@ def coverage(who: str, clock: Clock, n_frames: int) -> list[str]:
     return notes
 
 
-def misplaced(
-    who: str, clock: Clock, *, unnamed: bool = False, trusted: bool = False
+def _misplaced(
+    who: str, clock: _Clock, *, unnamed: bool = False, trusted: bool = False
 ) -> str | None:
     """Why samples cannot be on the clock of the frames; None if they can.
 
     Parameters
     ----------
     who : str
-    clock : Clock
+    clock : _Clock
     unnamed : bool
         Whether the source does not name the unit of its times.
     trusted : bool
@@ -341,7 +347,7 @@ def misplaced(
     )
 
 
-def _in_another_unit(who: str, clock: Clock, unnamed: bool) -> str | None:
+def _in_another_unit(who: str, clock: _Clock, unnamed: bool) -> str | None:
     """Sentence for samples that last as long as the frames in another unit than seconds."""
     if len(clock.frames) < 2:
         return None
@@ -386,7 +392,7 @@ def _lasting(times: np.ndarray, step: float) -> float:
     return max(float(times[-1] - times[0]) + step, 1e-12)
 
 
-def compare_lengths(who: str, clock: Clock) -> str | None:
+def _compare_lengths(who: str, clock: _Clock) -> str | None:
     """Warning for samples that last much longer or shorter than the frames."""
     if len(clock.frames) < 2 or len(clock.times) < 2:
         return None
@@ -403,7 +409,7 @@ def compare_lengths(who: str, clock: Clock) -> str | None:
     return f"{sentence} {_as_samples(clock, ratio)}".rstrip()
 
 
-def _as_samples(clock: Clock, ratio: float) -> str:
+def _as_samples(clock: _Clock, ratio: float) -> str:
     """What to set if times count samples, of which `ratio` would be taken a second."""
     if (clock.times != np.round(clock.times)).any() or ratio < 1:
         return ""
@@ -413,7 +419,7 @@ def _as_samples(clock: Clock, ratio: float) -> str:
     )
 
 
-def lost_values(name: str, samples: np.ndarray, placed: np.ndarray, clock: Clock) -> str | None:
+def _lost_values(name: str, samples: np.ndarray, placed: np.ndarray, clock: _Clock) -> str | None:
     """Note on discrete values that mostly vanish because they are shorter than a frame."""
     inside = clock.owner >= 0
     before, after = _shares(samples[inside]), _shares(placed)
@@ -445,3 +451,152 @@ def span(times: np.ndarray) -> str:
 def _brief(seconds: float) -> str:
     text = f"{seconds:.2f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+@dataclass(frozen=True)
+class OnFrames:
+    """Series on the frames, and what to say about them."""
+
+    pairs: tuple[tuple[Series, Variable], ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def place_by_time(
+    series: Sequence[Series],
+    frames: np.ndarray,
+    offset: float,
+    settings: OpenSettings,
+    source: str,
+    *,
+    is_marked: bool,
+) -> OnFrames:
+    """Series that have a clock of their own, brought to the frames clock by clock."""
+    clocks: dict[object, list[Series]] = {}
+    for one in series:
+        key = len(one.values) if one.times is None else (id(one.times), len(one.values))
+        clocks.setdefault(key, []).append(one)
+    pairs: list[tuple[Series, Variable]] = []
+    notes: list[str] = []
+    misses: list[str] = []
+    warnings: list[str] = []
+    for members in clocks.values():
+        who = source or "Behaviour"
+        if len(clocks) > 1:
+            who = ", ".join(s.name for s in members[:3]) + (" …" if len(members) > 3 else "")
+        clock, rows, about = _clock_of_series(members[0], who, frames, offset, settings)
+        miss = _misplaced(
+            who,
+            clock,
+            unnamed=members[0].times_in == "unnamed",
+            trusted=is_marked
+            or members[0].times_in == "frames"
+            or settings.behavior_clock != "auto",
+        )
+        if miss is not None:
+            misses.append(miss)
+            continue
+        notes += [*about, *_coverage(who, clock, len(frames))]
+        if not is_marked and (differ := _compare_lengths(who, clock)) is not None:
+            warnings.append(differ)
+        for one in members:
+            variable, note = _resampled(one, clock, rows, np.isfinite(frames))
+            pairs.append((one, variable))
+            notes += [note] if note else []
+    if misses and not pairs:
+        raise InputError(misses[0])
+    notes += [f"Left out: {miss}" for miss in misses]
+    return OnFrames(tuple(pairs), tuple(notes), tuple(warnings))
+
+
+def _clock_of_series(
+    series: Series, who: str, frames: np.ndarray, offset: float, settings: OpenSettings
+) -> tuple[_Clock, np.ndarray | slice, list[str]]:
+    """Clock of a series against the frames, the rows to take in its order, and notes."""
+    times = sample_times(series, settings) + offset
+    if times.shape != (len(series.values),):
+        raise InputError(
+            f"{who} has {len(series.values)} samples of {series.name} but times of shape "
+            f"{times.shape}: one time per sample is needed."
+        )
+    rows: np.ndarray | slice = slice(None)
+    notes = []
+    known = np.isfinite(times)
+    if not known.any():
+        raise InputError(f"{who} has no sample with a time.")
+    if not known.all():
+        rows = np.flatnonzero(known)
+        notes.append(f"{who} has {int((~known).sum())} samples without a time: they are left out.")
+    steps = np.diff(times[rows])
+    if (steps < 0).any():
+        rows = np.arange(len(times))[rows]
+        if not (steps > 0).any():  # a table that ends with its first row
+            rows = rows[::-1]
+        rows = rows[np.argsort(times[rows], kind="stable")]
+        first = int(np.flatnonzero(steps < 0)[0])
+        notes.append(
+            f"{who} has {counted(int((steps < 0).sum()), 'time')} out of order, the first "
+            f"{-1000 * steps[first]:.3g} ms back in row {first + 2:,}: sorted."
+        )
+        steps = np.diff(times[rows])
+    marked, ordered = frames[np.isfinite(frames)], times[rows]
+    if series.times_in != "frames" and (finer := _spread_ticks(ordered, marked)) is not None:
+        tick = float(np.median(np.diff(np.unique(ordered))))
+        notes.append(
+            f"{who} gives times in steps of {tick:.3g} s, for several rows each: these are spread "
+            "evenly over the step, which is a guess."
+        )
+        ordered = finer
+    elif (steps == 0).any():
+        notes.append(f"{who} has {int((steps == 0).sum())} repeated times: merged.")
+    gap = settings.gap
+    if series.times_in == "frames" and not gap and len(marked) > 1:
+        gap = 1.5 * float(np.median(np.diff(marked)))  # a frame without a number is not known
+    return _clock_of(ordered, marked, gap), rows, notes
+
+
+def _resampled(
+    series: Series, clock: _Clock, rows: np.ndarray | slice, marked: np.ndarray
+) -> tuple[Variable, str | None]:
+    """Variable on the frames, unknown at frames that are not marked; and a note, if needed."""
+    variable = variable_of(series, 1 / max(clock.interval, 1e-9))
+    samples = variable.values[rows]
+    placed = _at_frames(samples, clock, variable.kind, variable.period)
+    note = None
+    if variable.kind == "discrete" and clock.is_fast and placed.shape[1] == 1:
+        note = _lost_values(series.name, samples[:, 0], placed[:, 0], clock)
+    values = np.full((len(marked), placed.shape[1]), np.nan)
+    values[marked] = placed
+    return replace(variable, values=values), note
+
+
+def _spread_ticks(times: np.ndarray, frames: np.ndarray) -> np.ndarray | None:
+    """Times of rows that share a tick of a clock that is coarser than the frames.
+
+    A clock of whole seconds gives ten rows a second the same time. They are spread evenly over
+    the second; at the ends and beside gaps, where a tick has fewer rows, as wide as usual.
+
+    Parameters
+    ----------
+    times : (rows,) float64
+        Ascending.
+    frames : (frames,) float64
+
+    Returns
+    -------
+    (rows,) float64 or None
+        None if fewer than half of the rows share the time of another, or ticks are fine enough.
+    """
+    ticks, inverse, counts = np.unique(times, return_inverse=True, return_counts=True)
+    if len(ticks) < 2 or len(frames) < 2 or len(ticks) > 0.5 * len(times) + 1:
+        return None
+    steps = np.diff(ticks)
+    tick, usual = float(np.median(steps)), float(np.median(counts))
+    if tick <= float(np.median(np.diff(frames))):
+        return None
+    place = np.arange(len(times)) - np.r_[0, np.cumsum(counts)[:-1]][inverse]
+    alone = steps > 1.5 * tick
+    begins, ends = np.r_[True, alone], np.r_[alone, True]
+    width = np.where((begins | ends) & (counts < usual), usual, counts)
+    lead = np.where(begins & ~ends, width - counts, 0)
+    return np.asarray(times + tick * (place + lead[inverse]) / width[inverse])

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from napari_xcebra.errors import InputError, sentence_on_failure
-from napari_xcebra.io.extraction import Arrays
-from napari_xcebra.io.pixel_size import judged, micrometres
+from napari_xcebra.io.extraction import Arrays, judged, micrometres
 from napari_xcebra.recording.traces import IN_MEMORY, LazyTraces, read_block
 
 COMPRESSORS = {"blosc", "zstd", "gzip", "zlib", "lz4", "bz2", "lzma"}

@@ -37,13 +37,11 @@ from napari_xcebra.io.extraction import (
 from napari_xcebra.io.footprint_files import Regions
 from napari_xcebra.io.orientation import (
     Evidence,
+    FilesBeside,
     is_per_cell,
     layout_of,
     of_arrays,
     of_axes,
-    of_behavior,
-    of_regions,
-    of_tables_beside,
 )
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.footprints import Footprints
@@ -354,36 +352,6 @@ def _trial_starts(starts: np.ndarray | None, n_frames: int) -> np.ndarray | None
     """First frames of the trials that traces were put together of; None if of cells."""
     # a vector for each cell has its length as the step, which leads beyond the frames
     return starts if starts is not None and starts[-1] < n_frames and len(starts) > 1 else None
-
-
-@dataclass(frozen=True)
-class FilesBeside:
-    """What may say how many cells and frames a file has, outside of it.
-
-    Parameters
-    ----------
-    path : Path
-        Of the file.
-    regions : sequence of Regions
-        Label images and ROIs beside it.
-    behavior : sequence of Behavior
-        Files that were given with it.
-    """
-
-    path: Path
-    regions: Sequence[Regions] = ()
-    behavior: Sequence[Behavior] = ()
-
-    def evidence(
-        self, shape: tuple[int, ...], rate: float | None, inside: Sequence[Regions] = ()
-    ) -> list[Evidence]:
-        """What they say of traces of that shape; `inside` are regions of the file itself."""
-        every = [*inside, *self.regions]
-        return [
-            *of_regions(shape, lambda n: next((r.name for r in every if r.fit(n)), None)),
-            *of_behavior(shape, self.behavior, rate),
-            *(() if self.behavior else of_tables_beside(self.path, shape)),
-        ]
 
 
 def _of_program(

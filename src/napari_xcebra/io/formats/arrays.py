@@ -45,14 +45,12 @@ from napari_xcebra.io.extraction import (
     Series,
 )
 from napari_xcebra.io.footprint_files import Regions, regions_beside
-from napari_xcebra.io.formats.array_roles import (
-    FilesBeside,
-    extraction_of,
-)
+from napari_xcebra.io.formats.array_roles import extraction_of
 from napari_xcebra.io.formats.suite2p.folder import read_fall
 from napari_xcebra.io.orientation import (
     CELL_WORDS,
     Evidence,
+    FilesBeside,
     Layout,
     is_per_frame,
     layout_of,

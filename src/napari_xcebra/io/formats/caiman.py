@@ -41,9 +41,8 @@ from napari_xcebra.io.containers.hdf5 import (
     sparse_matrix,
 )
 from napari_xcebra.io.decisions.plan import Plan, change_to, seen, target_of
-from napari_xcebra.io.extraction import Extraction, Signal
+from napari_xcebra.io.extraction import Extraction, Signal, judged, pair
 from napari_xcebra.io.movie.finding import Like
-from napari_xcebra.io.pixel_size import judged, pair
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.movies import Frames, Movie, PixelFrames, PlainFrames, TurnedFrames

@@ -97,7 +97,7 @@ FORMATS = (
     SUITE2P,
     _MovieFormat("formats.caiman", (".mmap",)),
     MINIAN,
-    _MovieFormat("movie.tiff", (".tif", ".tiff")),
+    _MovieFormat("containers.tiff", (".tif", ".tiff")),
     _MovieFormat("movie.arrays", (".zarr", ".npy", ".h5", ".hdf5")),
 )
 """Formats in the order in which they are asked."""

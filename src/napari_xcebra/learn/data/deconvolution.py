@@ -111,7 +111,7 @@ def find_filter(
     traces = _standardised_traces(recording, cells, split.training.anchors, settings)
     spacing = spacing_of(recording.rate)
     every = lagged(lambda frames: traces[frames], recording.segment, spacing, REACH)
-    problem = _Problem.of(every, labels, split)
+    problem = _FilterProblem.of(every, labels, split)
     if problem is None:
         return Filter()
     weights = problem.solved()
@@ -127,7 +127,7 @@ def _standardised_traces(
     return np.clip(standardised(np.concatenate(chunks), frames), -CLIP, CLIP)
 
 
-class _Problem:
+class _FilterProblem:
     """Training frames in stretches between held-out blocks, every fourth one in a fold.
 
     Weights of the cells are fitted to three folds and applied to the fourth, where the weights over
@@ -146,7 +146,9 @@ class _Problem:
         self.nothing = np.eye(lags.shape[1])[lags.shape[1] // 2]
 
     @classmethod
-    def of(cls, every: Columns, labels: Mapping[str, Labels], split: Split) -> _Problem | None:
+    def of(
+        cls, every: Columns, labels: Mapping[str, Labels], split: Split
+    ) -> _FilterProblem | None:
         """The problem of a recording; None if it has too few stretches."""
         stretch = np.maximum.accumulate(split.block) + 1
         frames = thinned(split.training.anchors, FRAMES)

@@ -271,6 +271,13 @@ _UNIT = re.compile(
     r"_(?:(?:um|mm|cm|m|px|deg|rad)(?:_per)?(?:_s)?|ms?|s|hz|khz|mv|v|degrees|radians)$",
     re.IGNORECASE,
 )
+_EQUIPMENT = re.compile(
+    r"(?:^|[_\W])(?:sync|ttl|strobe|trigger|photo_?(?:diode|detector|sensor)|clock|frames?|"
+    r"exposure|shutter|time_?stamps?)\d*(?=$|[_\W])",
+    re.IGNORECASE,
+)
+_SAME = 0.999
+"""Correlation from which two variables are one."""
 
 
 def suggested_factors(recording: Recording) -> dict[str, Factor]:
@@ -300,6 +307,53 @@ def suggested_factors(recording: Recording) -> dict[str, Factor]:
             title = f"{title} variable" if title in RESERVED else title
             factors[_free(title, factors)] = Factor(group)
     return factors
+
+
+def why_unticked(recording: Recording, factors: Mapping[str, Factor], room: int) -> dict[str, str]:
+    """Why some factors should not be trained unless the user says so, in a few words each.
+
+    Parameters
+    ----------
+    recording : Recording
+    factors : mapping of str to Factor
+    room : int
+        Latents that all factors may have together: an embedding has no more than there are cells.
+
+    Examples
+    --------
+    >>> speed = np.random.default_rng(0).normal(size=50)
+    >>> behavior = {"speed": speed, "wheel": 2 * speed, "ttl_2": np.arange(50) % 2}
+    >>> recording = Recording.from_arrays(np.zeros((50, 3)), 10.0, behavior)
+    >>> why_unticked(recording, suggested_factors(recording), room=2)
+    {'wheel': 'the same as speed', 'ttl_2': 'a signal of the equipment'}
+    """
+    reasons: dict[str, str] = {}
+    ticked: dict[str, Factor] = {}
+    for name, factor in factors.items():
+        latents = latents_for(recording, factor.variables)
+        twin = next((n for n, f in ticked.items() if _same(recording, factor, f)), "")
+        if any(_EQUIPMENT.search(variable) for variable in factor.variables):
+            reasons[name] = "a signal of the equipment"
+        elif twin:
+            reasons[name] = f"the same as {twin}"
+        elif latents > room:
+            reasons[name] = "more latents than cells"
+        else:
+            ticked[name] = factor
+            room -= latents
+    return reasons
+
+
+def _same(recording: Recording, one: Factor, other: Factor) -> bool:
+    """Whether two factors of one variable each have the same values, up to scale and offset."""
+    if len(one.variables) != 1 or len(other.variables) != 1:
+        return False
+    a, b = (recording.behavior[factor.variables[0]] for factor in (one, other))
+    known = a.known & b.known
+    x, y = a.values[known, 0], b.values[known, 0]
+    if a.kind != b.kind or a.values.shape != b.values.shape or not len(x) or not x.std() * y.std():
+        return False
+    return bool(abs(np.corrcoef(x, y)[0, 1]) > _SAME)
 
 
 def why_not(variable: Variable) -> str:

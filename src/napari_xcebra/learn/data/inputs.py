@@ -40,7 +40,7 @@ def room_for(frames: int, cells: int) -> np.ndarray:
         return np.memmap(file, np.float32, "w+", shape=(frames, cells))
 
 
-def need_reading(recording: Recording, cells: int, radius: int) -> bool:
+def _need_reading(recording: Recording, cells: int, radius: int) -> bool:
     """Whether to compute inputs from the traces on demand, without a copy of them.
 
     A smoothed frame is made of some twenty, which a run reads again and again: there a copy pays,
@@ -276,7 +276,7 @@ class Inputs:
 
     def on(self, recording: Recording) -> np.ndarray | ReadInputs:
         """The same, or computed on demand if memory does not hold them."""
-        if need_reading(recording, len(self.cell_ids), self.radius):
+        if _need_reading(recording, len(self.cell_ids), self.radius):
             return ReadInputs(recording, self)
         return self.of(recording)
 
@@ -324,10 +324,10 @@ def inputs_for(
     smoothing = settings.smoothing * recording.rate
     kernel = filter_.after(gaussian_kernel(smoothing))
     size = recording.n_frames, len(columns)
-    reading = need_reading(recording, len(columns), radius_of(kernel))
+    reading = _need_reading(recording, len(columns), radius_of(kernel))
     kept = None if reading else room_for(*size)
     every = 1 if kept is not None else -(-4 * size[0] * size[1] // SAMPLED_BYTES)
-    moments = _Moments(len(columns))
+    moments = _RunningMoments(len(columns))
     with limited_threads(settings.threads):
         for here, traces in smoothed(recording, columns, kernel, every):
             if kept is not None:
@@ -349,7 +349,7 @@ def inputs_for(
 def _standardisation(
     recording: Recording,
     columns: np.ndarray,
-    moments: _Moments,
+    moments: _RunningMoments,
     smoothing: float,
     filter_: Filter,
 ) -> tuple[Inputs, np.ndarray]:
@@ -374,7 +374,7 @@ def _standardisation(
     return inputs, moving
 
 
-class _Moments:
+class _RunningMoments:
     """Mean and standard deviation of each cell, from frames that come in blocks."""
 
     def __init__(self, cells: int) -> None:

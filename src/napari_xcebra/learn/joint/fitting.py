@@ -75,7 +75,7 @@ class Pool:
 
 def pooled(recordings: Recordings, factors: Mapping[str, Factor]) -> Pool:
     """Check that sessions share the variables of these factors, and put them together."""
-    named = named_sessions(recordings)
+    named = _named_sessions(recordings)
     if len(named) < 2:
         raise InputError(f"{len(named)} session was given: joint training needs 2 or more.")
     rates = {name: each.rate for name, each in named.items()}
@@ -100,7 +100,7 @@ def pooled(recordings: Recordings, factors: Mapping[str, Factor]) -> Pool:
     return Pool(named, behavior, first)
 
 
-def named_sessions(recordings: Recordings) -> dict[str, Recording]:
+def _named_sessions(recordings: Recordings) -> dict[str, Recording]:
     """Sessions by name; "session 1" and so on where none was given."""
     if isinstance(recordings, Mapping):
         return dict(recordings)
@@ -134,7 +134,7 @@ def _joined(name: str, recordings: Mapping[str, Recording]) -> Variable:
     return replace(one, values=np.concatenate([v.values for v in found.values()]))
 
 
-def joint_plan(pool: Pool, factors: Mapping[str, Factor], settings: FitSettings) -> Plan:
+def _joint_plan(pool: Pool, factors: Mapping[str, Factor], settings: FitSettings) -> Plan:
     """Labels on one scale, and one embedding; steps are as long as in the usual session."""
     labels = factor_labels(pool.behavior, factors)
     each = [
@@ -157,7 +157,7 @@ def part_of(labels: Mapping[str, Labels], pool: Pool, number: int) -> dict[str, 
     }
 
 
-def joined_split(splits: Sequence[Split], pool: Pool) -> Split:
+def _joined_split(splits: Sequence[Split], pool: Pool) -> Split:
     """Training frames and held-out blocks of all sessions, by pooled frames."""
     blocks = [split.block for split in splits]
     return Split(
@@ -272,7 +272,7 @@ class JointEncoder(nn.Module):
         super().__init__()
         if own == "input layer":
             for encoder in encoders[1:]:
-                share_after_input(encoders[0], encoder)
+                _share_after_input(encoders[0], encoder)
         self.encoders = nn.ModuleList(encoders)
         self.latents, self.bound = encoders[0].latents, encoders[0].bound
 
@@ -312,7 +312,7 @@ def in_order(values: Sequence[Tensor], places: Sequence[Tensor]) -> Tensor:
     return torch.cat(list(values)).index_select(0, order)
 
 
-def share_after_input(one: Encoder, other: Encoder) -> None:
+def _share_after_input(one: Encoder, other: Encoder) -> None:
     """Let an encoder share all layers of another but the first, which sees its own cells."""
     if isinstance(one, FrameEncoder) and isinstance(other, FrameEncoder):
         for number in range(1, len(one.layers)):
@@ -439,11 +439,11 @@ class JointTraining(Training):
         self.pool = pooled(recordings, self.factors)
         self.segment, self.rate = self.pool.behavior.segment, self.pool.behavior.rate
         self.usable = usable_frames(self.pool.behavior, settings.window)
-        self.plan = joint_plan(self.pool, self.factors, settings)
+        self.plan = _joint_plan(self.pool, self.factors, settings)
         self.labels, self.parts = self.plan.labels, self.plan.parts
         self.sessions = self._sessions()
         each = list(self.sessions.values())
-        self.split = joined_split([session.split for session in each], self.pool)
+        self.split = _joined_split([session.split for session in each], self.pool)
         self.inputs = _joined_inputs([session.inputs for session in each])
         self._whole = self.sampler_of(self.split.training)
         self.device = each[0].device

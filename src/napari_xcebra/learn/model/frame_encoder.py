@@ -27,10 +27,10 @@ from napari_xcebra.learn.model.encoder import (
 )
 
 
-class Perceptron(torch.autograd.Function):
+class _Perceptron(torch.autograd.Function):
     """Embedding of every frame, and Σ_k ‖v_kᵀ J_f‖² at the first of them.
 
-    ``Perceptron.apply(x, directions, bound, clips, *parameters)``:
+    ``_Perceptron.apply(x, directions, bound, clips, *parameters)``:
 
     x : (frames, cells)
     directions : (some frames, k, latents) or None
@@ -45,7 +45,7 @@ class Perceptron(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(  # noqa: D102
+    def forward(
         ctx: Any,
         x: Tensor,
         directions: Tensor | None,
@@ -77,7 +77,7 @@ class Perceptron(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # noqa: D102
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         by_embedding, by_squared = gradients
         parameters = ctx.saved_tensors
         weights = parameters[::2]
@@ -311,7 +311,7 @@ class FrameEncoder(Encoder):
             yield self._trace_from(whole - x[:, hidden] @ weight[:, hidden].t())[0]
 
     def embed(self, x: Tensor, directions: Tensor | None = None) -> tuple[Tensor, Tensor]:  # noqa: D102
-        return Perceptron.apply(x, directions, self.bound, self.clips, *self.parameters())
+        return _Perceptron.apply(x, directions, self.bound, self.clips, *self.parameters())
 
     def pullback(self, directions: Tensor, activations: Activations) -> Tensor:  # noqa: D102
         v = times(directions * self._bound_slope(activations[-1])[:, None], self.weights[-1])

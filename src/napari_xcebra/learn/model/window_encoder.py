@@ -17,7 +17,7 @@ from torch.nn import functional
 from napari_xcebra.learn.model.encoder import Activations, Encoder, gelu_slope
 
 
-def convolve(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def _convolve(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y[l] = Σ_k W_k x[l + k] + b.
 
     Parameters
@@ -36,7 +36,7 @@ def convolve(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def spread(v: Tensor, weight: Tensor) -> Tensor:
-    """u[l] = Σ_k v[l − k] W_k, the transpose of `convolve`.
+    """u[l] = Σ_k v[l − k] W_k, the transpose of `_convolve`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def spread(v: Tensor, weight: Tensor) -> Tensor:
     return _Spread.apply(v, weight)
 
 
-def spread_squared(v: Tensor, weight: Tensor) -> Tensor:
+def _spread_squared(v: Tensor, weight: Tensor) -> Tensor:
     """Σ over lags and inputs of `spread` squared, without it: (rows,).
 
     With many inputs, by their products W_j W_kᵀ.
@@ -161,11 +161,11 @@ class WindowEncoder(Encoder):
         return self.first.weight, self._skips[0].weight
 
     def trace(self, x: Tensor) -> tuple[Tensor, Activations]:  # noqa: D102
-        h = convolve(_lags_first(x), self.first.weight, self.first.bias)
+        h = _convolve(_lags_first(x), self.first.weight, self.first.bias)
         activations = [_lags_last(h)]
         h = functional.gelu(h)
         for layer in self._skips:
-            bent = convolve(h, layer.weight, layer.bias)
+            bent = _convolve(h, layer.weight, layer.bias)
             activations.append(_lags_last(bent))
             before, _ = _skipped(layer)
             h = h[before : before + len(bent)] + functional.gelu(bent)
@@ -181,7 +181,7 @@ class WindowEncoder(Encoder):
         assert directions is not None
         embedding, activations = self.trace(x)
         some = [each[: len(directions)] for each in activations]
-        squared = spread_squared(self._pullback_to_first_layer(directions, some), weight)
+        squared = _spread_squared(self._pullback_to_first_layer(directions, some), weight)
         return embedding, squared.view(directions.shape[:2]).sum(1)
 
     def pullback(self, directions: Tensor, activations: Activations) -> Tensor:  # noqa: D102

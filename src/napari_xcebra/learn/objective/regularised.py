@@ -52,7 +52,7 @@ class Objective:
         self.encoder, self.data, self.parts = encoder, data, parts
         self.settings, self.hide, self.device = settings, hide, data.device
         self.psi = Psi(parts, settings, self.device)
-        self.regression = Regression(labels, parts, self.device)
+        self.regression = _LabelLoss(labels, parts, self.device)
 
     def loss(self, batch: Batch, lambdas: Sequence[float], seed: int) -> tuple[Tensor, Tensor]:
         """L_N[ψ; λ] = E[Σ_i ℓ(x, x_i⁺, {x⁻}) + λ‖J_f(x)‖²_F] of a batch (Eq. 10; Eq. 15).
@@ -164,7 +164,7 @@ class Objective:
         return penalty_directions(rows, scale, settings.projections, seed)
 
 
-class Regression:
+class _LabelLoss:
     """Squared errors of an embedding that should equal the labels of each factor."""
 
     def __init__(

@@ -82,7 +82,7 @@ class Ridge:
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedFactor:
     """A factor decoded by regression on held-out frames.
 
     Parameters
@@ -340,7 +340,7 @@ class Yardstick:
             self._of[key] = Aside(self.columns, labels, self.split, self._most)
         return self._of[key]
 
-    def decoded(self, labels: Labels) -> Decoded:
+    def decoded(self, labels: Labels) -> DecodedFactor:
         """Decode a factor by such a regression on held-out frames."""
         targets, split = labels.targets(), self.split
         held = thinned(split.held_out.anchors[labels.known[split.held_out.anchors]], MOST_FRAMES)
@@ -354,7 +354,9 @@ class Yardstick:
         if labels.is_discrete:
             right = (predicted + regression.mean).argmax(1) == labels.code[held]
             accuracy = float(right.mean())
-        return Decoded(float(r2), accuracy, regression.r2, held, predicted, regression.penalty)
+        return DecodedFactor(
+            float(r2), accuracy, regression.r2, held, predicted, regression.penalty
+        )
 
     def decoded_everywhere(
         self, labels: Labels, guard: int, penalty: float

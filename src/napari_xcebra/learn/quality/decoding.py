@@ -289,7 +289,7 @@ def embedding_quality(fit: Fit, recording: Recording, runs: Sequence[Fit] = ()) 
     ['kNN', 'linear']
     """
     parts = [part for part in fit.parts if part.name != TIME]
-    split = split_of(fit, recording)
+    split = _split_of(fit, recording)
     embedding = fit.embed(recording) * fit.scale
     decoded = [
         found
@@ -305,7 +305,7 @@ def embedding_quality(fit: Fit, recording: Recording, runs: Sequence[Fit] = ()) 
     return EmbeddingQuality(tuple(decoded), agreement, len(compared))
 
 
-def split_of(fit: Fit, recording: Recording) -> Split:
+def _split_of(fit: Fit, recording: Recording) -> Split:
     """Frames that a fit was trained on, set aside or held out."""
     parts = [part for part in fit.parts if part.name != TIME]
     labels = {part.name: Labels.of(recording, part.variables, part.name) for part in parts}
@@ -316,7 +316,7 @@ def split_of(fit: Fit, recording: Recording) -> Split:
 
 def held_out_frames(fit: Fit, recording: Recording) -> np.ndarray:
     """Frames that a fit was not trained on: (n,) int64."""
-    return split_of(fit, recording).held_out.anchors
+    return _split_of(fit, recording).held_out.anchors
 
 
 def _decoded(

@@ -24,7 +24,7 @@ from napari_xcebra.learn.data.split import Frames
 from napari_xcebra.learn.device import embedded, in_double
 from napari_xcebra.learn.objective.loss import cross_similarity, info_nce, pair_similarity
 from napari_xcebra.learn.objective.ridge import (
-    Decoded,
+    DecodedFactor,
     Yardstick,
     lagged,
     logistic,
@@ -124,7 +124,7 @@ def _block_pairs(
         starts = among.frames.pairs(part.offset)
         inside, neighbours = starts[number[starts] == block], None
     else:
-        inside, neighbours = matched_inside(part, labels, among, block)
+        inside, neighbours = _matched_inside(part, labels, among, block)
     elsewhere = anchors[number[anchors] != block]
     if len(inside) == 0 or len(elsewhere) == 0:
         return None
@@ -134,7 +134,7 @@ def _block_pairs(
     return Pairs(reference, positive, negative)
 
 
-def matched_inside(
+def _matched_inside(
     part: Part, labels: Labels, among: Blocks, block: int
 ) -> tuple[np.ndarray, LabelNeighbours]:
     """References of one block that have label neighbours in the others, and how to find them."""
@@ -174,7 +174,7 @@ def pair_losses(
     return np.array(losses).T
 
 
-def calibrated(losses: np.ndarray) -> np.ndarray:
+def _calibrated(losses: np.ndarray) -> np.ndarray:
     """Loss of each block with the scale of ψ that is best in all the others: (blocks,).
 
     An overconfident encoder has a temperature that does not fit, and may still know the label. One
@@ -333,7 +333,7 @@ def check_measurable(training: Training) -> None:
             continue
         if training.labels[part.name].n_codes > 1:
             labels = training.labels[part.name]
-            matched = [len(matched_inside(part, labels, unseen, b)[0]) > 0 for b in blocks]
+            matched = [len(_matched_inside(part, labels, unseen, b)[0]) > 0 for b in blocks]
             if sum(matched) < 2:
                 raise InputError(
                     f"Factor {part.name!r} has values that no two held-out blocks share: the fit "
@@ -447,7 +447,7 @@ def _nats(
 ) -> dict[str, Any]:
     """Goodness in nats with a temperature that fits, its error, and the same on known pairs."""
     losses = pair_losses(training, part, pairs, embedding, SCALES)
-    each = calibrated(losses)
+    each = _calibrated(losses)
     scale = SCALES[int(losses.mean(1).argmin())]
     learned = pair_losses(training, part, known, embedding, (scale,))
     goodness, error = SIZE.chance - float(each.mean()), _standard_error(each)
@@ -530,7 +530,7 @@ def _sample(
     return Sample(frames, similarity, unseen, part.offset)
 
 
-def _read(training: Training, part: Part, labels: Labels, embedding: np.ndarray) -> Decoded:
+def _read(training: Training, part: Part, labels: Labels, embedding: np.ndarray) -> DecodedFactor:
     """Decode a factor from its latents by regression, with lags where they help."""
 
     def rows(frames: np.ndarray) -> np.ndarray:
@@ -551,7 +551,7 @@ def _sticks(training: Training, plain: Yardstick, lags: bool) -> list[Yardstick]
     return [plain, Yardstick(around, training.split)]
 
 
-def _decoded(sticks: Sequence[Yardstick], labels: Labels) -> Decoded:
+def _decoded(sticks: Sequence[Yardstick], labels: Labels) -> DecodedFactor:
     """Decoded by the one that frames set aside prefer, the first if they prefer none."""
     return max((each.decoded(labels) for each in sticks), key=lambda read: read.aside_r2)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -205,16 +205,6 @@ FOUND = tuple(strength for strength, tone in TONES.items() if tone == "good")
 """Strengths of a factor that is in the cells."""
 
 NOTHING = "–"
-
-
-def tone_of_all(strengths: Iterable[str]) -> Tone:
-    """Tone of several verdicts together: the most cautious one.
-
-    >>> tone_of_all(["clear", "not tested"]), tone_of_all(["not tested", "at chance"])
-    ('plain', 'warning')
-    """
-    tones = {TONES[strength] for strength in strengths}
-    return next((tone for tone in ("warning", "plain") if tone in tones), "good")
 
 
 def nats_of(goodness: Goodness) -> str:

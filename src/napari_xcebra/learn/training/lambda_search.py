@@ -209,7 +209,7 @@ class LambdaSearch:
     def _gave_way_at(self, name: str) -> int:
         """First look at which that much of the best so far was lost; after the last if none."""
         goodness = self.goodness(name)
-        least = [bearable(best, ENOUGH) for best in np.maximum.accumulate(goodness)]
+        least = [_bearable(best, ENOUGH) for best in np.maximum.accumulate(goodness)]
         late = np.array(self.looks["lambda"]) >= IN_DOUBT
         lost = np.flatnonzero((goodness < least) & late)
         return int(lost[0]) if len(lost) else len(goodness)
@@ -243,7 +243,7 @@ class LambdaSearch:
         """
         # once it has given way, λ is low again: what it recovers then tells nothing
         goodness = self.goodness(name)[: self._gave_way_at(name)]
-        kept = goodness >= bearable(goodness.max())
+        kept = goodness >= _bearable(goodness.max())
         last = int(np.flatnonzero(kept).max(initial=0))
         return last if last == len(self.looks["step"]) - 1 else max(last - SMOOTHED + 1, 0)
 
@@ -292,7 +292,7 @@ class LambdaSearch:
         )
 
 
-def bearable(best: float, times: float = 1.0) -> float:
+def _bearable(best: float, times: float = 1.0) -> float:
     """Least goodness a part may come down to, with that many times the loss it may have.
 
     A part at chance has nothing to lose.

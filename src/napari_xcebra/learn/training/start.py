@@ -54,7 +54,7 @@ def independent_samples(frames: int, smoothing: float) -> int:
     return int(frames / max(1.0, 2 * np.sqrt(np.pi) * smoothing))
 
 
-def steps_for(asked: int, frames: int, batch: int) -> int:
+def _steps_for(asked: int, frames: int, batch: int) -> int:
     """Steps to do: those requested, or fewer where they would only repeat the same frames.
 
     Measured (benchmarks/RESULTS.md, "Length of training"): held-out decoding is best after about
@@ -62,7 +62,7 @@ def steps_for(asked: int, frames: int, batch: int) -> int:
 
     Examples
     --------
-    >>> steps_for(400, 2000, 512), steps_for(400, 100_000, 512), steps_for(50, 2000, 512)
+    >>> _steps_for(400, 2000, 512), _steps_for(400, 100_000, 512), _steps_for(50, 2000, 512)
     (150, 400, 50)
     """
     return min(asked, max(LEAST_STEPS, round(TIMES * frames / batch)))
@@ -146,7 +146,7 @@ def scaled(settings: FitSettings, references: int) -> FitSettings:
     batch = min(settings.batch_size, max(references // 2, LEAST_BATCH))
     steps = settings.steps
     if settings.stop_when_settled:
-        steps = steps_for(steps, references, batch)
+        steps = _steps_for(steps, references, batch)
     return replace(settings, batch_size=batch, steps=steps)
 
 

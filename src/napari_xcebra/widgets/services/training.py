@@ -201,7 +201,8 @@ class Trainer(JobQueue, OfState):
             self._show(opened, run)
             self._layers.discard(opened, asked)
             self._say(
-                f"{run.name} was {run.cut_short}. Press Compute in Attribution to see its map.",
+                f"{run.name} was {run.cut_short or 'finished before it could be stopped'}. "
+                "Press Compute in Attribution to see its map.",
                 "warning",
             )
             return

@@ -15,6 +15,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import (
     QApplication,
+    QMessageBox,
     QShortcut,
 )
 from scored import METHOD, scored_recording, scored_run
@@ -269,6 +270,30 @@ def test_decisions_are_previewed_written_to_suite2p_and_restored(
     dock.finish.add_layer()
     labels = viewer.layers[-2] if role_of(viewer.layers[-1]) else viewer.layers[-1]
     assert cell + 1 not in labels.data
+
+
+def test_what_was_written_long_ago_is_put_back_only_once_the_user_says_so(
+    viewer, state, small_field, tmp_path, qtbot, curate_dock
+):
+    folder = write_suite2p(small_field, tmp_path / "suite2p" / "plane0")
+    before = np.load(folder / "iscell.npy")
+    recording = Opening(folder).open()
+    decided = Curation(recording.cell_ids)
+    decided.decide([4], "rejected")
+    after = decided.accepted(np.asarray(recording.accepted))
+    plan_output("suite2p", recording, folder, after, decided.table()).write()
+    opening = Opening(folder)
+    state.show(opening.open(), opening)
+    dock = curate_dock(viewer)
+    put_back = next(a for a in dock.finish.save.menu().actions() if "Restore" in a.text())
+    for answer, expected in (("Cancel", before[4, 0] - 1), ("Put back", before[4, 0])):
+        put_back.trigger()
+        (question,) = (q for q in dock.finish.findChildren(QMessageBox) if q.isVisible())
+        button = next(b for b in question.buttons() if b.text() == answer)
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        if answer == "Put back":
+            qtbot.waitUntil(lambda: "Restored" in dock.notice.text)
+        assert np.load(folder / "iscell.npy")[4, 0] == expected
 
 
 def test_decisions_of_an_earlier_extraction_are_offered_and_taken_over(

@@ -13,9 +13,11 @@ import pandas as pd
 import psutil
 import pytest
 import tifffile
+from mouse import activate, press_key, type_text
 from napari._qt.qt_viewer import QtViewer
 from qtpy.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
 from qtpy.QtGui import QDragEnterEvent, QDropEvent, QWheelEvent
+from qtpy.QtTest import QTest
 from qtpy.QtWidgets import (
     QApplication,
     QFileDialog,
@@ -35,6 +37,7 @@ from napari_xcebra.widgets.docks.recording.panels import KNOWN, RANGE
 from napari_xcebra.widgets.services.reading import close_reader, reader_of
 from napari_xcebra.widgets.state.preferences import recent_paths
 from napari_xcebra.widgets.state.state import role_of
+from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
@@ -528,11 +531,30 @@ def test_what_a_dropped_recording_lacks_is_asked_for_in_the_dock(
     assert "set “Frame rate (Hz)”, in frames per second, such as 30" in dock.notice.text
     assert dock.empty.isHidden() and dock.focusWidget() is dock.form.settings.widget("rate")
     assert dock.form.path.path == folder
-    settings = dock.form.settings
-    settings.value = replace(settings.value, rate=15.0)
-    dock.open()
+    activate(viewer)
+    rate = dock.form.settings.widget("rate")
+    type_text(rate, "15")
+    press_key(rate, Qt.Key.Key_Return)
     wait_until_read(dock, qtbot)
     assert dock.state.recording.rate == 15.0
+    services_of(viewer).close()
+
+
+def test_whether_to_replace_is_asked_once_though_the_frame_rate_is_missing(dock, qtbot, saved):
+    open_path(dock, qtbot, saved)
+    bare = saved.with_name("bare.npy")
+    np.save(bare, np.random.default_rng(0).random((200, 5)))
+    dock.form.path.path = bare
+    dock.open()
+    dock.question.replace.click()
+    wait_until_read(dock, qtbot)
+    assert "“Frame rate (Hz)”" in dock.notice.text
+    rate = dock.form.settings.widget("rate")
+    QTest.keyClicks(rate, "15")
+    QTest.keyClick(rate, Qt.Key.Key_Return)
+    assert dock.question.isHidden()
+    wait_until_read(dock, qtbot)
+    assert [opened.name for opened in dock.state.opened] == ["bare.npy"]
 
 
 def test_a_tick_has_its_title_once(dock):

@@ -8,7 +8,7 @@ import numpy as np
 import psutil
 import pytest
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QApplication, QMessageBox
+from qtpy.QtWidgets import QApplication, QMessageBox, QPushButton
 from scored import scored_recording, scored_run
 
 from napari_xcebra.attribution.methods import FIRST
@@ -269,6 +269,29 @@ def test_variables_that_cannot_be_asked_about_are_named(dock, recording):
     lamp = Variable("lamp", np.ones(recording.n_frames), "discrete")
     dock.state.change_recording(recording.with_behavior(lamp))
     assert dock.factors.left_out.text() == "Left out: lamp (never changes)."
+
+
+def test_equipment_copies_and_what_is_too_much_are_not_ticked_and_all_or_none_is_one_click(
+    dock, recording, qtbot
+):
+    """40 cells, with as many variables as a rig logs."""
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(recording.n_frames, 40))
+    log = {f"value_{letter}{i}": numbers[:, 8 * i + k] for i in range(5) for k, letter in
+           enumerate("abcdefgh")}  # fmt: skip
+    log = {"speed": numbers[:, 0], "wheel": 3 * numbers[:, 0] + 1, "sync_2": numbers[:, 1]} | log
+    dock.state.show(Recording.from_arrays(recording.traces, recording.rate, log))
+    said = dock.factors.left_out.text()
+    assert "wheel (the same as speed)" in said and "sync_2 (a signal of the equipment)" in said
+    assert "(more latents than cells)" in said
+    ticked = dock.factors.factors
+    assert "speed" in ticked and not {"wheel", "sync_2"} & ticked.keys()
+    assert len(ticked) + dock.form.value.time_latents <= 40
+    assert dock.train_button.isEnabled()
+    for text, count in (("None", 0), ("All", 43)):
+        (button,) = (b for b in dock.factors.findChildren(QPushButton) if b.text() == text)
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        assert len(dock.factors.factors) == count
 
 
 def test_without_behaviour_it_says_where_to_add_it(dock, recording):

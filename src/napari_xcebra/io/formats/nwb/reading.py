@@ -25,7 +25,15 @@ from napari_xcebra.io.containers.hdf5 import (
     read,
     turned,
 )
-from napari_xcebra.io.extraction import Extraction, Signal, columns_of, finite_image
+from napari_xcebra.io.extraction import (
+    Extraction,
+    Signal,
+    columns_of,
+    finite_image,
+    judged,
+    micrometres,
+    pair,
+)
 from napari_xcebra.io.formats.nwb.behavior import behavior_in, invalid_times
 from napari_xcebra.io.formats.nwb.walk import (
     Plane,
@@ -39,7 +47,6 @@ from napari_xcebra.io.formats.nwb.walk import (
     scaling,
     typed_objects,
 )
-from napari_xcebra.io.pixel_size import judged, micrometres, pair
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.traces import JoinedTraces, LazyTraces

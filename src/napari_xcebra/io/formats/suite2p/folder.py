@@ -12,8 +12,7 @@ import numpy as np
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.containers.npy import read_npy, read_object_npy
-from napari_xcebra.io.extraction import Extraction, Signal, finite_image
-from napari_xcebra.io.pixel_size import judged, pair
+from napari_xcebra.io.extraction import Extraction, Signal, finite_image, judged, pair
 from napari_xcebra.recording.footprints import Footprints
 
 Roi = dict[str, Any]

@@ -33,7 +33,7 @@ from qtpy.QtWidgets import (
 from superqt.utils import signals_blocked
 
 from napari_xcebra.attribution.ranking import Ranking, RowFilter
-from napari_xcebra.text import counted
+from napari_xcebra.text import chance_text, counted
 from napari_xcebra.widgets.controls.boxes import plain
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.plots.plot_style import BLUE, ORANGE
@@ -304,6 +304,8 @@ class _CellModel(QAbstractTableModel):
         kind = column.values.dtype.kind
         if role == Qt.ItemDataRole.DisplayRole:
             text = column.text(cell)
+            if name == "q" and text:
+                return chance_text(column.values[cell])
             return MARKS[text] if kind == "b" else text
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return SIDES.get(kind, Qt.AlignmentFlag.AlignRight) | Qt.AlignmentFlag.AlignVCenter

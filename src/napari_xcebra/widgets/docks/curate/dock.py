@@ -22,7 +22,7 @@ from napari_xcebra.curation import (
     with_model,
 )
 from napari_xcebra.errors import InputError
-from napari_xcebra.text import counted
+from napari_xcebra.text import chance_text, counted
 from napari_xcebra.widgets.controls.boxes import PlainLabel, in_markup
 from napari_xcebra.widgets.controls.layouts import (
     TWO_LINES,
@@ -147,7 +147,7 @@ def _scores(painted: ScoreMap | None, cell: int, shown: Shown) -> str:
         return f"{painted.factor}: no score (this cell was not in the run)"
     words = [f"{painted.factor} {painted.scores[cell]:.3g}", f"z {painted.z[cell]:.1f}"]
     if painted.q is not None and np.isfinite(painted.q[cell]):
-        words.append(f"q {painted.q[cell]:.2g}")
+        words.append(f"q {chance_text(painted.q[cell])}")
     words.append(f"rank {painted.ranks[cell]} of {int(painted.known.sum())}")
     if painted.over_seeds is not None and painted.places is not None:
         best, worst = painted.places[:, cell]

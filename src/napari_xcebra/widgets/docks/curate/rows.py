@@ -275,7 +275,7 @@ TITLES = {
     "score": "by score, highest first",
     "q-value": "by q-value, lowest first",
     "instability": "by instability over seeds",
-    "disagreement": "by disagreement",
+    "disagreement": "where score and extractor disagree",
     "position": "by position in the field",
     "random": "at random",
     "id": "by id",

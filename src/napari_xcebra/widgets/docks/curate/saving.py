@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from qtpy.QtCore import Signal
+from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -19,6 +19,7 @@ from qtpy.QtWidgets import (
     QLabel,
     QLineEdit,
     QMenu,
+    QMessageBox,
     QPlainTextEdit,
     QPushButton,
     QVBoxLayout,
@@ -154,7 +155,16 @@ class FinishRow(QWidget):
             )
             return
         done = partial(self._restored, opened)
-        in_background(lambda: restore(path).files, done, self._failed, self)
+        question = QMessageBox(self)
+        question.setTextFormat(Qt.TextFormat.PlainText)  # folders are named by users
+        question.setText(f"Put back the files of {path.name} as they were before decisions?")
+        question.setInformativeText("The decisions themselves are kept, and can be written again.")
+        put_back = question.addButton("Put back", QMessageBox.ButtonRole.AcceptRole)
+        question.addButton("Cancel", QMessageBox.ButtonRole.RejectRole)
+        put_back.clicked.connect(
+            lambda _=False: in_background(lambda: restore(path).files, done, self._failed, self)
+        )
+        question.open()
 
     def _to_write(self) -> _ToWrite | None:
         opened = self._state.current

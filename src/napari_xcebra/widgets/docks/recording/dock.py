@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from npe2 import PluginManager
 from qtpy.QtCore import QSize, Qt, QTimer, Signal
 from qtpy.QtWidgets import (
+    QAbstractSpinBox,
     QComboBox,
     QCompleter,
     QDockWidget,
@@ -58,6 +60,7 @@ from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.services.reading import has_movie, reader_of, recognised, result_of
 from napari_xcebra.widgets.state.preferences import recent_paths, remember
 from napari_xcebra.widgets.window import services_of
+from napari_xcebra.workspace_file import is_workspace
 
 if TYPE_CHECKING:
     import napari
@@ -304,6 +307,10 @@ class RecordingDock(QWidget):
         self.opener = Opener(self.services, self)
         self._shown: object = None
         self._added: tuple[str, ...] = ()
+        self._begun: tuple[Path, bool] | None = None
+        """What was read last, and whether it replaces the recording in front."""
+        self._lacking = False
+        """Whether that failed because a setting was not given."""
         self.opened_box = QComboBox()
         self.opened_box.setToolTip("Open recordings; all docks show the one chosen here.")
         self.close_button = QPushButton("Close")
@@ -334,6 +341,8 @@ class RecordingDock(QWidget):
             return
         if (again := self.opener.again(opening)) is not None:
             self._open(again, replacing=False)
+        elif self._lacking and self._begun is not None and self._begun[0] == opening.path:
+            self._open(opening, replacing=self._begun[1])
         else:
             self._replace_or_add(
                 opening.path.name, lambda replacing: self._open(opening, replacing)
@@ -341,6 +350,7 @@ class RecordingDock(QWidget):
 
     def _open(self, opening: Opening, replacing: bool) -> None:
         self.form.remember(opening.path)
+        self._begun, self._lacking = (opening.path, replacing), False
         self.opener.open(opening, replacing=replacing)
 
     def _replace_or_add(self, name: str, then: Callable[[bool], None]) -> None:
@@ -397,6 +407,11 @@ class RecordingDock(QWidget):
         if isinstance(dock, QDockWidget):
             dock.show()
             dock.raise_()
+        if is_workspace(Path(paths[0])):
+            # by its command, as docks know nothing of what opens them
+            command = PluginManager.instance().commands.get("napari-xcebra.open_saved_workspace")
+            command(self.state.viewer, paths[0])
+            return
         self.take(paths)
         recordings = self.form.recordings_among(paths)
         if recordings or self._opens_current():
@@ -433,14 +448,25 @@ class RecordingDock(QWidget):
         self.fold.unfolded = True
         self.empty.hide()  # the form needs the room; files can be dropped anywhere on the dock
         if (box := self.form.settings.reveal(sentence)) is not None:
+            self._lacking = True
             box.setFocus()
+            if isinstance(box, QAbstractSpinBox):
+                box.selectAll()  # what is typed takes the place of "from the file"
             QTimer.singleShot(0, self._scroll_to_focus)  # once all is in its place
         if "`array`" in sentence:
             self.form.offer_arrays()
 
     def _scroll_to_focus(self) -> None:
         if (box := self.focusWidget()) is not None:
+            self._area.ensureWidgetVisible(self.open_button)
             self._area.ensureWidgetVisible(box)
+
+    def keyPressEvent(self, event: Any) -> None:
+        """Open on Enter once what was missing is typed; its field hands the key on."""
+        if self._lacking and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.open()
+        else:
+            super().keyPressEvent(event)
 
     # ------------------------------------------------------------ changing
 

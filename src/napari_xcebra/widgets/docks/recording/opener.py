@@ -39,7 +39,7 @@ from napari_xcebra.widgets.services.reading import (
 )
 from napari_xcebra.widgets.state.preferences import keep_pixel_size
 from napari_xcebra.widgets.state.state import LayerTuple, State, collect_while_waiting, shown_by
-from napari_xcebra.workspace_file import Opened
+from napari_xcebra.workspace_file import Opened, is_workspace
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
@@ -351,9 +351,10 @@ class CanvasDrops(QObject):
 
 
 def belong(paths: Sequence[Path], recording: Recording | None, viewer: Any) -> bool:
-    """Whether all of these are recordings, behaviour or a movie, as far as can be told at once."""
+    """Whether all are workspaces, recordings, behaviour or a movie, as far as can be told."""
     return bool(paths) and all(
-        recognised(path, viewer)
+        is_workspace(path)
+        or recognised(path, viewer)
         or (path.is_file() and _may_be_behavior(path, recording, viewer))
         or has_movie(path, viewer, recording)
         or (recording is not None and (is_video(path) or path.suffix.lower() == ".pt"))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QAbstractItemView,
@@ -24,7 +25,13 @@ from superqt.utils import signals_blocked
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs import tasks
-from napari_xcebra.learn.data.factors import Factor, latents_for, suggested_factors, why_not
+from napari_xcebra.learn.data.factors import (
+    Factor,
+    latents_for,
+    suggested_factors,
+    why_not,
+    why_unticked,
+)
 from napari_xcebra.learn.settings import PRESET_HELP, PRESETS, FitSettings
 from napari_xcebra.recording import Recording
 from napari_xcebra.widgets.controls.boxes import (
@@ -251,6 +258,7 @@ class _FactorTable(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._recording: Recording | None = None
+        self._unticked: dict[str, str] = {}
         self._table = QTableWidget(0, 3)
         self._table.setHorizontalHeaderLabels(["Factor", "Variables", "Latents"])
         for column, text in enumerate(
@@ -274,12 +282,21 @@ class _FactorTable(QWidget):
         self._add = QPushButton("Add factor")
         self._add.setToolTip("Add a row for variables that belong together.")
         self._add.clicked.connect(self._add_empty)
-        in_column(self._table, self.left_out, in_row(1, self._add), of=self)
+        buttons: list[Any] = []
+        for text, ticked, tip in (
+            ("All", True, "Tick every factor."),
+            ("None", False, "Tick no factor."),
+        ):
+            button = QPushButton(text)
+            button.setToolTip(tip)
+            button.clicked.connect(lambda _=False, on=ticked: self._tick_all(on))
+            buttons.append(button)
+        in_column(self._table, self.left_out, in_row(*buttons, 1, self._add), of=self)
 
     def show_recording(self, recording: Recording | None) -> None:
         """Suggest factors for a recording, keeping those that still make sense."""
         before = self._rows() if self._recording is not None else {}
-        self._recording = recording
+        self._recording, self._unticked = recording, {}
         self._table.setRowCount(0)
         if recording is not None:
             known = set(recording.behavior)
@@ -288,8 +305,11 @@ class _FactorTable(QWidget):
                 for name, (ticked, names, latents) in kept.items():
                     self._add_row(name, names, latents, ticked)
             else:
-                for name, factor in suggested_factors(recording).items():
-                    self._add_row(name, list(factor.variables))
+                suggested = suggested_factors(recording)
+                room = int(np.sum(np.asarray(recording.accepted))) - FitSettings().time_latents
+                self._unticked = why_unticked(recording, suggested, room)
+                for name, factor in suggested.items():
+                    self._add_row(name, list(factor.variables), ticked=name not in self._unticked)
         self._add.setEnabled(bool(recording and recording.behavior))
         self._say_left_out()
         self._fit_height()
@@ -298,9 +318,12 @@ class _FactorTable(QWidget):
     def _say_left_out(self) -> None:
         behavior = self._recording.behavior if self._recording is not None else {}
         reasons = {name: why_not(variable) for name, variable in behavior.items()}
-        names = [f"{name} ({reason})" for name, reason in reasons.items() if reason]
-        self.left_out.setText(f"Left out: {', '.join(names)}.")
-        self.left_out.setVisible(bool(names))
+        said = []
+        for words, why in (("Left out", reasons), ("Not ticked", self._unticked)):
+            if names := [f"{name} ({reason})" for name, reason in why.items() if reason]:
+                said.append(f"{words}: {', '.join(names)}.")
+        self.left_out.setText(" ".join(said))
+        self.left_out.setVisible(bool(said))
 
     @property
     def factors(self) -> dict[str, Factor]:
@@ -329,6 +352,9 @@ class _FactorTable(QWidget):
             item = self._table.item(row, NAME)
             on = item.text() in names
             item.setCheckState(Qt.CheckState.Checked if on else Qt.CheckState.Unchecked)
+
+    def _tick_all(self, on: bool) -> None:
+        self.tick(*(self._rows() if on else ()))
 
     def set_latents(self, name: str, latents: int) -> None:
         """Set the number of latents of a factor."""
