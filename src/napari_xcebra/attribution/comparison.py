@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from napari_xcebra.attribution.methods import METHODS, method_named, title_of_method
 from napari_xcebra.attribution.ranks import pearson, rank_correlation, ranks_of, relative_ranks
@@ -26,7 +25,6 @@ from napari_xcebra.text import listed, two
 if TYPE_CHECKING:
     import pandas as pd
 
-    from napari_xcebra.attribution.result import Attribution
     from napari_xcebra.attribution.single_cell.statistics import CellStatistics
     from napari_xcebra.learn.result import Fit
 
@@ -258,6 +256,8 @@ class MatchedScores:
         Columns: match (number of the cell), session, cell (its id there), score, z, rank,
         at_chance.
         """
+        import pandas as pd
+
         row, column = np.nonzero(self.matching.ids != MISSING)
         return pd.DataFrame(
             {
@@ -273,6 +273,8 @@ class MatchedScores:
 
     def correlations(self, factor: str) -> pd.DataFrame:
         """Spearman's ρ of the scores between each pair of sessions; NaN with too few cells."""
+        import pandas as pd
+
         scores = pd.DataFrame(self.scores[factor], columns=list(self.sessions))
         return scores.corr("spearman", min_periods=LEAST_CELLS)
 
@@ -330,6 +332,8 @@ def matched_scores(attributions: Mapping[str, Attribution], matching: Matching) 
     every = list(attributions.values())
 
     def gathered(of_sessions: Iterable[np.ndarray]) -> np.ndarray:
+        import pandas as pd
+
         columns = [
             pd.Series(values, each.cell_ids).reindex(ids)
             for values, each, ids in zip(of_sessions, every, several.ids.T, strict=True)
@@ -348,6 +352,8 @@ def matched_scores(attributions: Mapping[str, Attribution], matching: Matching) 
 
 def _ranks(score: np.ndarray) -> np.ndarray:
     """1 for the highest, NaN where there is no score."""
+    import pandas as pd
+
     return pd.Series(score).rank(method="min", ascending=False).to_numpy()
 
 

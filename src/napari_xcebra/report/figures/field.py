@@ -339,7 +339,7 @@ class _Montage:
     def tile(self, stack: np.ndarray, between: float = 0) -> np.ndarray:
         """The planes of a (planes, height, width) stack as one image, with a value in the gaps.
 
-        >>> Montage(2, 1, 1).tile(np.array([[[1]], [[2]]])).tolist()
+        >>> _Montage(2, 1, 1).tile(np.array([[[1]], [[2]]])).tolist()
         [[1, 0, 0, 2]]
         """
         rows, columns = (max(starts) for starts in zip(*self.corners, strict=True))

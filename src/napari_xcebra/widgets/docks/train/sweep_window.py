@@ -249,8 +249,9 @@ def _values_of(text: str, title: str) -> list[Any]:
 
     After semicolons, numbers may have a decimal comma.
 
-    >>> values_of("0-2, 7", "Seeds"), values_of("auto, 0.1", "λ"), values_of("-60; 0,5", "Shifts")
-    ([0, 1, 2, 7], ['auto', 0.1], [-60, 0.5])
+    >>> typed = (("0-2, 7", "Seeds"), ("auto, 0.1", "λ"), ("-60; 0,5", "Shifts"))
+    >>> [_values_of(text, title) for text, title in typed]
+    [[0, 1, 2, 7], ['auto', 0.1], [-60, 0.5]]
     """
     values: list[Any] = []
     for part in filter(None, (each.strip() for each in text.split(";" if ";" in text else ","))):
