@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,7 +18,9 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.learn.data.inputs import ReadInputs
+
+if TYPE_CHECKING:
+    from napari_xcebra.learn.data.inputs import ReadInputs
 
 DIGESTED_BYTES = 64 * 2**20
 """Inputs that suffice to tell one recording from another."""
@@ -63,7 +66,7 @@ class FrameData:
 
     def __init__(self, inputs: np.ndarray | ReadInputs, window: int, device: torch.device) -> None:
         self._rows: Tensor | ReadInputs
-        if isinstance(inputs, ReadInputs):
+        if not isinstance(inputs, np.ndarray):
             self._rows = inputs
         else:
             # a frame's cells beside each other, or gathering it touches as many lines of memory
@@ -113,7 +116,7 @@ class FrameData:
             mask = hidden[0].index_select(0, hidden[1][here]) if hidden else None
             for lag in range(self.window):
                 some, wanted = rows[lag, here], frames[here] + (first + lag)
-                if isinstance(self._rows, ReadInputs):
+                if not isinstance(self._rows, Tensor):
                     some.copy_(torch.from_numpy(self._rows[wanted.cpu().numpy()]))
                 else:
                     torch.index_select(self._rows, 0, wanted, out=some)
@@ -140,7 +143,7 @@ class FrameData:
 
     def _gathered(self, frames: np.ndarray) -> Tensor:
         """Inputs of these frames alone: (frames, cells)."""
-        if isinstance(self._rows, ReadInputs):
+        if not isinstance(self._rows, Tensor):
             return torch.from_numpy(self._rows[frames]).to(self.device)
         return self._rows.index_select(0, torch.as_tensor(frames, device=self.device))
 

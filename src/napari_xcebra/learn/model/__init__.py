@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from napari_xcebra.learn.model.cebra_encoder import CebraEncoder
 from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.model.frame_encoder import FrameEncoder
 from napari_xcebra.learn.model.window_encoder import WindowEncoder
@@ -41,6 +40,8 @@ def encoder_like(
 ) -> Encoder:
     """Encoder that these weights, by name, are of; of `cebra` if an architecture is named."""
     if architecture:
+        from napari_xcebra.learn.model.cebra_encoder import CebraEncoder
+
         return CebraEncoder.like(architecture, weights)
     window = "first.weight" in weights
     names = sorted(name for name in weights if name.endswith(".weight"))

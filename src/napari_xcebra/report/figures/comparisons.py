@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,6 @@ from matplotlib.image import AxesImage
 
 from napari_xcebra.attribution.comparison import Comparison, MatchedScores, short_number, title_of
 from napari_xcebra.attribution.ranks import relative_ranks
-from napari_xcebra.learn import Fit
-from napari_xcebra.learn.joint.consistency import SessionConsistency
-from napari_xcebra.learn.quality.consistency import Dimensions
 from napari_xcebra.report.figures.paper import (
     LINES,
     NOT_USED,
@@ -24,6 +22,11 @@ from napari_xcebra.report.figures.paper import (
     written,
 )
 from napari_xcebra.text import two
+
+if TYPE_CHECKING:
+    from napari_xcebra.learn import Fit
+    from napari_xcebra.learn.joint.consistency import SessionConsistency
+    from napari_xcebra.learn.quality.consistency import Dimensions
 
 
 def consistency_by_dimension(dimensions: Dimensions, path: Where = None) -> Figure:
