@@ -33,6 +33,8 @@ Chosen on seed 3 of benchmarks/maps.py: without it, a sole carrier is lost.
 """
 APART = 0.1
 """Share of the other route's score below which a route does not see a cell."""
+ALONE = 0.5
+"""The same where only one cell is seen: frames it was trained on tell the encoder a fifth of it."""
 DECODED = 0.3
 """R² of the encoder from which on a factor that no cell follows is read from how cells vary."""
 NAMED = 8
@@ -130,7 +132,7 @@ def _disagreements(
             (encoder.scores, encoder.details["low"]),
         )
     ]
-    both = seen[0] & (other > APART * one)
+    both = seen[0] & (other > (APART if seen[0].sum() > 1 else ALONE) * one)
     alone, unseen = seen[0] & ~both, seen[1] & (one < APART * other)
     ids = stream.fit.inputs.cell_ids
     if alone.any():
