@@ -441,7 +441,7 @@ class TrainDock(QWidget):
         if not path:
             return None
         self.notice.clear()
-        factors, settings = self.choice.asked_for()
+        factors, settings = self.choice.read_choice()
         name = free_name(Path(path).stem, [run.name for run in opened.runs])
         return self.training.open_model(opened, name, Path(path), factors, settings)
 
