@@ -1,5 +1,6 @@
 """The docs say what the program does: what they show runs, and what they list is all there is."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,15 @@ def test_the_house_has_every_module():
     names = {path.name for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
     picture = drawn()
     assert [n for n in names - {"__init__.py", "__pycache__"} if n not in picture] == []
+
+
+def test_what_a_developer_looks_for_is_where_the_docs_say():
+    page = (ROOT / "docs" / "developing.md").read_text("utf-8")
+    places = re.findall(r"^\| .* \| `(\S+\.py)` \| `(\w+)` \|$", page, re.MULTILINE)
+    assert len(places) > 15
+    for module, name in places:
+        code = (PACKAGE / module).read_text("utf-8")
+        assert re.search(rf"^(def|class) {name}\b", code, re.MULTILINE), (module, name)
 
 
 @pytest.mark.parametrize("method", METHODS)
