@@ -52,11 +52,11 @@ def recording():
 
 @pytest.fixture(scope="module")
 def trained(recording):
-    """A short but real run; place is taken to be found, and speed to be at chance."""
+    """A short but real run; place is taken to be found and learned, speed to be at chance."""
     fitted = fit(recording, FACTORS, SETTINGS)
     place, speed = (fitted.goodness[name] for name in ("place", "speed"))
     known = {
-        "place": replace(place, above_chance=True, p=0.001, untested=""),
+        "place": replace(place, above_chance=True, p=0.001, untested="", learned=True),
         "speed": replace(speed, above_chance=False, p=0.5, untested=""),
         "time": replace(fitted.goodness["time"], above_chance=True),
     }

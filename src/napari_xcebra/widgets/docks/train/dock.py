@@ -108,8 +108,12 @@ class _RunList(QWidget):
         self._table.itemSelectionChanged.connect(self._chosen)
         self._table.itemChanged.connect(self._renamed)
         self._save = _button("Save…", "Write the selected run to a folder.", self.save)
-        self._load = _button("Load…", "Open a saved run.", self.load)
-        self._model = _button("Open .pt…", OPENS_MODELS, self.opening.emit)
+        self._load = QPushButton("Load")
+        ways = QMenu(self._load)
+        ways.setToolTipsVisible(True)
+        ways.addAction("Saved run …", lambda: self.load())
+        ways.addAction("Model of cebra (.pt) …", self.opening.emit).setToolTip(OPENS_MODELS)
+        self._load.setMenu(ways)
         self._report = _button("Report…", HELP, self.report)
         self._delete = _button("Delete", "Remove the selected run from this list.", self._ask)
         self._compare = QPushButton("Compare")
@@ -118,7 +122,7 @@ class _RunList(QWidget):
         self._others.triggered.connect(lambda action: self.comparing.emit(action.text()))
         self._compare.setMenu(self._others)
         self._of_runs = (self._compare, self._report, self._save, self._delete)
-        for button in (*self._of_runs, self._load, self._model):
+        for button in (*self._of_runs, self._load):
             button.setStyleSheet(SMALL)  # side by side they must not widen the dock
         self._carry = QPushButton("Carry a run over")
         self._carry.setToolTip(
@@ -127,7 +131,7 @@ class _RunList(QWidget):
         )
         self._elsewhere = QMenu(self._carry)
         self._carry.setMenu(self._elsewhere)
-        buttons = in_row(*self._of_runs, 1, self._load, self._model, spacing=4)
+        buttons = in_row(*self._of_runs, 1, self._load, spacing=4)
         in_column(self._table, buttons, self._carry, of=self)
         follow(self, self._state.runs_changed, self.refresh)
         follow(self, self._state.shown_changed, self._mark_shown)
@@ -155,12 +159,11 @@ class _RunList(QWidget):
         # as tall as its rows, so that what is below needs no scrolling
         for part in (self._table, *self._of_runs):
             part.setVisible(bool(runs))
-        self._load.setText("Load…" if runs else "Load a run…")
+        self._load.setText("Load" if runs else "Load a run")
         header = self._table.horizontalHeader().sizeHint().height()
         self._table.setFixedHeight(header + min(len(runs), MOST_ROWS) * ROW + 4)
         self._mark_shown()
-        for button in (self._load, self._model):
-            button.setEnabled(self._state.current is not None)
+        self._load.setEnabled(self._state.current is not None)
         self._list_elsewhere()
 
     def _list_elsewhere(self) -> None:
