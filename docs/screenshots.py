@@ -20,6 +20,7 @@ import napari
 import numpy as np
 from qtpy.QtWidgets import QApplication
 
+from napari_xcebra.attribution.methods import DEFAULT
 from napari_xcebra.widgets.app.workspace import open_workspace
 from napari_xcebra.widgets.controls.napari_window import full_name, open_dock
 from napari_xcebra.widgets.window import services_of
@@ -136,7 +137,7 @@ def from_empty_to_decisions(journey: Journey, *, check: bool) -> None:
     viewer.theme = "light"
     journey.picture("8-light")
     viewer.theme = "dark"
-    state.shown = replace(state.shown, method="conditional-encoding", over_time=False)
+    state.shown = replace(state.shown, method=DEFAULT, over_time=False)
     curate = journey.dock("Curate")
     journey.rest()
     for key in ("accept", "tag 1", "accept", "reject", "accept", "undecided", "accept", "reject"):
