@@ -16,7 +16,7 @@ TESTS = Path(__file__).parents[1]
 
 MOST = {
     "modules": 293,
-    "lines": 82_157,
+    "lines": 82_162,
     "public names": 1_369,
     "class names used twice": 6,
     "short modules with few importers": 1,
