@@ -59,12 +59,12 @@ FAINT = {"goodness": 0.1, "r2": 0.05, "ridge_r2": 0.06}
         ),
         (
             a_goodness(**TIME),
-            "The time latents find structure that lasts beyond chance (1.20 ± 0.10 nats above "
+            "Activity, shared or a cell's own, lasts beyond chance (1.20 ± 0.10 nats above "
             "chance on held-out data).",
         ),
         (
             a_goodness(**TIME | {"goodness": 0.0, "above_chance": False}),
-            "The time latents find no structure that lasts beyond chance (0.00 ± 0.10 nats on "
+            "No activity lasts beyond chance (0.00 ± 0.10 nats on "
             "held-out data, where chance is 0).",
         ),
     ],

@@ -288,8 +288,8 @@ def _say_in_short(of: Goodness) -> str:
 def _say_found(of: Goodness) -> str:
     """Whether a factor is in the cells, with the evidence that says so."""
     if of.factor == TIME:
-        latents = "The time latents find" if of.above_chance else "The time latents find no"
-        return f"{latents} structure that lasts beyond chance ({_nats(of)})."
+        lasting = "Activity, shared or a cell's own," if of.above_chance else "No activity"
+        return f"{lasting} lasts beyond chance ({_nats(of)})."
     if of.not_tested:
         return f"{of.factor} was not tested against chance ({_say_measured(of)}). {of.untested}"
     if not of.above_chance:
