@@ -43,7 +43,8 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from napari_xcebra.attribution import attribute
-from napari_xcebra.learn import Fit, FitSettings, Training, TrainingDiverged, fit
+from napari_xcebra.errors import TrainingDiverged
+from napari_xcebra.learn import Fit, FitSettings, Training, fit
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.sampling import DRAWN_AHEAD, Sampler
 from napari_xcebra.learn.data.split import Frames
