@@ -4,7 +4,7 @@ The reference (PyPI `cebra`, with a k-d tree put into it) is trained once for ea
 users do, with two time latents and as many for the factor as its variable has dimensions. J⁺ of
 ours with `FitSettings.paper()` has the same inputs, steps and latents, with one model a factor and
 with one model for all of them. The other maps are of one fit with all factors and defaults. Needs
-an environment with both (see RESULTS.md).
+an environment with both (see results/maps.md).
 
     python benchmarks/maps_reference.py [--seeds 31 32 33] [--frames 6000] [--kept FILE]
 """

@@ -252,7 +252,7 @@ WHICH_FIRST = (
     "Look at both routes first: what the variables and the encoder agree on is rarely wrong. The "
     "generative gradient tells single latents and moments apart."
 )
-"""Advice on choosing a method; benchmarks/RESULTS.md has the figures."""
+"""Advice on choosing a method; benchmarks/results/maps.md has the figures."""
 
 _CONSENSUS = "consensus-of-"
 
