@@ -152,7 +152,7 @@ def hidden_cells(x: Tensor, most: float, seed: int) -> Tensor:
     """Hide cells from the encoder while it is trained, so that it relies on none of them alone.
 
     Dropout on the inputs, with a share drawn anew for every frame: a fixed share of a half costs
-    recordings of few cells much of what they tell (benchmarks/results/ordinary.md, "Hiding cells"). Hidden
+    recordings of few cells much of what they tell (results/ordinary.md, "Hiding cells"). Hidden
     cells are at their mean, the others larger in proportion.
 
     Parameters

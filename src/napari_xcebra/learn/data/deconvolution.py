@@ -3,7 +3,7 @@
 Fluorescence follows activity late and lingers, by the same kernel in every cell. So the frames
 around a frame tell of its behaviour, weighted alike in all cells: a few weights over time and one
 weight a cell tell as much of it as a weight for every cell at every lag, with a fraction of the
-parameters (benchmarks/results/ordinary.md, "What the encoder sees"). The weights over time
+parameters (results/ordinary.md, "What the encoder sees"). The weights over time
 are found by regression on the labels, in turn with those of the cells, and used where they predict
 stretches of time that they were not fitted to.
 """

@@ -117,7 +117,7 @@ class Goodness:
     def overfits(self) -> bool:
         """Whether most of the goodness is peculiar to the training frames.
 
-        Measured (benchmarks/results/paper.md, "Overfitting"): below a quarter, maps of |J| fall short.
+        Measured (results/paper.md, "Overfitting"): below a quarter, maps of |J| fall short.
         """
         return self.training > 0.1 and self.goodness < self.training / 4
 

@@ -2,7 +2,7 @@
 
 What an encoder learns beyond a regression is worth much where cells are tuned to places, and
 little where few cells rise with a variable: there it fits noise. The mean of the two is better than
-either (benchmarks/results/ordinary.md, "Averaging"). How much of each factor's latents is the regression is
+either (results/ordinary.md, "Averaging"). How much of each factor's latents is the regression is
 found on frames that the encoder had not seen when λ was chosen. The mean is an encoder of the same
 kind, with a pair of units more in every layer for each latent.
 """
@@ -57,7 +57,7 @@ def independent_samples(frames: int, smoothing: float) -> int:
 def _steps_for(asked: int, frames: int, batch: int) -> int:
     """Steps to do: those requested, or fewer where they would only repeat the same frames.
 
-    Measured (benchmarks/results/ordinary.md, "Length of training"): held-out decoding is best after about
+    Measured (results/ordinary.md, "Length of training"): held-out decoding is best after about
     twenty passes; after a hundred, a fly's heading loses 0.03 of R².
 
     Examples
