@@ -47,7 +47,7 @@ from napari_xcebra.errors import TrainingDiverged
 from napari_xcebra.learn import Fit, FitSettings, Training, fit
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.sampling import DRAWN_AHEAD, Sampler
-from napari_xcebra.learn.data.split import Frames
+from napari_xcebra.learn.data.split import UsableFrames
 from napari_xcebra.recording import Recording
 from napari_xcebra.simulate import Simulation, box
 from napari_xcebra.simulate.box_model import box_walk
@@ -168,7 +168,7 @@ def measure_sampling(sizes: Sequence[int], batch_size: int, repeats: int) -> Non
         log(f"sampling: {frames:,} frames")
         labels = box_walk(np.random.default_rng(0), frames, LATENTS[1], 0.1)
         recording = Recording.from_arrays(np.zeros((frames, 1)), 10.0, {"z2": labels})
-        everywhere = Frames.within(np.ones(frames, bool), recording.segment, window=1)
+        everywhere = UsableFrames.within(np.ones(frames, bool), recording.segment, window=1)
         factor = {"z2": Labels.of(recording, ["z2"], "z2")}
         setup, sampler = timed(partial(Sampler, everywhere, factor, offset=1))
         draw = partial(sampler.draw, batch_size * DRAWN_AHEAD, np.random.default_rng(0))

@@ -182,6 +182,12 @@ class Attribution:
         """Whether the factor could not be tested."""
         return self.strengths[self.part(factor).name] == "not tested"
 
+    def mark_of_doubt(self, factor: str) -> str:
+        """Suffix of the title of a map at chance, or of one that could not be tested."""
+        if self.at_chance(factor):
+            return " (at chance)"
+        return " (not tested)" if self.not_tested(factor) else ""
+
     def was_found(self, factor: str) -> bool:
         """Whether the factor was found in the cells."""
         return self.strengths[self.part(factor).name] in FOUND

@@ -49,7 +49,7 @@ class _Offset:
         pass
 
 
-class _Dtype:
+class _TypeCode:
     """Stands for `numpy.dtype`: the code of a type, nothing that numpy would act upon."""
 
     def __init__(self, code: Any, *_: Any) -> None:
@@ -59,7 +59,7 @@ class _Dtype:
         pass
 
 
-def _scalar(dtype: _Dtype, content: Any = b"") -> Any:
+def _scalar(dtype: _TypeCode, content: Any = b"") -> Any:
     """Stands for the function that makes a single number of numpy."""
     if not re.fullmatch(r"[?]|b1|[iu][1248]|f[248]", dtype.code) or not isinstance(content, bytes):
         raise pickle.UnpicklingError("a single number of numpy is not one")
@@ -68,7 +68,7 @@ def _scalar(dtype: _Dtype, content: Any = b"") -> Any:
 
 _ADMITTED: list[Any] = [
     (_Offset, "cebra.data.datatypes.Offset"),
-    (_Dtype, "numpy.dtype"),
+    (_TypeCode, "numpy.dtype"),
     (_scalar, "numpy._core.multiarray.scalar"),
     (_scalar, "numpy.core.multiarray.scalar"),
     TorchVersion,
@@ -322,7 +322,7 @@ def save_cebra(fit: Fit, path: str | PathLike[str]) -> Path:
     }
     content = {"args": arguments, "state": state, "state_dict": solver, "metadata": metadata}
     written, naming = io.BytesIO(), ModuleType("naming")
-    vars(naming)["Pickler"] = _Pickler
+    vars(naming)["Pickler"] = _CebraPickler
     torch.save(content, written, pickle_module=naming)
     path = Path(path)
     with in_a_sentence(path), whole(path) as temporary:
@@ -330,7 +330,7 @@ def save_cebra(fit: Fit, path: str | PathLike[str]) -> Path:
     return path
 
 
-class _Pickler(pickle.Pickler):
+class _CebraPickler(pickle.Pickler):
     """Names the class of `cebra` that a stand-in is for, which need not be installed."""
 
     def __init__(self, file: io.BytesIO, protocol: int) -> None:

@@ -84,7 +84,9 @@ def open_cebra(
         trained on any frame; p comes from the cells and is.
     """
     model = read(read_cebra_model, Path(path), architecture, paths=(Path(path),))
-    opened = _Opened.of(Path(path).name, model, recording, session, factors or {}, latents or {})
+    opened = _OpenedModel.of(
+        Path(path).name, model, recording, session, factors or {}, latents or {}
+    )
     readings = [standardised] if standardised is not None else [False, True]
     trainings = [opened.training(recording, each, settings or FitSettings()) for each in readings]
     for training in trainings:
@@ -96,7 +98,7 @@ def open_cebra(
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _OpenedModel:
     """One session's encoder, and what its latents stand for."""
 
     name: str
@@ -116,7 +118,7 @@ class _Opened:
         session: int | None,
         factors: Factors,
         latents: Latents,
-    ) -> _Opened:
+    ) -> _OpenedModel:
         number = _session(name, model, recording, session)
         weights = model.sessions[number]
         columns = _columns(name, len(weights["mean"]), recording)

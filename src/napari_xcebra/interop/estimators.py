@@ -206,7 +206,7 @@ class XCEBRA(_Estimator):
         return float(np.mean(each))
 
 
-class _Decoder(_Estimator):
+class _LatentDecoder(_Estimator):
     """Predicts labels from an embedding: numbers if they are floats, else classes."""
 
     _kind = "decoder"
@@ -237,7 +237,7 @@ class _Decoder(_Estimator):
         return float(1 - missed / total) if total > 0 else float("nan")
 
 
-class LinearDecoder(_Decoder):
+class LinearDecoder(_LatentDecoder):
     """Ridge regression of a continuous label, logistic regression of a discrete one.
 
     Parameters
@@ -265,7 +265,7 @@ class LinearDecoder(_Decoder):
         return found.reshape(len(found), *self._shape)
 
 
-class KNNDecoder(_Decoder):
+class KNNDecoder(_LatentDecoder):
     """The mean label, or the commonest, of the nearest frames of the embedding.
 
     Parameters

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.learn.data.factors import TIME, Factor, Plan, factor_labels, time_offset
+from napari_xcebra.learn.data.factors import TIME, Factor, TrainingPlan, factor_labels, time_offset
 from napari_xcebra.learn.fitting import finish, train
 from napari_xcebra.learn.model import kernels_of, widths_of
 from napari_xcebra.learn.model.encoder import Encoder
@@ -136,7 +136,7 @@ class CarriedTraining(Training):
         offsets = {part.name: part.offset for part in parts}
         timed = [part.offset for part in fit.parts if part.name == TIME]
         offset = timed[0] if timed else time_offset(recording, offsets, settings)
-        plan = Plan(
+        plan = TrainingPlan(
             factor_labels(recording, factors), offsets, offset, fit.parts, fit.inputs.filter
         )
         if settings.mode == "supervised":
@@ -168,7 +168,7 @@ class CarriedTraining(Training):
         return encoder
 
 
-def _check_targets(plan: Plan) -> None:
+def _check_targets(plan: TrainingPlan) -> None:
     """Check that there are as many targets as in the fit: a regression has an output for each."""
     for part in plan.parts:
         there, needed = plan.labels[part.name].targets().shape[1], part.stop - part.start

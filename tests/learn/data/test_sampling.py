@@ -6,7 +6,7 @@ import pytest
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.sampling import LabelNeighbours, Sampler
-from napari_xcebra.learn.data.split import Frames
+from napari_xcebra.learn.data.split import UsableFrames
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording, Variable
@@ -26,7 +26,7 @@ def a_recording(frames=FRAMES, cells=8, seed=0, **others):
 def a_sampler(recording, *, factors=None, window=1, offset=3):
     factors = factors or {"x": ["x"]}
     labels = {name: Labels.of(recording, names, name) for name, names in factors.items()}
-    frames = Frames.within(~recording.excluded, recording.segment, window)
+    frames = UsableFrames.within(~recording.excluded, recording.segment, window)
     return Sampler(frames, labels, offset)
 
 

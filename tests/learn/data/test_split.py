@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.learn.data.split import Frames, split_frames
+from napari_xcebra.learn.data.split import UsableFrames, split_frames
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
 
@@ -34,13 +34,13 @@ def test_an_anchor_is_a_frame_whose_whole_window_lies_in_one_run(timeline, windo
     usable, segment = timeline
     first = np.arange(len(usable)) - window // 2
     expected = [t for t, f in enumerate(first) if in_one_run(usable, segment, f, f + window - 1)]
-    assert Frames.within(usable, segment, window).anchors.tolist() == expected
+    assert UsableFrames.within(usable, segment, window).anchors.tolist() == expected
 
 
 @given(timelines(), st.integers(1, 7), st.integers(1, 45))
 def test_a_pair_is_two_anchors_with_nothing_but_usable_frames_between(timeline, window, offset):
     usable, segment = timeline
-    frames = Frames.within(usable, segment, window)
+    frames = UsableFrames.within(usable, segment, window)
     anchors = set(frames.anchors.tolist())
     expected = [
         t

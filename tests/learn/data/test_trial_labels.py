@@ -14,7 +14,7 @@ from napari_xcebra.learn.data.labels import (
     step_offset,
 )
 from napari_xcebra.learn.data.sampling import Sampler
-from napari_xcebra.learn.data.split import Frames, split_frames
+from napari_xcebra.learn.data.split import UsableFrames, split_frames
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording, Trials, Variable
 
@@ -77,7 +77,7 @@ def test_an_event_is_a_label_known_everywhere_with_two_dimensions():
 
 def test_far_from_an_event_a_positive_is_any_other_frame_far_from_it():
     labels = Labels.of(recording(event=event(*range(50, 2000, 100))), ["event"], "event")
-    frames = Frames.within(np.ones(FRAMES, bool), np.zeros(FRAMES, int), 1)
+    frames = UsableFrames.within(np.ones(FRAMES, bool), np.zeros(FRAMES, int), 1)
     batch = Sampler(frames, {"event": labels}, 5, {"event": 3}).draw(4000, np.random.default_rng(0))
     far = labels.code[batch.reference] == 0
 
@@ -94,7 +94,7 @@ def test_an_event_that_never_happens_is_refused_in_words():
 
 
 def test_rare_values_are_drawn_in_balance_and_even_ones_are_left_alone():
-    frames = Frames.within(np.ones(FRAMES, bool), np.zeros(FRAMES, int), 1)
+    frames = UsableFrames.within(np.ones(FRAMES, bool), np.zeros(FRAMES, int), 1)
     rare = Variable("rare", (np.arange(FRAMES) % 100 < 3).astype(float), "discrete")
     even = Variable("even", (np.arange(FRAMES) % 100 < 50).astype(float), "discrete")
 

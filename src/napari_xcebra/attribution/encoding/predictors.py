@@ -22,7 +22,7 @@ from napari_xcebra.attribution.encoding.basis import (
 )
 from napari_xcebra.learn.data.factors import TIME, Part
 from napari_xcebra.learn.data.labels import FEWEST_TRIALS, continuous_stretch, trial_with_after
-from napari_xcebra.learn.data.split import Frames
+from napari_xcebra.learn.data.split import UsableFrames
 from napari_xcebra.recording import Recording
 
 DRIFTS = 4
@@ -76,7 +76,7 @@ class Predictors:
             columns[name] = np.arange(stop, stop + basis.width)
             stop += basis.width
         usable = ~np.asarray(recording.excluded)
-        run = Frames.within(usable, continuous_stretch(recording), 1).run
+        run = UsableFrames.within(usable, continuous_stretch(recording), 1).run
         return cls(bases, shared, columns, run, smoothing)
 
     @property

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from napari_xcebra.learn.data.factors import Plan
+from napari_xcebra.learn.data.factors import TrainingPlan
 from napari_xcebra.learn.data.inputs import (
     CLIP,
     Filter,
@@ -66,7 +66,7 @@ SHRUNK = 1e-3
 
 def deconvolved_inputs(
     recording: Recording,
-    plan: Plan,
+    plan: TrainingPlan,
     split: Split,
     settings: FitSettings,
     report: Callable[[], object] = lambda: None,

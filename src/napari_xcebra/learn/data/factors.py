@@ -224,7 +224,7 @@ def lay_out(
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """Labels and layout of a training run.
 
     Parameters
@@ -250,14 +250,16 @@ class Plan:
     courses: Mapping[str, Course | None] = field(default_factory=dict)
 
 
-def plan_for(recording: Recording, factors: Mapping[str, Factor], settings: FitSettings) -> Plan:
+def plan_for(
+    recording: Recording, factors: Mapping[str, Factor], settings: FitSettings
+) -> TrainingPlan:
     """Labels, offsets and parts for a recording."""
     labels = factor_labels(recording, factors)
     offsets = label_offsets(recording, labels, settings)
     offset = time_offset(recording, offsets, settings)
     parts = lay_out(factors, labels, recording.segment, {**offsets, TIME: offset}, settings)
     courses = {name: Course.of(recording, label) for name, label in labels.items()}
-    return Plan(labels, offsets, offset, parts, courses=courses)
+    return TrainingPlan(labels, offsets, offset, parts, courses=courses)
 
 
 def _step_variance(labels: Labels, segment: np.ndarray, offset: int) -> float:

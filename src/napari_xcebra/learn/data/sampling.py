@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.labels import Labels
-from napari_xcebra.learn.data.split import Frames
+from napari_xcebra.learn.data.split import UsableFrames
 
 DRAWN_AHEAD = 32
 """Steps whose pairs are drawn at once: one call of the k-d tree serves them all."""
@@ -120,7 +120,7 @@ class Sampler:
 
     def __init__(
         self,
-        frames: Frames,
+        frames: UsableFrames,
         labels: Mapping[str, Labels],
         offset: int,
         label_offsets: Mapping[str, int] | None = None,

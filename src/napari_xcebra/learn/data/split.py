@@ -19,7 +19,7 @@ TRIALS_A_BLOCK = 2
 
 
 @dataclass(frozen=True)
-class Frames:
+class UsableFrames:
     """Frames to draw from, in runs that neither pairs nor windows leave.
 
     Parameters
@@ -34,7 +34,7 @@ class Frames:
     run: np.ndarray
 
     @classmethod
-    def within(cls, usable: np.ndarray, segment: np.ndarray, window: int) -> Frames:
+    def within(cls, usable: np.ndarray, segment: np.ndarray, window: int) -> UsableFrames:
         """Runs of usable frames, cut at segment boundaries."""
         frames = len(usable)
         begins = usable & np.r_[True, ~usable[:-1] | (segment[1:] != segment[:-1])]
@@ -55,7 +55,7 @@ class Frames:
 
 def usable_frames(recording: Recording, window: int) -> np.ndarray:
     """Frames whose whole window lies in one segment: (frames in use,) int64."""
-    return Frames.within(~np.asarray(recording.excluded), recording.segment, window).anchors
+    return UsableFrames.within(~np.asarray(recording.excluded), recording.segment, window).anchors
 
 
 @dataclass(frozen=True)
@@ -64,23 +64,23 @@ class Split:
 
     Parameters
     ----------
-    training, held_out : Frames
+    training, held_out : UsableFrames
     block : (frames,) int64
         Number of the held-out block a frame belongs to, −1 outside.
     """
 
-    training: Frames
-    held_out: Frames
+    training: UsableFrames
+    held_out: UsableFrames
     block: np.ndarray
 
-    def set_aside(self) -> tuple[Frames, Frames, np.ndarray]:
+    def set_aside(self) -> tuple[UsableFrames, UsableFrames, np.ndarray]:
         """Set a quarter of the training frames aside.
 
         Every fourth stretch between two held-out blocks: the blocks keep it apart from the rest.
 
         Returns
         -------
-        rest, aside : Frames
+        rest, aside : UsableFrames
         stretch : (frames,) int64
             Number of the stretch that a frame set aside belongs to, −1 elsewhere.
         """
@@ -89,9 +89,9 @@ class Split:
         if before.max() < 6:  # partners are found in another stretch, so two are needed
             aside = before % 2 == 1
         run, anchors = self.training.run, self.training.anchors
-        rest = Frames(anchors[~aside[anchors]], np.where(aside, -1, run))
+        rest = UsableFrames(anchors[~aside[anchors]], np.where(aside, -1, run))
         stretch = np.where(aside & (run >= 0), before, -1)
-        return rest, Frames(anchors[aside[anchors]], np.where(aside, run, -1)), stretch
+        return rest, UsableFrames(anchors[aside[anchors]], np.where(aside, run, -1)), stretch
 
 
 def split_by_memory(
@@ -142,9 +142,11 @@ def split_frames(recording: Recording, settings: FitSettings, guard: int, offset
             own = order[inside]
             near |= (order >= own[0] - guard) & (order <= own[-1] + guard)
     segment = recording.segment
-    training = Frames.within(usable & ~near, segment, settings.window)
+    training = UsableFrames.within(usable & ~near, segment, settings.window)
     # a held-out run must not join two blocks, hence the block number in its segment
-    held_out = Frames.within(block >= 0, segment * (settings.blocks + 1) + block, settings.window)
+    held_out = UsableFrames.within(
+        block >= 0, segment * (settings.blocks + 1) + block, settings.window
+    )
     split = Split(training, held_out, block)
     _check(split, recording, settings, offset)
     return split

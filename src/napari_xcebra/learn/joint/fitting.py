@@ -18,7 +18,7 @@ from napari_xcebra.learn.data.factors import (
     Factor,
     Factors,
     Part,
-    Plan,
+    TrainingPlan,
     as_factors,
     factor_labels,
     label_offsets,
@@ -28,7 +28,7 @@ from napari_xcebra.learn.data.factors import (
 from napari_xcebra.learn.data.inputs import Inputs
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.sampling import Batch, Sampler
-from napari_xcebra.learn.data.split import Frames, Split, usable_frames
+from napari_xcebra.learn.data.split import Split, UsableFrames, usable_frames
 from napari_xcebra.learn.device import FrameData
 from napari_xcebra.learn.fitting import finish, train
 from napari_xcebra.learn.model.encoder import Encoder
@@ -134,7 +134,7 @@ def _joined(name: str, recordings: Mapping[str, Recording]) -> Variable:
     return replace(one, values=np.concatenate([v.values for v in found.values()]))
 
 
-def _joint_plan(pool: Pool, factors: Mapping[str, Factor], settings: FitSettings) -> Plan:
+def _joint_plan(pool: Pool, factors: Mapping[str, Factor], settings: FitSettings) -> TrainingPlan:
     """Labels on one scale, and one embedding; steps are as long as in the usual session."""
     labels = factor_labels(pool.behavior, factors)
     each = [
@@ -145,7 +145,7 @@ def _joint_plan(pool: Pool, factors: Mapping[str, Factor], settings: FitSettings
     offset = time_offset(pool.behavior, offsets, settings)
     segment = pool.behavior.segment
     parts = lay_out(factors, labels, segment, {**offsets, TIME: offset}, settings)
-    return Plan(labels, offsets, offset, parts)
+    return TrainingPlan(labels, offsets, offset, parts)
 
 
 def part_of(labels: Mapping[str, Labels], pool: Pool, number: int) -> dict[str, Labels]:
@@ -167,9 +167,9 @@ def _joined_split(splits: Sequence[Split], pool: Pool) -> Split:
     )
 
 
-def _joined_frames(frames: Sequence[Frames], pool: Pool) -> Frames:
+def _joined_frames(frames: Sequence[UsableFrames], pool: Pool) -> UsableFrames:
     anchors = [each.anchors + start for each, start in zip(frames, pool.first, strict=False)]
-    return Frames(np.concatenate(anchors), _counted_through([each.run for each in frames]))
+    return UsableFrames(np.concatenate(anchors), _counted_through([each.run for each in frames]))
 
 
 def _counted_through(numbers: Sequence[np.ndarray]) -> np.ndarray:
@@ -463,7 +463,7 @@ class JointTraining(Training):
         sessions = {}
         for number, (name, recording) in enumerate(self.pool.recordings.items()):
             labels = part_of(self.labels, self.pool, number)
-            plan = Plan(labels, self.plan.offsets, self.plan.time_offset, self.parts)
+            plan = TrainingPlan(labels, self.plan.offsets, self.plan.time_offset, self.parts)
             try:
                 sessions[name] = Training(recording, self.factors, settings, plan)
             except InputError as error:
@@ -478,7 +478,7 @@ class JointTraining(Training):
     def _settling(self) -> None:
         """All steps are done: maps of several sessions are not compared."""
 
-    def sampler_of(self, frames: Frames) -> Sampler:
+    def sampler_of(self, frames: UsableFrames) -> Sampler:
         """Draws batches from these frames, as often from each session."""
         sampler = super().sampler_of(frames)
         session = self.pool.session_of(sampler.references)

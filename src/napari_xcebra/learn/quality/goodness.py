@@ -20,7 +20,7 @@ from napari_xcebra.learn.data.deconvolution import spacing_of
 from napari_xcebra.learn.data.factors import TIME, Part
 from napari_xcebra.learn.data.labels import Labels, correlation_time
 from napari_xcebra.learn.data.sampling import LabelNeighbours
-from napari_xcebra.learn.data.split import Frames
+from napari_xcebra.learn.data.split import UsableFrames
 from napari_xcebra.learn.device import embedded, in_double
 from napari_xcebra.learn.objective.loss import cross_similarity, info_nce, pair_similarity
 from napari_xcebra.learn.objective.ridge import (
@@ -54,12 +54,12 @@ class Blocks:
 
     Parameters
     ----------
-    frames : Frames
+    frames : UsableFrames
     number : (frames,) int64
         Block a frame belongs to, −1 outside.
     """
 
-    frames: Frames
+    frames: UsableFrames
     number: np.ndarray
 
     def where_known(self, labels: Labels | None) -> np.ndarray:
@@ -348,7 +348,7 @@ def _seen(training: Training) -> Blocks:
     most = 20_000 // training.settings.blocks
     for block, anchors in enumerate(stretches):
         number[anchors[:most]] = block
-    return Blocks(Frames(np.flatnonzero(number >= 0), training.split.training.run), number)
+    return Blocks(UsableFrames(np.flatnonzero(number >= 0), training.split.training.run), number)
 
 
 def embed(training: Training, frames: np.ndarray) -> np.ndarray:

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from napari_xcebra.errors import TrainingDiverged
 from napari_xcebra.learn.data.deconvolution import deconvolved_inputs
-from napari_xcebra.learn.data.factors import Factors, Plan, as_factors, plan_for
+from napari_xcebra.learn.data.factors import Factors, TrainingPlan, as_factors, plan_for
 from napari_xcebra.learn.data.inputs import Inputs, ReadInputs
 from napari_xcebra.learn.data.sampling import Sampler
-from napari_xcebra.learn.data.split import Frames, split_by_memory, usable_frames
+from napari_xcebra.learn.data.split import UsableFrames, split_by_memory, usable_frames
 from napari_xcebra.learn.device import (
     FrameData,
     ThreadTrial,
@@ -141,7 +141,7 @@ class Training:
     recording : Recording
     factors : mapping of str to variables or Factor
     settings : FitSettings
-    plan : Plan, optional
+    plan : TrainingPlan, optional
         Where labels and parts are not this recording's own, but shared with others.
     report : callable, optional
         Called now and then while a recording is prepared, before the first step; may raise.
@@ -163,7 +163,7 @@ class Training:
         recording: Recording,
         factors: Factors | None,
         settings: FitSettings,
-        plan: Plan | None = None,
+        plan: TrainingPlan | None = None,
         report: Callable[[], object] = lambda: None,
     ) -> None:
         self.settings, self._preparing = settings, report
@@ -230,7 +230,7 @@ class Training:
         """Steps that the search for λ undid when it ended, and that are repeated."""
         return self.search.undone if self.search is not None else 0
 
-    def sampler_of(self, frames: Frames) -> Sampler:
+    def sampler_of(self, frames: UsableFrames) -> Sampler:
         """Draws batches from these frames."""
         plan, balance = self.plan, self.settings.balance
         return Sampler(frames, self.labels, plan.time_offset, plan.offsets, balance)

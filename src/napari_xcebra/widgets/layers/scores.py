@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 GREY = (0.5, 0.5, 0.5, 0.35)
 """Cells of a factor at chance."""
-AT_CHANCE, NOT_TESTED = " (at chance)", " (not tested)"
 DIMMED = 0.25
 """Opacity of cells below the threshold."""
 
@@ -98,7 +97,7 @@ def score_layer(
     scores, tested = attribution.score(factor), attribution.significance
     layer = Labels(
         drawn_labels(footprints_of(recording), np.asarray(recording.accepted)),
-        name=unmarked(f"{factor} · {attribution.method}{doubt_of(attribution, factor)}"),
+        name=unmarked(f"{factor} · {attribution.method}{attribution.mark_of_doubt(factor)}"),
         opacity=0.85,
         features=cell_features(
             recording,
@@ -112,13 +111,6 @@ def score_layer(
     limits = color_limits(scores, attribution.method)
     _repaint(layer, scores, limits=limits, at_chance=attribution.at_chance(factor))
     return layer
-
-
-def doubt_of(attribution: Attribution, factor: str) -> str:
-    """Suffix of the title of a map at chance, or of one that could not be tested."""
-    if attribution.at_chance(factor):
-        return AT_CHANCE
-    return NOT_TESTED if attribution.not_tested(factor) else ""
 
 
 def _blank_layer(recording: Recording, labels: np.ndarray, name: str, **about: Any) -> Labels:
@@ -529,4 +521,4 @@ class ScorePainter(OfState):
 
 def _mark(painted: ScoreMap) -> str:
     """Mark in the name of the layer."""
-    return TRAINING if painted.provisional else doubt_of(painted.attribution, painted.factor)
+    return TRAINING if painted.provisional else painted.attribution.mark_of_doubt(painted.factor)

@@ -31,7 +31,6 @@ from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.notice import ResultWindow
 from napari_xcebra.widgets.docks.attribution.cell_table import CellTable
 from napari_xcebra.widgets.docks.attribution.work_rows import ComputeRow
-from napari_xcebra.widgets.layers.scores import Beside, doubt_of
 from napari_xcebra.widgets.plots.paper import FigureMenu
 from napari_xcebra.widgets.plots.plot_style import (
     BLUE,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from napari_xcebra.runs import Run
+    from napari_xcebra.widgets.layers.scores import Beside
     from napari_xcebra.widgets.state.shown import Shown
     from napari_xcebra.widgets.window import Services
 
@@ -375,6 +375,6 @@ def others(runs: list[Run], shown: Shown) -> list[tuple[str, Beside]]:
         attribution = run.attributions.get(shown.method)
         for factor in attribution.factors if attribution else ():
             if (run.name, factor) != (shown.run, shown.factor):
-                doubt = doubt_of(attribution, factor) if attribution else ""
+                doubt = attribution.mark_of_doubt(factor) if attribution else ""
                 found.append((f"{factor} · {run.name}{doubt}", (run.name, factor)))
     return found
