@@ -41,7 +41,7 @@ class Method:
     note : str
         What it computes, for users.
     function : str
-        Module of `maps` and name in it, as in "gradients:neuron_gradient"; a module of another
+        Module of `maps` and name in it, as in "from_encoder:neuron_gradient"; a module of another
         package with all its parents, as in "my_package.maps:score".
     slow : bool
         Whether it takes many times as long as the gradients.
@@ -182,37 +182,37 @@ REGISTRY = {
             "inverted-neuron-gradient",
             "The map of the xCEBRA paper: the pseudo-inverse of the Jacobian. Accurate where "
             "there is little noise.",
-            "gradients:inverted_neuron_gradient",
+            "from_encoder:inverted_neuron_gradient",
             unit="mean |J⁺|, arbitrary units",
         ),
         Method(
             "neuron-gradient",
             "The Jacobian itself, not inverted.",
-            "gradients:neuron_gradient",
+            "from_encoder:neuron_gradient",
             unit="mean |J|, arbitrary units",
         ),
         Method(
             "integrated-gradients",
             "Gradients along the path from zero to the activity.",
-            "gradients:integrated_gradients",
+            "from_encoder:integrated_gradients",
             slow=True,
         ),
         Method(
             "feature-ablation",
             "What changes when a cell is silenced. Slower with more cells.",
-            "gradients:feature_ablation",
+            "from_encoder:feature_ablation",
             slow=True,
         ),
         Method(
             "shapley-zeros",
             "Shapley values against silence.",
-            "gradients:shapley_zeros",
+            "from_encoder:shapley_zeros",
             slow=True,
         ),
         Method(
             "shapley-shuffled",
             "Shapley values against shuffled activity.",
-            "gradients:shapley_shuffled",
+            "from_encoder:shapley_shuffled",
             slow=True,
         ),
     )

@@ -19,8 +19,7 @@ from napari_xcebra.attribution.maps.conditional import (
     conditional_encoding,
     in_cells,
 )
-from napari_xcebra.attribution.maps.from_encoder import generative_gradient
-from napari_xcebra.attribution.maps.gradients import neuron_gradient
+from napari_xcebra.attribution.maps.from_encoder import generative_gradient, neuron_gradient
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.learn.data.factors import TIME, Part
