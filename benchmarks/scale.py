@@ -7,8 +7,11 @@ the one with a k-d tree put in. A run that is cut short goes on where it was (`-
     python benchmarks/scale.py [--cells 50,500] [--frames 10000] [--windows 1] [--timeout 600]
                                [--only ours,tree,reference] [--kept FILE] [--print-only]
     python benchmarks/scale.py --fits 200,1000,4000 [--frames 20000] [--kept FILE]
+    python benchmarks/scale.py --maps 200,50000 [--frames 20000] [--kept FILE]
 
-The second prints the parts of a default fit of two variables, for each number of cells.
+The second prints the parts of a default fit of two variables, for each number of cells; the third
+goes from a file to a map whose cells are tested, and tells how long one waits for a sign of life
+at most (looks at whether to stop: work can be cancelled there).
 """
 
 from __future__ import annotations
@@ -334,6 +337,76 @@ def parts_of_fit(folder: Path) -> dict[str, float]:
     }
 
 
+class Watched:
+    """Seconds, longest silence and memory of the parts of a piece of work."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, dict[str, float]] = {}
+
+    def looked(self) -> bool:
+        """Note a sign of life; never ask to stop."""
+        now = time.perf_counter()
+        self._silence, self._last = max(self._silence, now - self._last), now
+        return False
+
+    def do(self, name: str, work: Callable[[], Any]) -> Any:
+        """Do a part of the work."""
+        begun = self._last = time.perf_counter()
+        spent, self._silence = time.process_time(), 0.0
+        done = work()
+        self.looked()
+        self.parts[name] = {
+            "clock": time.perf_counter() - begun,
+            "processor": time.process_time() - spent,
+            "silence": self._silence,
+            "peak_mb": peak_memory(),
+            "own_mb": own_memory(),
+        }
+        print(name, self.parts[name], file=sys.stderr, flush=True)
+        return done
+
+
+def own_memory() -> float:
+    """Memory of this process now without pages of files, in MB; NaN where it is not told."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return float("nan")
+    lines = status.read_text().splitlines()
+    return float(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1024
+
+
+def parts_to_map(folder: Path) -> dict[str, dict[str, float]]:
+    """What it takes to come from a file to a tested map; runs in a process of its own."""
+    import napari_xcebra as xc
+
+    watched = Watched()
+    behavior = {"behavior": folder / "variable.npy", "rate": 10.0}
+    recording = watched.do("open", lambda: xc.open_recording(folder / "traces.npy", **behavior))
+    factors = {name: [name] for name in recording.behavior}
+    fit = watched.do("fit", lambda: xc.fit(recording, factors, stop=watched.looked))
+    watched.do("map", lambda: xc.attribute(fit, recording, stop=watched.looked))
+    watched.do("test", lambda: xc.significance(fit, recording, stop=watched.looked))
+    return watched.parts
+
+
+def table_to_map(sizes: dict[tuple[int, int], dict[str, Any]]) -> str:
+    """One row a size."""
+    names = ("cells", "frames", "open, s", "fit, s", "map, s", "test, s", "all, s", "processor, s")
+    names += ("longest silence, s", "peak, MB", "without pages of files, MB")
+    lines = [row(*names), row(*["---"] * len(names))]
+    for (cells, frames), parts in sizes.items():
+        if "failed" in parts:
+            lines.append(row(f"{cells:,}", f"{frames:,}", parts["failed"], *[""] * 8))
+            continue
+        clock = [parts[name]["clock"] for name in ("open", "fit", "map", "test")]
+        spent = sum(each["processor"] for each in parts.values())
+        figures = [f"{seconds:.1f}" for seconds in (*clock, sum(clock), spent)]
+        most = [max(e[name] for e in parts.values()) for name in ("silence", "peak_mb", "own_mb")]
+        figures += [f"{most[0]:.1f}", f"{most[1]:,.0f}", f"{most[2]:,.0f}"]
+        lines.append(row(f"{cells:,}", f"{frames:,}", *figures))
+    return "\n".join(lines)
+
+
 def table_of_parts(parts: dict[tuple[int, int], dict[str, Any]]) -> str:
     """One row a size; fits of many cells also in multiples of the first."""
     names = ("cells", "frames", "start, s", "training, s", "measuring, s", "fit, s", "/ first")
@@ -356,9 +429,10 @@ def table_of_parts(parts: dict[tuple[int, int], dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def in_child(place: Place | None, folder: Path, timeout: float) -> dict[str, Any]:
-    """Figures from a new process, or why there are none; of a whole fit without a place."""
-    request = json.dumps([str(folder), vars(place) if place else None, timeout])
+def in_child(place: Place | str, folder: Path, timeout: float) -> dict[str, Any]:
+    """Figures of a place, or of "fit" or "map", from a new process; or why there are none."""
+    wanted = place if isinstance(place, str) else vars(place)
+    request = json.dumps([str(folder), wanted, timeout])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     try:
         done = subprocess.run(
@@ -493,24 +567,25 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=600.0, help="processor seconds a place")
     parser.add_argument("--kept", type=Path, help="file of results to go on from and add to")
     parser.add_argument("--fits", type=numbers, help="numbers of cells: whole fits, in parts")
+    parser.add_argument("--maps", type=numbers, help="numbers of cells: from file to tested map")
     parser.add_argument("--print-only", action="store_true", help="measure nothing")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = typed(parser, cells=[50], frames=[10_000], windows=[1], only="ours")
     if given.child:
         folder, place, timeout = json.loads(given.child)
-        done = measured(Path(folder), Place(**place), timeout) if place else None
-        print(json.dumps(done or parts_of_fit(Path(folder))))
+        whole = {"fit": parts_of_fit, "map": parts_to_map}
+        if isinstance(place, str):
+            print(json.dumps(whole[place](Path(folder))))
+        else:
+            print(json.dumps(measured(Path(folder), Place(**place), timeout)))
         return
     if given.fits:
-        parts = {}
-        for cells in given.fits:
-            for frames in given.frames:
-                with tempfile.TemporaryDirectory() as name:
-                    write_recording(Path(name), cells, frames)
-                    measure = partial(in_child, None, Path(name), given.timeout)
-                    parts[cells, frames] = kept(given.kept, f"fit {cells} {frames}", measure)
         print(header("A default fit, in parts"))
-        print(table_of_parts(parts))
+        print(table_of_parts(by_size("fit", given.fits, given)))
+    if given.maps:
+        print(header("From a file to a tested map"))
+        print(table_to_map(by_size("map", given.maps, given)))
+    if given.fits or given.maps:
         return
     found: dict[Place, dict[str, Any]] = {}
     for cells in given.cells:
@@ -528,6 +603,18 @@ def main() -> None:
     here = Path(__file__).parent
     results.plot(here / "scale_speed.png", "training steps a second", lambda e: 1 / e["step"])
     results.plot(here / "scale_memory.png", "peak memory, MB", lambda e: e["peak_mb"])
+
+
+def by_size(what: str, cells: list[int], given: argparse.Namespace) -> dict[tuple[int, int], Any]:
+    """Parts of whole pieces of work by cells and frames, each in a process of its own."""
+    parts = {}
+    for count in cells:
+        for frames in given.frames:
+            with tempfile.TemporaryDirectory() as name:
+                write_recording(Path(name), count, frames)
+                measure = partial(in_child, what, Path(name), given.timeout)
+                parts[count, frames] = kept(given.kept, f"{what} {count} {frames}", measure)
+    return parts
 
 
 def look_up(place: Place, folder: Path, given: argparse.Namespace) -> dict[str, Any] | None:
