@@ -21,7 +21,7 @@ from report import header, row, typed
 from torch import Tensor, nn
 
 from napari_xcebra.batch import Sweep
-from napari_xcebra.batch.running import lean, run_member
+from napari_xcebra.batch.running import _lean, _run_member
 from napari_xcebra.jobs.pool import ProcessPool
 from napari_xcebra.learn import FitSettings
 from napari_xcebra.learn.model import make_encoder
@@ -183,13 +183,13 @@ def pool_speed_up(processes: list[int]) -> None:
         FitSettings(steps=300, lambda_=0.05),
         grid={"seed": list(range(8))},
     )
-    recording, taken = lean(sweep.recordings["box"]), {}
+    recording, taken = _lean(sweep.recordings["box"]), {}
     for count in processes:
         with ProcessPool(count) as pool:
             short = Sweep({"box": made.recording}, made.factors, FitSettings(steps=2)).members[0]
-            list(pool.map(run_member, [recording] * count, [short] * count))
+            list(pool.map(_run_member, [recording] * count, [short] * count))
             began, ours = time.perf_counter(), time.process_time()
-            found = list(pool.map(run_member, [recording] * 8, sweep.members))
+            found = list(pool.map(_run_member, [recording] * 8, sweep.members))
             ours = time.process_time() - ours
             taken[count] = time.perf_counter() - began
             runs = sum(each.seconds for each in found)

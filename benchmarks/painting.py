@@ -29,7 +29,7 @@ from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Footprints, Recording
 from napari_xcebra.runs import Run
 from napari_xcebra.widgets.layers.movie import CellMovie
-from napari_xcebra.widgets.services.scores_over_time import ScoresOverTime, stretch_length
+from napari_xcebra.widgets.services.scores_over_time import ScoresOverTime, _stretch_length
 from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.state.state import State
 from napari_xcebra.widgets.window import services_of
@@ -104,7 +104,7 @@ def tabulated(state: State) -> dict[str, list[float]]:
 
 def followed(recording: Recording, labels: np.ndarray) -> dict[str, list[float]]:
     """Milliseconds to draw a frame of scores over time, by the seconds they are averaged over."""
-    scores = ScoresOverTime(recording, stretch_length(recording.n_cells))
+    scores = ScoresOverTime(recording, _stretch_length(recording.n_cells))
     rng = np.random.default_rng(0)
     for start in range(0, recording.n_frames, scores.length):
         frames = slice(start, min(start + scores.length, recording.n_frames))

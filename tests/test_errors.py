@@ -2,7 +2,7 @@
 
 import pickle
 
-from napari_xcebra.errors import LONGEST, CannotWrite, InputError, brief
+from napari_xcebra.errors import LONGEST, CannotWrite, InputError, _brief
 
 
 def test_a_sentence_of_70_000_characters_keeps_its_beginning_and_its_end():
@@ -14,5 +14,5 @@ def test_a_sentence_of_70_000_characters_keeps_its_beginning_and_its_end():
 
 
 def test_what_fits_stays_as_it_is():
-    assert brief("F.npy has 219 cells.") == "F.npy has 219 cells."
+    assert _brief("F.npy has 219 cells.") == "F.npy has 219 cells."
     assert str(CannotWrite("x" * 5000)).count("x") <= LONGEST

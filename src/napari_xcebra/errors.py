@@ -24,12 +24,12 @@ def printable(text: str, kept: str = "") -> str:
     return _CONTROL.sub(lambda found: found[0] if found[0] in kept else "_", text)
 
 
-def brief(sentence: str, longest: int = LONGEST) -> str:
+def _brief(sentence: str, longest: int = LONGEST) -> str:
     """Sentence of a length that can be read; of a longer one, the middle is left out.
 
     What was found stands at its beginning, and what to do at its end.
 
-    >>> brief("A very long name is not known: choose another.", 30)
+    >>> _brief("A very long name is not known: choose another.", 30)
     'A very long nam […] e another.'
     """
     if len(sentence) <= longest:
@@ -44,7 +44,7 @@ class InputError(ValueError):
 
     def __init__(self, *args: object) -> None:
         super().__init__(
-            *(brief(printable(arg, "\n")) if isinstance(arg, str) else arg for arg in args)
+            *(_brief(printable(arg, "\n")) if isinstance(arg, str) else arg for arg in args)
         )
 
 

@@ -38,7 +38,7 @@ Reader = Callable[[Paths], list[LayerTuple]]
 def get_reader(path: Paths) -> Reader | None:
     """Reader of this path; None if it is not recognised as a recording."""
     single = _single(path)
-    if single is None or not recognised(single, current_viewer()):
+    if single is None or not recognised(single, _current_viewer()):
         return None
     return read
 
@@ -49,7 +49,7 @@ def read(path: Paths) -> list[LayerTuple]:
     assert single is not None, "get_reader refuses stacks"
     opening = add_kept_size(Opening(single))
     try:
-        return layers_to_adopt(read_now(open_task(opening), current_viewer()), opening)
+        return _layers_to_adopt(read_now(open_task(opening), _current_viewer()), opening)
     except Stopped:
         raise InputError(f"Reading {single} was cancelled.") from None
     except InputError as error:
@@ -57,7 +57,7 @@ def read(path: Paths) -> list[LayerTuple]:
         raise
 
 
-def layers_to_adopt(recording: Any, opening: Opening | None = None) -> list[LayerTuple]:
+def _layers_to_adopt(recording: Any, opening: Opening | None = None) -> list[LayerTuple]:
     """Layers of a recording, which carry how it was opened."""
     layers = recording_layers(recording)
     _point_to_docks()
@@ -91,7 +91,7 @@ def _point_to_docks() -> None:
     show_info("Next: choose Plugins ▸ napari-xcebra ▸ Workspace to train on this recording.")
 
 
-def current_viewer() -> Any:
+def _current_viewer() -> Any:
     """The viewer that files are opened in; None if there is none."""
     import napari
 
@@ -100,7 +100,7 @@ def current_viewer() -> Any:
 
 def _viewer_in_sight() -> Any:
     """The viewer on screen; None if napari runs without a window."""
-    viewer = current_viewer()
+    viewer = _current_viewer()
     window = main_window(viewer)
     return viewer if window is not None and window.isVisible() else None
 
@@ -117,7 +117,7 @@ FRAMES = 12_000
 
 
 @dataclass(frozen=True)
-class SampleRecording:
+class _SampleRecording:
     """A simulated recording to try things on.
 
     Parameters
@@ -189,27 +189,27 @@ def _told(simulation: Simulation, name: str) -> Recording:
 
 
 SAMPLES = {
-    "navigating_animal": SampleRecording(
+    "navigating_animal": _SampleRecording(
         "Navigating animal, imaged field",
         "200 cells that carry place, speed, direction or nothing, and 20 ROIs that are not cells.",
         _navigating_animal,
     ),
-    "hard_case": SampleRecording(
+    "hard_case": _SampleRecording(
         "Hard case: variables that go together",
         "Speed is correlated with place and with an unobserved state; cells carry two variables.",
         _hard_case,
     ),
-    "belt_task": SampleRecording(
+    "belt_task": _SampleRecording(
         "Belt task, imaged field",
         "120 cells of a mouse that runs laps: place, speed, licking and an unobserved state.",
         _belt_task,
     ),
-    "choice_task": SampleRecording(
+    "choice_task": _SampleRecording(
         "Choice task, imaged field",
         "110 cells of a mouse that chooses left or right: stimulus, choice, outcome, running.",
         _choice_task,
     ),
-    "box_model": SampleRecording(
+    "box_model": _SampleRecording(
         "Box model of the paper (no footprints)",
         "50 cells without footprints, drawn on a grid.",
         _box_model,
@@ -219,8 +219,8 @@ SAMPLES = {
 
 def _layers_of(name: str) -> list[LayerTuple]:
     sample = SAMPLES[name]
-    recording = make_now(sample.make, f"Simulating: {sample.title}", current_viewer())
-    return layers_to_adopt(recording)
+    recording = make_now(sample.make, f"Simulating: {sample.title}", _current_viewer())
+    return _layers_to_adopt(recording)
 
 
 # the manifest names each of them

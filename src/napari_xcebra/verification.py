@@ -32,7 +32,7 @@ _UNKNOWN = "; it was saved without checksums, so that its contents cannot be com
 
 
 @dataclass(frozen=True)
-class Finding:
+class _Finding:
     """One thing that was saved.
 
     Parameters
@@ -48,7 +48,7 @@ class Finding:
     sentence: str
 
 
-def verify(path: str | os.PathLike[str]) -> list[Finding]:
+def verify(path: str | os.PathLike[str]) -> list[_Finding]:
     """Check everything that napari-xcebra saved in a place; nothing is written.
 
     Parameters
@@ -79,7 +79,7 @@ def verify(path: str | os.PathLike[str]) -> list[Finding]:
     return found
 
 
-def _of_file(path: Path) -> Iterator[Finding]:
+def _of_file(path: Path) -> Iterator[_Finding]:
     if path.name in _CHECKS:
         yield _finding(path.parent, _CHECKS[path.name])
     elif path.suffix == ENDING:
@@ -90,7 +90,7 @@ def _of_file(path: Path) -> Iterator[Finding]:
         yield from _decisions(path.parent, path.name)
 
 
-def _in_folder(folder: Path) -> Iterator[Finding]:
+def _in_folder(folder: Path) -> Iterator[_Finding]:
     for name, check in _CHECKS.items():
         # the fit of a run is checked with it
         if (folder / name).is_file() and not (
@@ -102,7 +102,7 @@ def _in_folder(folder: Path) -> Iterator[Finding]:
             yield from _decisions(each)
 
 
-def _decisions(folder: Path, beside: str = "") -> Iterator[Finding]:
+def _decisions(folder: Path, beside: str = "") -> Iterator[_Finding]:
     """Journals and files that decisions were written to, of a folder or of one file in it."""
     for file in sorted(folder.iterdir()):
         name = file.name
@@ -120,16 +120,16 @@ def _decisions(folder: Path, beside: str = "") -> Iterator[Finding]:
             yield _finding(file.with_name(name[1 : -len(WRITTEN)]), _written)
         elif file.match(NOTES) and not beside:
             said = "a write was interrupted; the next write to this recording undoes it"
-            yield Finding(file, False, f"{file}: not whole: {said}.")
+            yield _Finding(file, False, f"{file}: not whole: {said}.")
 
 
-def _finding(path: Path, check: Callable[[Path], str]) -> Finding:
+def _finding(path: Path, check: Callable[[Path], str]) -> _Finding:
     try:
-        return Finding(path, True, f"{path}: whole: {check(path)}.")
+        return _Finding(path, True, f"{path}: whole: {check(path)}.")
     except InputError as error:
-        return Finding(path, False, f"{path}: not whole: {error}")
+        return _Finding(path, False, f"{path}: not whole: {error}")
     except OSError as error:
-        return Finding(path, False, f"{path}: cannot be read: {error.strerror or error}.")
+        return _Finding(path, False, f"{path}: cannot be read: {error.strerror or error}.")
 
 
 def _run(folder: Path) -> str:

@@ -5,7 +5,7 @@ import pickle
 import time
 from pathlib import Path
 
-from napari_xcebra.batch.running import run_member
+from napari_xcebra.batch.running import _run_member
 from napari_xcebra.errors import InputError
 from napari_xcebra.jobs.calls import current_report
 
@@ -13,13 +13,13 @@ from napari_xcebra.jobs.calls import current_report
 def odd_seeds_fail(recording, each):
     if each.settings.seed % 2:
         raise InputError(f"Seed {each.settings.seed} is odd: give an even one.")
-    return run_member(recording, each)
+    return _run_member(recording, each)
 
 
 def note_each_run(folder, recording, each):
     """Run it, and leave a file for every time it was begun."""
     (Path(folder) / f"{each.id}-{time.time_ns()}").touch()
-    return run_member(recording, each)
+    return _run_member(recording, each)
 
 
 def light(folder, result, recording, each):

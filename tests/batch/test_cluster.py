@@ -15,8 +15,8 @@ from clusters import RealCluster, free_port
 
 from napari_xcebra.batch import cluster as cluster_module
 from napari_xcebra.batch import run_sweep, running
-from napari_xcebra.batch.cluster import Cluster, ClusterFound, look_at, read_slurm, slurm_jobs
-from napari_xcebra.batch.running import run_member
+from napari_xcebra.batch.cluster import Cluster, ClusterFound, _read_slurm, _slurm_jobs, look_at
+from napari_xcebra.batch.running import _run_member
 from napari_xcebra.cli import main
 from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.io import save_recording
@@ -59,7 +59,7 @@ def begun(two_seeds, tmp_path_factory):
     folder = tmp_path_factory.mktemp("begun")
     result = folder.parent / "result.pickle"
     member = two_seeds.members[0]
-    result.write_bytes(pickle.dumps(run_member(two_seeds.recordings["box"], member)))
+    result.write_bytes(pickle.dumps(_run_member(two_seeds.recordings["box"], member)))
     return folder, partial(odd_members.light, folder, result)
 
 
@@ -255,9 +255,9 @@ jobqueue:
     jobs: 3
 """
     )
-    asked = read_slurm(path)
+    asked = _read_slurm(path)
     assert asked.pop("jobs") == 3
-    jobs = slurm_jobs(asked, path)
+    jobs = _slurm_jobs(asked, path)
     try:
         script = jobs.job_script()
     finally:
@@ -294,7 +294,7 @@ LAUGHS = "\n".join(
 def test_a_mistake_in_a_slurm_file_is_named(tmp_path, text, sentence):
     (tmp_path / "slurm.yaml").write_text(text)
     with pytest.raises(InputError, match=sentence):
-        read_slurm(tmp_path / "slurm.yaml")
+        _read_slurm(tmp_path / "slurm.yaml")
 
 
 def until(condition):

@@ -15,7 +15,7 @@ from napari_xcebra.batch.running import MemberResult
 from napari_xcebra.batch.sweep_report import report_on
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Variable
-from napari_xcebra.report.run_report import rendered
+from napari_xcebra.report.run_report import _rendered
 
 FACTORS = {"place": ["x", "y"], "speed": ["v"]}
 WHY = "Training diverged <b>at step 3</b>, reading /home/ann/mouse.npz."
@@ -53,7 +53,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(folder):
-    return rendered(report_on(folder))
+    return _rendered(report_on(folder))
 
 
 def section(page, title):
@@ -96,7 +96,7 @@ def test_what_could_not_be_tested_counts_neither_as_found_nor_as_at_chance(tmp_p
         fit = replace(run.fit, settings=member.settings, history={"lambda": np.ones(1)},
                       goodness={"place": slow})  # fmt: skip
         kept.keep(member, MemberResult(fit, replace(run.attributions[METHOD], fit=None), 1.0, "h"))
-    page = rendered(report_on(tmp_path))
+    page = _rendered(report_on(tmp_path))
     said = " ".join(section(page, "Summary").text_content().split())
     assert "place is above chance in 1 of 2 runs (1.20 to 1.20 nats); in 1 it could not be" in said
     row = section(page, "Results of every run").xpath(".//tbody/tr")[0].xpath("./td")
@@ -141,5 +141,5 @@ def test_a_sweep_asks_nothing_of_the_network_and_says_how_it_was_started(page):
 def test_a_sweep_of_which_nothing_was_run_is_a_page_too(tmp_path):
     recording = scored_recording().with_behavior(Variable("x", np.arange(200.0)))
     SweepFolder(tmp_path).plan(Sweep({"one": recording}, {"x": ["x"]}, grid={"seed": [0, 1]}))
-    said = " ".join(lxml_html.fromstring(rendered(report_on(tmp_path))).text_content().split())
+    said = " ".join(lxml_html.fromstring(_rendered(report_on(tmp_path))).text_content().split())
     assert "2 of 2 runs not run yet." in said

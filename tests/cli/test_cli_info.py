@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from napari_xcebra.cli import main
-from napari_xcebra.cli.reporting import BLOCKS, in_bins, picked, recording_tables, sparkline
+from napari_xcebra.cli.reporting import BLOCKS, _in_bins, _picked, _recording_tables, _sparkline
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.recording import Footprints, Origin, Recording, Variable
 from napari_xcebra.recording.traces import LazyTraces
@@ -47,7 +47,7 @@ def fact(text, name):
 
 
 def test_facts_are_found_under_their_names():
-    text = recording_tables(recording())
+    text = _recording_tables(recording())
     assert fact(text, "source") == "here"
     assert fact(text, "format") == "suite2p"
     assert fact(text, "frames") == "400"
@@ -62,14 +62,14 @@ def test_facts_are_found_under_their_names():
 
 
 def test_activity_is_seen_to_rise():
-    curve = fact(recording_tables(recording()), "mean activity")
+    curve = fact(_recording_tables(recording()), "mean activity")
     assert len(curve) == 40
     levels = [BLOCKS.index(block) for block in curve]
     assert max(levels[:20]) < min(levels[20:])
 
 
 def test_every_variable_has_a_row_with_its_curve():
-    text = recording_tables(recording())
+    text = _recording_tables(recording())
     rows = {line.split()[0]: line for line in text.splitlines() if re.search("[▁█]", line)}
     assert re.search(r"continuous +cm/s +1 +2.506 to 10 +75 % +(.*)$", rows["speed"])
     assert rows["speed"].endswith(" ▁▁▁▂▂▂▂▃▃▃▃▄▄▄▄▅▅▅▅▆▆▆▆▇▇▇▇███")
@@ -80,25 +80,25 @@ def test_every_variable_has_a_row_with_its_curve():
 
 def test_how_far_behaviour_covers_the_imaging_is_said():
     known = {name: v for name, v in recording().behavior.items() if name != "never"}
-    text = recording_tables(recording(behavior=known))
+    text = _recording_tables(recording(behavior=known))
     assert fact(text, "behaviour") == (
         "every variable known at 75 % of the frames, 50 to 199.5 s (imaging 0 to 199.5 s)"
     )
-    assert "no frame" in fact(recording_tables(recording()), "behaviour")
-    text = recording_tables(recording(behavior={}))
+    assert "no frame" in fact(_recording_tables(recording()), "behaviour")
+    text = _recording_tables(recording(behavior={}))
     assert fact(text, "behaviour") == "none"
     assert "give --behavior FILE" in text
 
 
 def test_a_recording_with_nothing_but_traces_is_described():
-    text = recording_tables(Recording(np.zeros((3, 1)), 1.0))
+    text = _recording_tables(Recording(np.zeros((3, 1)), 1.0))
     assert fact(text, "footprints") == "none"
     assert fact(text, "cells") == "1 (1 accepted, 1 constant)"
     assert "planes" not in text
 
 
 def test_cells_without_footprint_are_counted():
-    text = recording_tables(recording(footprints=Footprints.on_a_grid(4)))
+    text = _recording_tables(recording(footprints=Footprints.on_a_grid(4)))
     assert fact(text, "footprints").endswith(", 2 cells without")
 
 
@@ -119,7 +119,7 @@ class Endless(LazyTraces):
 
 def test_of_traces_on_disk_only_a_sample_is_read():
     traces = Endless()
-    text = recording_tables(Recording(traces, 30.0))
+    text = _recording_tables(Recording(traces, 30.0))
     assert traces.read < 100_000
     assert "of a sample of 64 constant" in fact(text, "cells")
     curve = fact(text, "mean activity")
@@ -135,7 +135,7 @@ def test_a_sample_of_few_is_all_of_them(shape):
                                 np.arange(cells.start, cells.stop)).astype(np.float32)  # fmt: skip
 
     Small.shape = shape
-    text = recording_tables(Recording(Small(), 1.0))
+    text = _recording_tables(Recording(Small(), 1.0))
     assert f"of a sample of {min(shape[1], 64)} constant" in text
 
 
@@ -148,22 +148,22 @@ def test_gaps_in_traces_on_disk_do_not_stop_the_report():
             block[:, 0] = np.nan
             return block
 
-    assert "cells" in recording_tables(Recording(Gaps(), 1.0))
+    assert "cells" in _recording_tables(Recording(Gaps(), 1.0))
 
 
 def test_a_sparkline_spans_what_is_known():
-    assert sparkline(np.arange(8.0)) == BLOCKS
-    assert sparkline(np.array([np.nan, 3, 3])) == " ▁▁"
-    assert sparkline(np.array([np.nan])) == " "
-    assert sparkline(np.zeros(0)) == ""
-    assert sparkline(np.array([-1.7e308, 0, 1.7e308])) == "▁▅█"
+    assert _sparkline(np.arange(8.0)) == BLOCKS
+    assert _sparkline(np.array([np.nan, 3, 3])) == " ▁▁"
+    assert _sparkline(np.array([np.nan])) == " "
+    assert _sparkline(np.zeros(0)) == ""
+    assert _sparkline(np.array([-1.7e308, 0, 1.7e308])) == "▁▅█"
 
 
 def test_bins_average_what_is_known():
     values = np.r_[np.full(10, np.nan), np.arange(10.0)]
-    np.testing.assert_array_equal(in_bins(values, 4), [np.nan, np.nan, 2, 7])
-    np.testing.assert_array_equal(in_bins(np.arange(3.0), 40), [0, 1, 2])
-    np.testing.assert_array_equal(picked(np.arange(100), 4), [12, 37, 62, 87])
+    np.testing.assert_array_equal(_in_bins(values, 4), [np.nan, np.nan, 2, 7])
+    np.testing.assert_array_equal(_in_bins(np.arange(3.0), 40), [0, 1, 2])
+    np.testing.assert_array_equal(_picked(np.arange(100), 4), [12, 37, 62, 87])
 
 
 def test_info_shows_a_recording_of_another_program_and_its_behaviour(tmp_path):

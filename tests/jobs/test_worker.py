@@ -27,7 +27,7 @@ from napari_xcebra.jobs import (
     sending,
     tasks,
 )
-from napari_xcebra.jobs.child import Reporter
+from napari_xcebra.jobs.child import _Reporter
 from napari_xcebra.jobs.events import Counter
 from napari_xcebra.learn import fit
 
@@ -360,7 +360,7 @@ class Window:
 
 def test_of_many_reports_the_first_the_last_and_changes_of_phase_come_through():
     window = Window()
-    report = Reporter(window)
+    report = _Reporter(window)
     for step in range(1, 1001):
         report(Advanced(step, 1000, "step", phase="settling" if step < 500 else "holding"))
     steps = [event.done for event in window.told]

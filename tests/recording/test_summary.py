@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_xcebra.cli.reporting import recording_tables
+from napari_xcebra.cli.reporting import _recording_tables
 from napari_xcebra.io import open_recording, save_recording
 from napari_xcebra.recording import Origin, Recording, Trials, Variable
 from napari_xcebra.recording.summary import facts, further_notes, look_at, look_into
@@ -106,7 +106,7 @@ def test_nothing_is_read_from_notes(tmp_path):
     assert opened.origin.signal == "dff"
     assert opened.origin.traces.startswith("ΔF/F: fluorescence minus 0.7 × neuropil")
     assert facts(blank, look_into(blank)) == facts(opened, look_into(opened))
-    told, told_blank = recording_tables(opened), recording_tables(blank)
+    told, told_blank = _recording_tables(opened), _recording_tables(blank)
     assert told.startswith(told_blank)
     left = told.removeprefix(told_blank).strip().splitlines()
     assert left and left == further_notes(opened)

@@ -28,7 +28,7 @@ from napari_xcebra.recording import Variable
 from napari_xcebra.report.document import LARGEST_PLAIN, Document, download
 from napari_xcebra.report.findings import controls, reproduction_section, settings_section, verdicts
 from napari_xcebra.report.material import Material, material_in
-from napari_xcebra.report.run_report import _cell_sections, rendered, run_report
+from napari_xcebra.report.run_report import _cell_sections, _rendered, run_report
 
 VOID = {"meta", "img", "link", "br", "hr", "input", "source", "base", "area", "col", "embed"}
 SOURCE = "/home/ann/mouse 3.npz"
@@ -66,12 +66,12 @@ def material(**others):
 
 @pytest.fixture(scope="module")
 def page():
-    return rendered(run_report(material()))
+    return _rendered(run_report(material()))
 
 
 def parsed(*sections):
     """These sections alone: pictures of the others take time."""
-    return lxml_html.fromstring(rendered(Document("", "", (), sections)))
+    return lxml_html.fromstring(_rendered(Document("", "", (), sections)))
 
 
 class Balanced(HTMLParser):
@@ -165,7 +165,7 @@ def test_names_from_files_are_text_whatever_they_look_like():
     )
     values = np.random.default_rng(0).random(200)
     recording = run.recording.with_behavior(Variable(quoted, values, unit="<b>cm"))
-    page = rendered(
+    page = _rendered(
         run_report(
             replace(run, name=f"{evil} & co", fit=fit, attributions={METHOD: first},
                     recording=replace(recording, notes=(f"Read {evil}.",)))
@@ -224,7 +224,7 @@ def test_a_ridge_regression_stands_beside_every_verdict():
 
 
 def test_what_could_not_be_tested_is_neither_good_nor_at_chance():
-    page = rendered(run_report(untested()))
+    page = _rendered(run_report(untested()))
     root = lxml_html.fromstring(page)
     told = root.xpath("//section[@id='summary']//p[starts-with(., 'speed')]")[0]
     assert told.get("class") is None
@@ -318,7 +318,7 @@ def test_without_the_recording_the_report_says_what_is_left_out(tmp_path):
     run = replace(run, fit=replace(run.fit, source=str(tmp_path / "gone.npz")))
     run.save(tmp_path / "saved")
     document = report_on(tmp_path / "saved")
-    page = rendered(document)
+    page = _rendered(document)
     said = text_of(page)
     assert "The recording (gone.npz) was not found" in said
     assert "painted" in said
@@ -335,7 +335,7 @@ def test_a_run_of_the_window_is_found_with_its_recording(tmp_path):
     found = material_in(tmp_path / "saved")
     assert found.recording.n_cells == CELLS
     assert found.missing == ()
-    page = rendered(run_report(found))
+    page = _rendered(run_report(found))
     assert "recording of mouse.npz · first try" in text_of(page)
     assert "Tuning of the cells" in page
 
@@ -344,7 +344,7 @@ def test_cells_of_an_event_are_shown_by_their_responses_instead_of_a_tuning_curv
     recording = behaving(scored_recording())
     licks = Variable("x", np.arange(recording.n_frames) % 40 == 20, "event")
     run = material(recording=recording.with_behavior(licks))
-    page = rendered(Document("", "", (), (_cell_sections(run),)))
+    page = _rendered(Document("", "", (), (_cell_sections(run),)))
     assert "Responses of the cells" in page
     assert "highest score around x: mean" in page
     assert "Tuning of the cells" not in page
@@ -379,7 +379,7 @@ def test_methods_and_statistics_stand_beside_each_other():
         comparison=compare(attributions, statistics),
     )
     assert run.methods == ("conditional-encoding", METHOD)
-    root = lxml_html.fromstring(rendered(run_report(run)))
+    root = lxml_html.fromstring(_rendered(run_report(run)))
     assert root.xpath("//h2[. = 'Methods side by side']")
     place = root.xpath("//h3[starts-with(., 'place')]")[0].getparent()
     header = [th.text_content() for th in place.xpath(".//th")]
@@ -403,7 +403,7 @@ def test_what_conditional_encoding_says_more_of_cells_is_explained_in_the_table(
         details=details,
     )
     root = lxml_html.fromstring(
-        rendered(run_report(replace(run, attributions={whole.method: whole}, comparison=None)))
+        _rendered(run_report(replace(run, attributions={whole.method: whole}, comparison=None)))
     )
     place = root.xpath("//h3[starts-with(., 'place')]")[0].getparent()
     header = [th.text_content() for th in place.xpath(".//th")]
@@ -426,7 +426,7 @@ def test_what_was_not_checked_is_said_with_how_to_do_it():
 def test_a_fit_that_was_stopped_and_never_scored_is_reported_as_such():
     run = material(attributions={}, recording=None)
     fit = replace(run.fit, settings=replace(run.fit.settings, steps=500), history={})
-    said = text_of(rendered(run_report(replace(run, fit=fit))))
+    said = text_of(_rendered(run_report(replace(run, fit=fit))))
     assert "Stopped after 3 of 500 steps." in said
     assert "No cells were scored yet" in said
 
@@ -446,7 +446,7 @@ def test_ten_thousand_cells_give_a_page_of_sane_size():
         significance=None,
     )
     run = replace(run, attributions={METHOD: first}, recording=None)
-    page = rendered(run_report(run))
+    page = _rendered(run_report(run))
     assert len(page) < 8 * 2**20
     root = lxml_html.fromstring(page)
     lists = root.xpath("//table[contains(@class, 'sortable')]")

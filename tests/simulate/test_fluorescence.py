@@ -18,7 +18,7 @@ from napari_xcebra.simulate.field_model import (
     _neuropil,
     _Optics,
     _running_baseline,
-    saturated,
+    _saturated,
 )
 
 FRAMES, ROIS, RATE = 6000, 40, 10.0
@@ -142,7 +142,7 @@ def test_negative_activity_is_shifted_and_silence_stays_silent():
 
 
 def test_the_indicator_saturates():
-    response = saturated(np.array([0.0, 1.0, 10.0, 1e6]))
+    response = _saturated(np.array([0.0, 1.0, 10.0, 1e6]))
     assert response[0] == 0
     assert (np.diff(response) > 0).all()
     assert response[2] == pytest.approx(BRIGHTEST / 2)

@@ -12,8 +12,8 @@ from napari_xcebra.support import logs
 from napari_xcebra.support.diagnostics import diagnostics
 from napari_xcebra.support.logs import (
     LOGGER,
+    _log_file,
     last_error,
-    log_file,
     start_logging,
     stop_logging,
 )
@@ -32,7 +32,7 @@ def test_only_this_package_writes_and_by_its_level(folder):
     logging.getLogger("somebody.else").error("not ours")
     LOGGER.info("too much")
     logging.getLogger("napari_xcebra.learn").warning("worth knowing")
-    (line,) = log_file().read_text(encoding="utf-8").splitlines()
+    (line,) = _log_file().read_text(encoding="utf-8").splitlines()
     assert line.endswith("napari_xcebra.learn: worth knowing")
     assert "WARNING" in line
 
@@ -47,7 +47,7 @@ def test_starting_twice_writes_once(folder):
     start_logging("window")
     start_logging("window")
     LOGGER.error("once")
-    assert log_file().read_text(encoding="utf-8").count("once") == 1
+    assert _log_file().read_text(encoding="utf-8").count("once") == 1
 
 
 def test_large_files_are_put_aside_and_few_are_kept(folder, monkeypatch):
@@ -58,7 +58,7 @@ def test_large_files_are_put_aside_and_few_are_kept(folder, monkeypatch):
     files = sorted(folder.iterdir())
     assert len(files) == 1 + logs.KEPT
     assert all(file.stat().st_size <= 2000 for file in files)
-    assert "number 199," in log_file().read_text(encoding="utf-8")
+    assert "number 199," in _log_file().read_text(encoding="utf-8")
 
 
 def test_a_folder_that_cannot_be_written_to_is_no_reason_to_fail(tmp_path, monkeypatch):
@@ -90,15 +90,15 @@ def test_a_background_process_writes_its_errors_to_a_file_of_its_own(folder):
         outcome = worker.submit(Call({}.__getitem__, ("quite unforeseen",))).wait(60)
     assert isinstance(outcome, Failed)
     for role in ("window", "background"):
-        text = log_file(role).read_text(encoding="utf-8")
+        text = _log_file(role).read_text(encoding="utf-8")
         assert "quite unforeseen" in text
         assert "ERROR" in text
-    assert log_file("window") != log_file("background")
+    assert _log_file("window") != _log_file("background")
 
 
 def test_commands_log_what_they_were_but_not_what_they_were_given(folder, tmp_path, capsys):
     assert main(["info", str(tmp_path / "secret" / "mouse.npz")]) == 2
-    text = log_file("command").read_text(encoding="utf-8")
+    text = _log_file("command").read_text(encoding="utf-8")
     assert "command: info" in text
     assert str(tmp_path) not in text
 

@@ -69,20 +69,20 @@ def connect(address: str, timeout: float = 10.0) -> Client:
         ) from error
     try:
         return Client(
-            with_port(address), timeout=timeout, set_as_default=False, name="napari-xcebra"
+            _with_port(address), timeout=timeout, set_as_default=False, name="napari-xcebra"
         )
     except (OSError, ValueError, TimeoutError) as error:
         first, *_ = str(error).splitlines() or [type(error).__name__]
         raise InputError(
-            f"No Dask scheduler answers at {with_port(address)} ({first}): check the address, that "
-            "the scheduler runs, and that this computer may reach it."
+            f"No Dask scheduler answers at {_with_port(address)} ({first}): check the address, "
+            "that the scheduler runs, and that this computer may reach it."
         ) from error
 
 
-def with_port(address: str) -> str:
+def _with_port(address: str) -> str:
     """Address with a port and a protocol, those of Dask if it has none.
 
-    >>> with_port("cluster"), with_port("tls://10.0.0.1:9000")
+    >>> _with_port("cluster"), _with_port("tls://10.0.0.1:9000")
     ('tcp://cluster:8786', 'tls://10.0.0.1:9000')
     """
     protocol, _, place = address.strip().rpartition("://")
@@ -117,7 +117,7 @@ class Cluster(Executor):
     """
 
     def __init__(self, address: str, *, patience: float = PATIENCE) -> None:
-        self.address, self.patience = with_port(address), patience
+        self.address, self.patience = _with_port(address), patience
         connect(address).close()  # a wrong address is told now rather than after our patience
         self._client = connect(address, max(10.0, patience))
         self._topic = f"napari-xcebra-{self._client.id}"
@@ -473,9 +473,9 @@ class SlurmCluster(Cluster):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        asked = read_slurm(path)
+        asked = _read_slurm(path)
         jobs = asked.pop("jobs")
-        self._queue = slurm_jobs(asked, path)
+        self._queue = _slurm_jobs(asked, path)
         try:
             self._queue.scale(jobs=jobs)
             super().__init__(self._queue.scheduler_address)
@@ -490,7 +490,7 @@ class SlurmCluster(Cluster):
             self._queue.close()
 
 
-def read_slurm(path: str | os.PathLike[str]) -> dict[str, Any]:
+def _read_slurm(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a configuration asks for, including `jobs`."""
     import yaml
 
@@ -530,7 +530,7 @@ def _is_short(asked: Any) -> bool:
     return seen <= MOST_ENTRIES
 
 
-def slurm_jobs(asked: Mapping[str, Any], path: str | os.PathLike[str]) -> Any:
+def _slurm_jobs(asked: Mapping[str, Any], path: str | os.PathLike[str]) -> Any:
     """The cluster of dask-jobqueue, no job of which is submitted yet."""
     try:
         from dask_jobqueue import SLURMCluster

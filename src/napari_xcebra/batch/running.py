@@ -165,9 +165,9 @@ class _Sweeping:
                 return
 
     def _submitted(self) -> dict[Future[Any], Member]:
-        recordings = {name: lean(each) for name, each in self._sweep.recordings.items()}
+        recordings = {name: _lean(each) for name, each in self._sweep.recordings.items()}
         return {
-            self._executor.submit(run_member, recordings[member.recording], member): member
+            self._executor.submit(_run_member, recordings[member.recording], member): member
             for member in self._members
             if self._kept.status(member.id) != "finished"
         }
@@ -252,7 +252,7 @@ def _tried(sweep: Sweep, member: Member) -> tuple[float, float]:
     for steps in (2, *TRIED):  # the first imports torch, and does not count
         began = time.process_time()
         short = replace(member, settings=replace(member.settings, steps=steps))
-        made = run_member(recording, short, test=False)
+        made = _run_member(recording, short, test=False)
         taken.append(time.process_time() - began)
     _, fewer, more = taken
     step = max(0.0, (more - fewer) / (TRIED[1] - TRIED[0]))
@@ -289,7 +289,7 @@ class MemberResult:
     others: tuple[Attribution, ...] = ()
 
 
-def run_member(recording: Recording, member: Member, test: bool = True) -> MemberResult:
+def _run_member(recording: Recording, member: Member, test: bool = True) -> MemberResult:
     """Train, attribute and test, as `napari-xcebra run` does.
 
     Parameters
@@ -340,7 +340,7 @@ def _scored(
                 yield replace(score(other), fit=None, recording=None)
 
 
-def lean(recording: Recording) -> Recording:
+def _lean(recording: Recording) -> Recording:
     """The recording without what a run does not use: pictures, movie, footprints."""
     return replace(recording, footprints=None, images={}, cells={}, movie=None, video=None)
 

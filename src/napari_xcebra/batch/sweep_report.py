@@ -45,7 +45,7 @@ MOST_PICTURES = 9
 """Of the agreement between seeds; the table has all."""
 
 
-def sweep_report(folder: SweepFolder) -> Document:
+def _sweep_report(folder: SweepFolder) -> Document:
     """Report of a sweep."""
     members, table = folder.members, folder.summary()
     varied = list(dict.fromkeys(name for member in members for name in member.varied))
@@ -298,7 +298,7 @@ def report_on(folder: Path, recording: Recording | None = None) -> Document:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: name the one that run, fit or sweep wrote.")
     if (folder / "sweep.json").exists():
-        return sweep_report(SweepFolder(folder))
+        return _sweep_report(SweepFolder(folder))
     return run_report(material_in(folder, recording))
 
 

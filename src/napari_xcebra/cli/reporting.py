@@ -58,7 +58,7 @@ def info(arguments: argparse.Namespace) -> None:
         wrong = [f"Not whole: {said}" for said in problems_in(folder, fit)]
         print("\n".join([factor_table(fit), "", fit.summary(), *fit.notes, *wrong]))
     else:
-        print(worded(recording_tables(recording_from(arguments)), FLAGS))
+        print(worded(_recording_tables(recording_from(arguments)), FLAGS))
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -98,10 +98,10 @@ def diagnostics(arguments: argparse.Namespace) -> None:
     print(f"\nMore is in the log, which can be attached: {log_folder()}")
 
 
-def sparkline(values: np.ndarray) -> str:
+def _sparkline(values: np.ndarray) -> str:
     """One character per value, from the lowest to the highest; a space where unknown.
 
-    >>> sparkline(np.array([0, 1, 2, np.nan, 7]))
+    >>> _sparkline(np.array([0, 1, 2, np.nan, 7]))
     '▁▂▃ █'
     """
     values = np.asarray(values, np.float64)
@@ -116,7 +116,7 @@ def sparkline(values: np.ndarray) -> str:
     return "".join(BLOCKS[i] if there else " " for i, there in zip(level, known, strict=True))
 
 
-def in_bins(values: np.ndarray, width: int = WIDTH) -> np.ndarray:
+def _in_bins(values: np.ndarray, width: int = WIDTH) -> np.ndarray:
     """Mean of the known values in stretches of equal length; NaN where none is known.
 
     Parameters
@@ -133,14 +133,14 @@ def in_bins(values: np.ndarray, width: int = WIDTH) -> np.ndarray:
         return np.add.reduceat(np.where(known, values, 0), edges[:-1]) / count
 
 
-def picked(values: np.ndarray, width: int = WIDTH) -> np.ndarray:
+def _picked(values: np.ndarray, width: int = WIDTH) -> np.ndarray:
     """One value from the middle of each stretch, for values without a mean."""
     values = np.asarray(values, np.float64)
     width = min(width, len(values))
     return values[((np.arange(width) + 0.5) * len(values) / max(width, 1)).astype(int)]
 
 
-def recording_tables(recording: Recording) -> str:
+def _recording_tables(recording: Recording) -> str:
     """Facts of a recording, its variables, and notes on how it was opened."""
     facts = _facts(recording)
     width = max(len(name) for name, _ in facts)
@@ -168,7 +168,7 @@ def _facts(recording: Recording) -> list[tuple[str, str]]:
         ("pixel size", f"{recording.pixel_size:.4g} µm" if recording.pixel_size else ""),
         ("images", ", ".join(recording.images) or "none"),
         ("traces", recording.origin.traces or "–"),
-        ("mean activity", sparkline(activity.mean)),
+        ("mean activity", _sparkline(activity.mean)),
         ("behaviour", overlap_of(recording)),
     ]
     return [(name, value) for name, value in facts if value]
@@ -213,7 +213,7 @@ class _TraceSummary:
         mean /= max(int(used.sum()), 1)
         if frames is not None:
             mean = np.array([mean[part].mean() for part in frames])
-        return cls(in_bins(mean), seen.shape[1], int((~varied).sum()), frames is not None)
+        return cls(_in_bins(mean), seen.shape[1], int((~varied).sum()), frames is not None)
 
 
 def _sample(traces: LazyTraces) -> tuple[np.ndarray, list[slice]]:
@@ -245,11 +245,11 @@ def _variable_table(recording: Recording) -> str:
 def _row(name: str, variable: Variable) -> list[str]:
     values = variable.values[:, 0]
     # categories and angles have no mean
-    curve = in_bins(values) if variable.kind == "continuous" else picked(values)
-    return [*variable_words(name, variable), sparkline(curve)]
+    curve = _in_bins(values) if variable.kind == "continuous" else _picked(values)
+    return [*variable_words(name, variable), _sparkline(curve)]
 
 
-def export_nwb(arguments: argparse.Namespace) -> None:
+def _export_nwb(arguments: argparse.Namespace) -> None:
     """Write a run with its recording as NWB."""
     from napari_xcebra.attribution.methods import first_to_look_at
     from napari_xcebra.io.formats.nwb.writing import write_nwb

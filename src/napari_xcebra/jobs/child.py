@@ -162,7 +162,7 @@ class _Child:
         self.tell(Started())
         began = time.monotonic()
         with within(call.limits):
-            outcome: Outcome = call.outcome(Reporter(self))
+            outcome: Outcome = call.outcome(_Reporter(self))
         if isinstance(outcome, Finished):
             LOGGER.info("%s: done in %.1f s", call.doing, time.monotonic() - began)
         return outcome
@@ -179,7 +179,7 @@ class _Child:
         self._channel.send(IDLE, str(psutil.Process().memory_info().rss).encode())
 
 
-class Reporter:
+class _Reporter:
     """Passes on the first and last report, changes of phase, and otherwise a few a second."""
 
     def __init__(self, child: _Child) -> None:

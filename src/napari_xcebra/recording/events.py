@@ -275,7 +275,7 @@ def peri_event(
     PeriEvent
     """
     moments = Moments.of(recording, event, by)
-    seconds, offsets = bins_of(recording, window or window_of(recording, event), bin)
+    seconds, offsets = _bins_of(recording, window or window_of(recording, event), bin)
     columns = _columns_of(recording, cells)
     values = np.empty((len(moments.frames), len(seconds), len(columns)), np.float32)
     for place, column in enumerate(columns):
@@ -286,7 +286,7 @@ def peri_event(
     return PeriEvent(moments, seconds, values, np.asarray(recording.cell_ids)[columns])
 
 
-def few_cells(
+def _few_cells(
     recording: Recording, moments: Moments, offsets: np.ndarray
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Cells by the few, with all their frames: as many as fit into memory around all moments."""
@@ -306,7 +306,7 @@ def _means_of(
     return np.stack([_nan_mean(around(traces, own, offsets, recording)) for own in frames])
 
 
-def bins_of(
+def _bins_of(
     recording: Recording, window: tuple[float, float], bin: float | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Middle of each bin in seconds (bins,), and its frames from the event on (bins, frames)."""
@@ -437,11 +437,11 @@ def responses(
     stop : callable, optional
         Says whether nobody waits for the result any more; the other cells then stay NaN.
     """
-    seconds, offsets = bins_of(recording, window, bin)
+    seconds, offsets = _bins_of(recording, window, bin)
     used = ~np.asarray(recording.excluded)
     shape = (2, len(moments.groups), len(seconds), recording.n_cells)
     found = np.full(shape, np.nan, np.float32)
-    for cells, traces in few_cells(recording, moments, offsets):
+    for cells, traces in _few_cells(recording, moments, offsets):
         if stop is not None and stop():
             break
         own = traces[used] if not used.all() else traces

@@ -86,10 +86,10 @@ def movie_of(recording: Recording) -> str:
     return f"none: {why}" if why else ""
 
 
-def field_of(shape: tuple[int, ...], pixel_size: float | None) -> str:
+def _field_of(shape: tuple[int, ...], pixel_size: float | None) -> str:
     """Height and width of a field of view, in pixels and, where known, in micrometres.
 
-    >>> field_of((512, 500), 0.8)
+    >>> _field_of((512, 500), 0.8)
     '512 × 500 pixels (410 × 400 µm)'
     """
     field = " × ".join(map(str, shape[-2:])) + " pixels"
@@ -244,7 +244,7 @@ def facts(recording: Recording, look: Look | None = None) -> list[tuple[str, str
     if recording.footprints is None:
         found.append(("Footprints", "none: cells are drawn on a grid"))
     else:
-        field = field_of(recording.footprints.shape, recording.pixel_size)
+        field = _field_of(recording.footprints.shape, recording.pixel_size)
         planes = planes_of(recording)
         found.append(("Field of view", f"{field}, {planes} planes" if planes > 1 else field))
     if recording.trials is not None or len(np.asarray(recording.starts)) > 1:

@@ -118,7 +118,7 @@ def _methods(run: Material) -> list[Section]:
     return [Section("Methods side by side", (told, shown))]
 
 
-def rendered(document: Document) -> str:
+def _rendered(document: Document) -> str:
     """HTML of a document; names from files are escaped wherever they appear."""
     script = _part("page.js")
     # should anything slip through, the browser refuses every other script
@@ -140,7 +140,7 @@ def write_run_report(
 
 def write_report(document: Document, path: Path) -> Path:
     """Write the page, whole or not at all."""
-    page = rendered(document)
+    page = _rendered(document)
     with in_a_sentence(path), whole(path) as file:
         file.write_text(page, encoding="utf-8")
     return path

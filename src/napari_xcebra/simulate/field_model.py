@@ -340,7 +340,7 @@ def _indicator_response(
     decay = DECAY * rng.uniform(0.8, 1.25, (spikes.shape[1],))
     for cell in range(spikes.shape[1]):
         response[:, cell] = _calcium(spikes[:, cell], RISE, decay[cell], frame_rate)
-    return saturated(response)
+    return _saturated(response)
 
 
 def _calcium(spikes: np.ndarray, rise: float, decay: float, frame_rate: float) -> np.ndarray:
@@ -352,7 +352,7 @@ def _calcium(spikes: np.ndarray, rise: float, decay: float, frame_rate: float) -
     return scipy.signal.lfilter([(slow - fast) / peak], [1, -slow - fast, slow * fast], spikes)
 
 
-def saturated(calcium: np.ndarray) -> np.ndarray:
+def _saturated(calcium: np.ndarray) -> np.ndarray:
     """Hill curve: ΔF/F of calcium given in units of a lone spike."""
     bound = np.maximum(calcium, 0) ** COOPERATIVITY
     return (BRIGHTEST * bound / (bound + HALF**COOPERATIVITY)).astype(np.float32)
@@ -430,7 +430,7 @@ def _imaged(
 
 def _burst_response() -> float:
     """ΔF/F at the peak of a burst of `BURST` spikes at once."""
-    return float(saturated(np.array(float(BURST))))
+    return float(_saturated(np.array(float(BURST))))
 
 
 def _fading(

@@ -41,7 +41,7 @@ def log_folder() -> Path:
     return user_log_path("napari-xcebra", appauthor=False)
 
 
-def log_file(role: Role = "window") -> Path:
+def _log_file(role: Role = "window") -> Path:
     """File that a window, a command or a background process writes to."""
     return log_folder() / f"napari-xcebra{'-background' * (role == 'background')}.log"
 
@@ -66,7 +66,7 @@ def start_logging(role: Role, level: str = "") -> Path | None:
     stop_logging()
     if level == "off":
         return None
-    file = log_file(role)
+    file = _log_file(role)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         handler = _Handler(file, maxBytes=LARGEST, backupCount=KEPT, encoding="utf-8")
@@ -93,7 +93,7 @@ def last_error() -> str:
     found: list[tuple[str, str]] = []
     for role in ("window", "background"):
         with contextlib.suppress(OSError):
-            found.append(_last_in(log_file(role)))
+            found.append(_last_in(_log_file(role)))
     return max(found, default=("", ""))[1]
 
 

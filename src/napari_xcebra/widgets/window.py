@@ -79,7 +79,7 @@ class Services:
         window = main_window(viewer)
         if window is not None:
             window.destroyed.connect(self.close)
-            AskBeforeClosing(self.at_stake, window)
+            _AskBeforeClosing(self.at_stake, window)
             attend_to_docks(window)
             keep_places(window)
 
@@ -222,7 +222,7 @@ LATER = 1000
 """Milliseconds after which what is deleted with a window is gone."""
 
 
-class AskBeforeClosing(QObject):
+class _AskBeforeClosing(QObject):
     """Asks once before the user closes a window with work under way or unsaved runs.
 
     napari also asks whether to close, but does not know what is under way. A script that closes

@@ -12,7 +12,7 @@ from napari_xcebra.runs import Run
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.services.jobs import _listen
 from napari_xcebra.widgets.services.training import Trainer
-from napari_xcebra.widgets.window import AskBeforeClosing, services_of
+from napari_xcebra.widgets.window import _AskBeforeClosing, services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 
@@ -43,7 +43,7 @@ def answer(button: str, asked: list[str]) -> None:
 def would_close(viewer) -> bool:
     """Whether a window would close as by Ctrl+W; it is not, as napari's fixture does so."""
     window = viewer.window._qt_window
-    return not window.findChild(AskBeforeClosing).eventFilter(window, QCloseEvent())
+    return not window.findChild(_AskBeforeClosing).eventFilter(window, QCloseEvent())
 
 
 def test_one_question_in_words_comes_before_a_training_is_lost(

@@ -101,10 +101,10 @@ def test_layers_keep_what_the_user_did_to_them(viewer, state, small_field, other
 
 
 def test_a_sample_from_the_menu_comes_to_the_front_alone(viewer, state, small_field, other_field):
-    from napari_xcebra.readers import layers_to_adopt
+    from napari_xcebra.readers import _layers_to_adopt
 
     one = state.show(small_field)
-    for data, about, kind in layers_to_adopt(other_field):
+    for data, about, kind in _layers_to_adopt(other_field):
         viewer._add_layer_from_data(data, about, kind)
     assert state.recording is other_field and len(state.opened) == 2
     assert not any("[" in layer.name for layer in viewer.layers)

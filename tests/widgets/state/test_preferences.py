@@ -25,7 +25,7 @@ from napari_xcebra.widgets.window import services_of
 
 pytestmark = [pytest.mark.gui, pytest.mark.usefixtures("warm_child")]
 MANIFEST = Path(napari_xcebra.__file__).with_name("napari.yaml")
-ASKED = preferences.shown_by_napari
+ASKED = preferences._shown_by_napari
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_keys_that_are_none_or_do_not_go_together_fall_back(shown):
 
 
 def test_a_napari_that_shows_no_settings_of_plugins_keeps_keys_all_the_same():
-    assert preferences.shown_by_napari() is None
+    assert preferences._shown_by_napari() is None
     _keep_keys({**_default_keys(), "accept": "Y"})
     assert _chosen_keys()["accept"] == "Y"
 

@@ -47,7 +47,7 @@ GREY = "#9e9e9e"
 def _others_layer(recording: Recording, footprints: Footprints, token: str = "") -> LayerTuple:
     """Thin grey outlines of the ROIs that are not accepted, as (data, arguments, type)."""
     cells = np.flatnonzero(~np.asarray(recording.accepted))
-    lines, _ = segments(CellShapes(footprints, recording.n_cells), cells)
+    lines, _ = _segments(CellShapes(footprints, recording.n_cells), cells)
     about = metadata("outlines", recording, token, cells=cells.tolist())
     shown = _look(GREY, _thickness(footprints.shape) / 2) | {"name": OTHERS, "metadata": about}
     return lines, shown, "vectors"
@@ -68,7 +68,7 @@ def outline_others(state: State, others: np.ndarray) -> None:
     cells, entry = np.flatnonzero(others), layer.metadata[KEY]
     if entry["cells"] != cells.tolist():
         entry["cells"] = cells.tolist()
-        layer.data, _ = segments(opened.shapes, cells)
+        layer.data, _ = _segments(opened.shapes, cells)
 
 
 def outlines_layer(opened: Opened, role: Role, name: str, width: float = 1.0) -> Vectors:
@@ -91,7 +91,7 @@ def outline(
     if not layer.visible or (entry["cells"], entry["colors"]) == wanted:
         return
     entry["cells"], entry["colors"] = wanted
-    lines, owner = segments(opened.shapes, cells, every)
+    lines, owner = _segments(opened.shapes, cells, every)
     layer.data = lines
     if len(lines):
         names, place = np.unique([*colors, "white"], return_inverse=True)
@@ -99,7 +99,7 @@ def outline(
         layer.edge_color = table[place][np.minimum(owner, len(colors))]
 
 
-def segments(
+def _segments(
     shapes: CellShapes, cells: Iterable[int], every: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Outlines of cells as napari's Vectors, from `every` so many points of each.

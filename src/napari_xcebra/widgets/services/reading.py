@@ -322,7 +322,7 @@ class CellStudy:
     why_no_clips: str = ""
 
 
-def study(
+def _study(
     recording: Recording, shapes: CellShapes, cell: int, stopped: Callable[[], bool]
 ) -> CellStudy:
     """Read traces and movie around a cell; `stopped` is asked between two reads."""
@@ -390,7 +390,7 @@ class CellStudies(OfState):
 
         def work() -> CellStudy | None:
             try:
-                return study(recording, shapes, cell, stopped)
+                return _study(recording, shapes, cell, stopped)
             except Stopped:
                 return None
 

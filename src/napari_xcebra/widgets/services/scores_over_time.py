@@ -86,10 +86,10 @@ class _Drawn:
     scores: np.ndarray
 
 
-def stretch_length(cells: int, *, slow: bool = False) -> int:
+def _stretch_length(cells: int, *, slow: bool = False) -> int:
     """Frames that are computed at once, few enough to be there soon.
 
-    >>> stretch_length(150), stretch_length(10_000), stretch_length(150, slow=True)
+    >>> _stretch_length(150), _stretch_length(10_000), _stretch_length(150, slow=True)
     (2000, 419, 100)
     """
     frames = min(MOST_FRAMES, STRETCH_BYTES // (4 * max(cells, 1)))
@@ -141,7 +141,7 @@ class ScoresOverTime:
     def answering(cls, question: Question) -> ScoresOverTime:
         """For a question, with no scores yet."""
         recording = question.recording
-        length = stretch_length(recording.n_cells, slow=method_named(question.method).slow)
+        length = _stretch_length(recording.n_cells, slow=method_named(question.method).slow)
         return cls(recording, length)
 
     def smooth(self, seconds: float) -> None:

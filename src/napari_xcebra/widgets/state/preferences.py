@@ -96,7 +96,7 @@ _CHOSEN: set[str] = set()
 """Folders that the environment names because the user prefers them."""
 
 
-def shown_by_napari() -> Any:
+def _shown_by_napari() -> Any:
     """Settings of this plugin in napari's Preferences; None if this napari shows none."""
     try:
         from napari.settings import get_plugin_settings
@@ -110,7 +110,7 @@ def shown_by_napari() -> Any:
 
 def preferred(group: str, key: str) -> str:
     """The user's choice; empty if there is none."""
-    settings = shown_by_napari()
+    settings = _shown_by_napari()
     if settings is None:
         return kept_text(f"{group}/{key}")
     return str(getattr(getattr(settings, group, None), key, ""))
@@ -118,7 +118,7 @@ def preferred(group: str, key: str) -> str:
 
 def prefer(group: str, key: str, value: str) -> None:
     """Set a preference; napari shows and keeps it."""
-    settings = shown_by_napari()
+    settings = _shown_by_napari()
     if settings is None:
         keep(f"{group}/{key}", value or None)
     else:
@@ -127,7 +127,7 @@ def prefer(group: str, key: str, value: str) -> None:
 
 def changes_of(group: str) -> Any:
     """Signal of changes in a group, for `follow`; None if this napari shows none."""
-    settings = shown_by_napari()
+    settings = _shown_by_napari()
     return None if settings is None else getattr(settings, group).events
 
 

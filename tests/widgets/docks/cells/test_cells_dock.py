@@ -19,7 +19,7 @@ from napari_xcebra.recording.traces import NpyTraces
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.docks.cells.dock import CellsDock
 from napari_xcebra.widgets.docks.cells.panel import moment
-from napari_xcebra.widgets.layers.layers import segments
+from napari_xcebra.widgets.layers.layers import _segments
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.tuning_plot import TuningPlot
 from napari_xcebra.widgets.state.shown import Shown
@@ -142,7 +142,7 @@ def test_each_trace_has_a_colour_of_its_own_which_outlines_its_cell(
     drawn = [lane.color for lane in dock.traces.lanes if lane.title.startswith("cell")]
     assert len(set(drawn)) == len(drawn) == 10
     layer = state.layers.one(state.current, "selection")
-    _, owner = segments(state.current.shapes, cells)
+    _, owner = _segments(state.current.shapes, cells)
     for cell, color in zip(cells, [*drawn, "white", "white"], strict=True):
         np.testing.assert_allclose(layer.edge_color[owner == cell][0], transform_color(color)[0])
 
