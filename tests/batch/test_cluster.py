@@ -68,7 +68,7 @@ def light(begun, monkeypatch):
     folder, stand_in = begun
     for file in folder.iterdir():
         file.unlink()
-    monkeypatch.setattr(running, "run_member", stand_in)
+    monkeypatch.setattr(running, "_run_member", stand_in)
     return lambda: [path.name[:10] for path in sorted(folder.iterdir(), key=_when)]
 
 

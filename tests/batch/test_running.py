@@ -103,7 +103,7 @@ def test_what_is_on_disk_is_not_run_again(swept, two_seeds):
 def test_more_members_are_added_to_those_on_disk(swept, two_seeds, tmp_path, monkeypatch):
     folder, _ = swept
     more = replace(two_seeds, grid={"seed": [1, 2]})
-    monkeypatch.setattr(running, "run_member", partial(odd_members.note_each_run, tmp_path))
+    monkeypatch.setattr(running, "_run_member", partial(odd_members.note_each_run, tmp_path))
     with ThreadPoolExecutor(1) as executor:  # any executor will do
         run_sweep(more, folder.path, executor)
     assert [path.name[:10] for path in tmp_path.iterdir()] == [more.members[1].id]
@@ -114,7 +114,7 @@ def test_more_members_are_added_to_those_on_disk(swept, two_seeds, tmp_path, mon
 def test_a_failed_member_is_told_and_tried_again(two_seeds, pool, tmp_path, monkeypatch):
     told = []
     with monkeypatch.context() as patch:
-        patch.setattr(running, "run_member", odd_members.odd_seeds_fail)
+        patch.setattr(running, "_run_member", odd_members.odd_seeds_fail)
         folder = run_sweep(two_seeds, tmp_path, pool, on_progress=told.append)
     even, odd = (member.id for member in two_seeds.members)
     assert (told[-1].finished, told[-1].failed) == (1, 1)
@@ -183,7 +183,7 @@ def test_a_member_whose_files_are_not_whole_is_run_again(
         folder.run(odd)
     (tmp_path / "ran").mkdir()
     noting = partial(odd_members.note_each_run, tmp_path / "ran")
-    monkeypatch.setattr(running, "run_member", noting)
+    monkeypatch.setattr(running, "_run_member", noting)
     with ThreadPoolExecutor(1) as executor:
         run_sweep(two_seeds, folder.path, executor)
     assert [path.name[:10] for path in (tmp_path / "ran").iterdir()] == [odd]

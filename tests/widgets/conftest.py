@@ -95,7 +95,7 @@ def warm_child(shared_worker, shared_reader, monkeypatch):
 def kept_in_this_test(tmp_path, monkeypatch):
     """Paths, keys and decisions are kept in files of the test, not of whoever runs it."""
     monkeypatch.setattr(preferences, "store", lambda: tmp_path / "kept.json")
-    monkeypatch.setattr(preferences, "shown_by_napari", lambda: None)
+    monkeypatch.setattr(preferences, "_shown_by_napari", lambda: None)
     monkeypatch.setenv("NAPARI_XCEBRA_DATA", str(tmp_path / "data"))
 
 

@@ -32,7 +32,7 @@ ASKED = preferences._shown_by_napari
 def shown(plugin_settings, npe2pm, monkeypatch):
     """Settings as napari keeps them, in a folder of this test."""
     npe2pm.register(PluginManifest.from_file(MANIFEST))
-    monkeypatch.setattr(preferences, "shown_by_napari", ASKED)
+    monkeypatch.setattr(preferences, "_shown_by_napari", ASKED)
     settings = ASKED()
     assert settings is not None
     return settings
