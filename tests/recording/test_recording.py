@@ -58,9 +58,9 @@ BAD_ARGUMENTS = {
         {"behavior": {"speed": np.r_[np.inf, np.inf, np.arange(1198.0)]}},
         ["'speed' is infinite at 2 frames", "finite numbers are needed", "NaN"],
     ),
-    "labels in words": (
-        {"behavior": {"odour": np.repeat(["lemon", "mint"], 600)}},
-        ["'odour' has values of type <U5", "numbers are needed"],
+    "labels in bytes": (
+        {"behavior": {"odour": np.repeat([b"lemon", b"mint"], 600)}},
+        ["'odour' has values of type |S5", "numbers are needed"],
     ),
     "labels of three dimensions": (
         {"behavior": {"pose": np.zeros((FRAMES, 2, 2))}},
@@ -300,3 +300,18 @@ def test_footprints_of_different_lengths_are_refused():
     with pytest.raises(InputError) as caught:
         Footprints((4, 4), np.zeros(2, int), np.zeros(3, int), np.zeros(2, int), np.ones(2))
     assert "[2, 3]" in sentence(caught)
+
+
+def test_words_are_categories_and_what_is_missing_is_not_known() -> None:
+    words = np.array(["left", "right", None, "left", ""], dtype=object)
+    recording = Recording.from_arrays(np.zeros((5, 2)), rate=10.0, behavior={"choice": words})
+    choice = recording.behavior["choice"]
+    assert (choice.kind, choice.words) == ("discrete", ("left", "right"))
+    np.testing.assert_array_equal(choice.values[:, 0], [0, 1, np.nan, 0, np.nan])
+
+
+def test_words_have_no_size() -> None:
+    with pytest.raises(InputError, match="only be discrete"):
+        Recording.from_arrays(
+            np.zeros((2, 1)), 10.0, {"choice": ["left", "right"]}, kinds={"choice": "continuous"}
+        )

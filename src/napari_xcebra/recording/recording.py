@@ -227,7 +227,7 @@ class Recording(Interchange):
             A variable with several columns counts as several.
         kinds : mapping of str to {"continuous", "circular", "discrete", "event"}
             For variables that are not continuous. Circular ones are taken as radians; give a
-            `Variable` to say otherwise. Without it, booleans and integers are discrete.
+            `Variable` to say otherwise. Without it, booleans, integers and words are discrete.
         trials : (frames,) array or Trials, optional
             Trial number of each frame; a change begins a new trial. A variable that is constant
             in each counts as one value a trial.
@@ -249,7 +249,7 @@ class Recording(Interchange):
         variables = {
             name: values
             if isinstance(values, Variable)
-            else Variable(name, values, kinds.get(name, _guessed_kind(values)))
+            else _read_variable(name, values, kinds.get(name))
             for name, values in (behavior or {}).items()
         }
         if isinstance(trials, Trials):
@@ -266,8 +266,24 @@ class Recording(Interchange):
         return cls(traces=traces, rate=rate, behavior=variables, **others)
 
 
-def _guessed_kind(values: Any) -> Kind:
-    return "discrete" if np.asarray(values).dtype.kind in "biu" else "continuous"
+def _read_variable(name: str, values: Any, kind: Kind | None) -> Variable:
+    """Variable from an array of numbers or words; None and empty words are not known."""
+    values = np.asarray(values)
+    if values.dtype.kind in "biu":
+        return Variable(name, values, kind or "discrete")
+    if values.dtype.kind not in "UO" or not all(_is_word(value) for value in values.flat):
+        return Variable(name, values, kind or "continuous")
+    if kind not in (None, "discrete"):
+        raise InputError(f"Variable {name!r} has words as values: its kind can only be discrete.")
+    known = np.array([isinstance(value, str) and value != "" for value in values.flat])
+    words, codes = np.unique(values.ravel()[known].astype(str), return_inverse=True)
+    numbers = np.full(values.size, np.nan)
+    numbers[known] = codes
+    return Variable(name, numbers.reshape(values.shape), "discrete", words=tuple(words.tolist()))
+
+
+def _is_word(value: Any) -> bool:
+    return value is None or isinstance(value, str) or value != value  # NaN: not known
 
 
 def _checked_traces(traces: Any) -> Any:

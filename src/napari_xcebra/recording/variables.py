@@ -55,7 +55,7 @@ class Variable:
         if values.dtype.kind not in "biuf":
             raise InputError(
                 f"Variable {self.name!r} has values of type {values.dtype}: numbers are needed "
-                "(give each category a number)."
+                "(or words, one for each category)."
             )
         values = values.astype(np.float64)
         if values.ndim == 1:
