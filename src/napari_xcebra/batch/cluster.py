@@ -1,11 +1,9 @@
 """Runs calls on a Dask cluster, checks what it has, and starts its workers as SLURM jobs.
 
-Workers and the scheduler may be lost and found again. Dask gives a call whose worker dies to
-another worker, and reconnects to a scheduler that answers at the same address again. What Dask does
-not do is done here: it forgets what was under way when its scheduler is lost, so calls are handed
-in again; data it was asked to spread does not stay where it was put, so recordings travel as
-plugins; and how far a call is, or that it should stop, it does not tell. Workers hand their results
-back, so they need not share a disk with this process.
+Dask gives a call whose worker dies to another worker. What was under way when its scheduler is lost
+it forgets: these calls fail, and a sweep that is started again does them. Data that Dask was asked
+to spread does not stay where it was put, so recordings travel as plugins. Workers hand their
+results back, so they need not share a disk with this process.
 
 SLURM jobs are described by a dask-jobqueue configuration in YAML:
 
@@ -30,7 +28,7 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Executor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
@@ -47,10 +45,6 @@ if TYPE_CHECKING:
     from distributed import Client, Future, Worker
 
 
-PATIENCE = 600.0
-"""Seconds to wait for a scheduler that was lost."""
-ATTEMPTS = 5
-"""Times that a call may be lost with its scheduler before it counts as failed."""
 BUSY = 30.0
 """Seconds that a call waits for another one on its worker before Dask may move it elsewhere."""
 PORT = 8786
@@ -90,21 +84,6 @@ def _with_port(address: str) -> str:
     return f"{protocol or 'tcp'}://{place}" + ("" if has_port else f":{PORT}")
 
 
-@dataclass(eq=False)
-class _Item:
-    """A call, from being handed in to its end."""
-
-    number: int
-    future: Running
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    named: Mapping[str, Any]
-    attempts: int = 0
-    connection: int = 0
-    """Number of the connection it was handed in by."""
-    there: Future | None = None
-
-
 class Cluster(Executor):
     """Calls on the workers of a Dask cluster, one at a time on each of them.
 
@@ -112,43 +91,44 @@ class Cluster(Executor):
     ----------
     address : str
         Of the scheduler.
-    patience : float
-        Seconds to wait for a scheduler that was lost.
     """
 
-    def __init__(self, address: str, *, patience: float = PATIENCE) -> None:
-        self.address, self.patience = _with_port(address), patience
-        connect(address).close()  # a wrong address is told now rather than after our patience
-        self._client = connect(address, max(10.0, patience))
+    def __init__(self, address: str) -> None:
+        self.address, self._client = _with_port(address), connect(address)
         self._topic = f"napari-xcebra-{self._client.id}"
-        self._connection = 0
         self._parcels: dict[int, tuple[Recording, _Parcel]] = {}
         self._numbers = itertools.count()
-        self._under_way: dict[int, _Item] = {}
-        self._lock = threading.Lock()
+        # both futures of each call: the cluster forgets what nobody here holds
+        self._under_way: dict[int, tuple[Running, Future]] = {}
         self._closed = False
-        # all that may wait for the scheduler
-        self._thread = ThreadPoolExecutor(1, "napari-xcebra")
         self._client.subscribe_topic(self._topic, self._heard)
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Running:
         """Hand in a call; recordings among its arguments are sent to each worker once."""
         if self._closed:
             raise RuntimeError("This cluster is closed: connect again.")
-        future = Running()
-        item = _Item(next(self._numbers), future, function, args, kwargs)
-        self._under_way[item.number] = item
+        future, number = Running(), next(self._numbers)
         future.set_running_or_notify_cancel()
-        future.stopped_by(partial(self._stop, item))
-        self._thread.submit(self._hand_in, item)
+        if self._client.status != "running":
+            future.settle(_SCHEDULER_LOST)
+            return future
+        try:
+            given = (function, [self._sent(each) for each in args], kwargs, number, self._topic)
+            there = self._client.submit(_on_worker, *given, pure=False)
+        except Exception as error:  # it cannot be sent, or workers cannot read it
+            future.settle(_as_failure(error))
+            return future
+        self._under_way[number] = future, there
+        there.add_done_callback(partial(self._take, number))
+        future.stopped_by(partial(self._stop, number))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no further calls; with `cancel_futures`, stop also those that are under way."""
         self._closed = True
         if cancel_futures:
-            for item in list(self._under_way.values()):
-                item.future.stop()
+            for future, _ in list(self._under_way.values()):
+                future.stop()
         closing = threading.Thread(target=self._close, name="napari-xcebra closing", daemon=True)
         closing.start()
         if wait:
@@ -159,83 +139,30 @@ class Cluster(Executor):
         self.shutdown(cancel_futures=raised[0] is not None)
 
     def _close(self) -> None:
-        wait([item.future for item in list(self._under_way.values())])
-        self._thread.shutdown()
+        wait([future for future, _ in list(self._under_way.values())])
         with contextlib.suppress(Exception):
             if self._client.status == "running":
                 for _, parcel in self._parcels.values():
                     self._client.unregister_worker_plugin(parcel.name)
             self._client.close(timeout=2)
 
-    def _stop(self, item: _Item) -> None:
-        there = item.there
-        self._settle(item, Cancelled())
+    def _stop(self, number: int) -> None:
+        there = self._settle(number, Cancelled())
         if there is not None:
             with contextlib.suppress(Exception):
                 there.cancel()
 
-    def _settle(self, item: _Item, outcome: Outcome) -> None:
-        with self._lock:  # it may end and be stopped at the same time
-            wanted = self._under_way.pop(item.number, None)
-        if wanted is not None:
-            item.there = None  # the cluster need not keep the result
-            item.future.settle(outcome)
+    def _settle(self, number: int, outcome: Outcome) -> Future | None:
+        """Tell how a call ended, if it has not been told; the first of two at a time is heard."""
+        future, there = self._under_way.pop(number, (None, None))
+        if future is not None:
+            future.settle(outcome)
+        return there
 
     def _heard(self, event: tuple[float, Mapping[str, Any]]) -> None:
-        item = self._under_way.get(event[1]["number"])
-        if item is not None:
-            item.future.progress = max(item.future.progress, event[1]["share"])
-
-    # what follows runs in the thread
-
-    def _hand_in(self, item: _Item) -> None:
-        while not item.future.done():
-            if item.attempts == ATTEMPTS:
-                self._settle(item, Failed(f"The run was lost {ATTEMPTS} times: {_LOST}"))
-                return
-            item.attempts += 1
-            try:
-                self._find_scheduler(item)
-                if item.future.done():
-                    return
-                item.connection = self._connection
-                arguments = [self._sent(each) for each in item.arguments]
-                given = (item.function, arguments, dict(item.named), item.number, self._topic)
-                there = item.there = self._client.submit(_on_worker, *given, pure=False)
-                there.add_done_callback(partial(self._ended, item))
-                if item.future.done():  # stopped meanwhile
-                    there.cancel()
-            except InputError as error:
-                self._closed = True
-                for each in list(self._under_way.values()):
-                    self._settle(each, Failed(str(error)))
-            except _CONNECTION:
-                time.sleep(0.5)  # the client will notice, too
-                continue
-            except Exception as error:  # it cannot be sent, or workers cannot read it
-                self._settle(item, _as_failure(error))
-            return
-
-    def _find_scheduler(self, item: _Item) -> None:
-        """Wait until the client has found the scheduler again, if it was lost."""
-        lost = item.attempts > 1 and item.connection == self._connection
-        deadline = time.monotonic() + self.patience
-        while self._client.status == "connecting" and not item.future.done():
-            lost = True
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.1)
-        if item.future.done():
-            return
-        if self._client.status != "running":
-            raise InputError(
-                f"The scheduler was lost. No Dask scheduler answers at {self.address}: check that "
-                "it runs, and that this computer may reach it."
-            )
-        if lost:
-            self._connection += 1  # it is another scheduler, which knows nothing of us
-            self._parcels.clear()
-            self._client.subscribe_topic(self._topic, self._heard)
+        future, _ = self._under_way.get(event[1]["number"], (None, None))
+        if future is not None:
+            future.progress = max(future.progress, event[1]["share"])
 
     def _sent(self, value: Any) -> Any:
         """What stands for a value in a call: a recording is sent to every worker once."""
@@ -248,31 +175,23 @@ class Cluster(Executor):
             self._parcels[id(value)] = value, parcel
         return self._parcels[id(value)][1]
 
-    def _ended(self, item: _Item, there: Future) -> None:
-        """Called by Dask, in a thread that must not wait."""
-        with contextlib.suppress(RuntimeError):  # closed: nobody waits for it
-            self._thread.submit(self._take, item, there)
-
-    def _take(self, item: _Item, there: Future) -> None:
-        """Take what came of a call; one that was lost is handed in again."""
-        if item.future.done():
-            return
+    def _take(self, number: int, there: Future) -> None:
+        """Take what came of a call; Dask calls this in a thread of its own."""
         try:
             if there.status == "error":
-                self._settle(item, _as_failure(there.exception(timeout=60)))
-            elif there.status == "finished":
-                self._settle(item, there.result(timeout=60))
+                outcome: Outcome = _as_failure(there.exception(timeout=60))
             else:
-                self._hand_in(item)
-        except _CONNECTION:
-            self._hand_in(item)
+                outcome = (
+                    there.result(timeout=60) if there.status == "finished" else _SCHEDULER_LOST
+                )
         except Exception as error:  # nobody is to wait for ever
-            self._settle(item, _as_failure(error))
+            outcome = _SCHEDULER_LOST if isinstance(error, _CONNECTION) else _as_failure(error)
+        self._settle(number, outcome)
 
 
-_LOST = (
-    "its workers or their scheduler died each time, most likely because a worker ran out of "
-    f"memory: give workers more memory, or {SPARING}."
+_SCHEDULER_LOST = Failed(
+    "The connection to the Dask scheduler was lost before the run finished: check that the "
+    "scheduler runs, and start the sweep again. What is finished is kept."
 )
 
 
@@ -280,7 +199,11 @@ def _as_failure(error: BaseException | None) -> Failed:
     from distributed.scheduler import KilledWorker
 
     if isinstance(error, KilledWorker):
-        return Failed(f"The cluster gave up on the run: {_LOST}", str(error))
+        return Failed(
+            "The cluster gave up on the run: its workers died each time, most likely because a "
+            f"worker ran out of memory: give workers more memory, or {SPARING}.",
+            str(error),
+        )
     what = f"{type(error).__name__}: {error}"
     return Failed(
         f"The run could not start on the cluster ({what}): check that its workers have the "

@@ -49,7 +49,7 @@ def agreement(arguments: argparse.Namespace) -> None:
     print(_agreement_tables(Path(arguments.first), Path(arguments.second)))
 
 
-def _export_decisions(arguments: argparse.Namespace) -> None:
+def export_decisions(arguments: argparse.Namespace) -> None:
     """Write the decisions in a journal."""
     options: dict[str, Any] = {}
     for flag, kind, option in (("in_place", "nwb", "in_place"), ("alone", "suite2p", "together")):

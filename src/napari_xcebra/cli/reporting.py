@@ -249,7 +249,7 @@ def _row(name: str, variable: Variable) -> list[str]:
     return [*variable_words(name, variable), _sparkline(curve)]
 
 
-def _export_nwb(arguments: argparse.Namespace) -> None:
+def export_nwb(arguments: argparse.Namespace) -> None:
     """Write a run with its recording as NWB."""
     from napari_xcebra.attribution.methods import first_to_look_at
     from napari_xcebra.io.formats.nwb.writing import write_nwb

@@ -133,7 +133,7 @@ def _sketching(recording: Recording, method: str) -> Callable[[Training], None]:
     return look
 
 
-def _score_over_time(
+def score_over_time(
     fit: Fit,
     recording: Recording,
     factor: str,
@@ -182,7 +182,7 @@ def _latents(fit: Fit, factor: str, latent: int | None) -> slice:
     return slice(part.start + latent, part.start + latent + 1)
 
 
-def _score_around(
+def score_around(
     fit: Fit, recording: Recording, event: str, factor: str, **how: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Score a factor by the time from an event: arrays, which the window reads without torch.
