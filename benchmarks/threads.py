@@ -58,14 +58,15 @@ def main() -> None:
     """Time every size on every number of threads and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=4.0, help="for each number")
-    given = typed(parser, seconds=0.1)
+    parser.add_argument("--sizes", type=int, default=len(SIZES), help="how many of them")
+    given = typed(parser, seconds=0.1, sizes=1)
     cores = os.cpu_count() or 1
     threads = [n for n in (1, 2, 4, 8, 16, 32) if n <= cores]
     names = ("cells", "batch", "window", "GFLOP a step", *(f"steps / s, {n}" for n in threads))
     print(header("Threads"))
     print(row(*names))
     print(row(*["---"] * len(names)))
-    for cells, batch, window in SIZES:
+    for cells, batch, window in SIZES[: given.sizes]:
         recording, found, work = recording_of(cells), [], 0.0
         for count in threads:
             settings = FitSettings(
