@@ -1,18 +1,12 @@
-"""The paper's Tables 1 and 2 and Figs. 3, 8 and 10: which training and attribution find the map?
+"""The papers' tables and figures with today's code, in as many sittings as it takes.
 
-Box model (App. B.1), d = 4…9 latents of which two are z2. Table 1: z2 is observed, and its map
-is asked for. Table 2: z1 is observed, and the map of z2, which is not, is asked for. auROC over
-z2's latents × cells. Fig. 3 is Table 1 by number of latents; Fig. 8 (latents recovered up to a
-linear map, Theorem 2) comes from the same fits; Fig. 10 is the navigating animal with noise.
+Every result is one fit, kept as it comes in `benchmarks/published/results/`; a run that is stopped
+or killed loses the one it was at. Rounds come one after the other: the first dataset of every
+table, then the second … `docs/paper.md` is made of what there is, ours beside theirs.
 
-The paper sets λ to 0.1 in all columns (App. B.1), and says how such a value is found: the highest
-at which the loss stays at its minimum, with R² of the observed latents close to 1. What 0.1 means
-depends on the loss beside it and on the scale of the cells, so `--choose` finds λ by that rule for
-each way of training, on datasets that the tables do not use.
-
-    python benchmarks/paper.py [--frames 100000] [--seeds 3] [--jobs 2] [--table 1 2]
-        [--figure 3 8 10]
-    python benchmarks/paper.py --choose
+    python benchmarks/paper.py [--until 00:25] [--rounds 60] [--only box arena …] [--plan]
+    python benchmarks/paper.py --page          # the page alone
+    make paper                                 # both
 """
 
 from __future__ import annotations
@@ -20,450 +14,165 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+import traceback
+from datetime import UTC, datetime, timedelta
 from itertools import product
-from typing import Any
+from pathlib import Path
 
-import numpy as np
 import torch
-from report import bootstrapped, header, row, typed
+from published import fits, page
+from published.identifiability import CASES, identifiability_fit
+from published.results import FOLDER, Measurement, Results, in_turn
+from report import typed
 
-from napari_xcebra.attribution import METHODS, attribute, auroc
-from napari_xcebra.learn import Fit, FitSettings, fit
-from napari_xcebra.learn.data.factors import TIME
-from napari_xcebra.recording import Recording
-from napari_xcebra.simulate import Simulation, arena, box
-from napari_xcebra.simulate.box_model import box_mixing
-
-INVERTED, GRADIENT = "inverted-neuron-gradient", "neuron-gradient"
-NAMES = {
-    "feature-ablation": "Feature ablation",
-    "shapley-shuffled": "Shapley, shuffled",
-    "shapley-zeros": "Shapley, zeros",
-    "integrated-gradients": "Integrated gradients",
-    GRADIENT: "Neuron gradient",
-    INVERTED: "Inverted neuron gradient",
-}
-MODES = {"supervised": "supervised", "behavior": "supervised contrastive", "hybrid": "hybrid"}
-COLUMNS = {"1": tuple(product(MODES, (False, True))), "2": (("hybrid", False), ("hybrid", True))}
-"""Way of training, and whether it is regularised, of the columns of each table."""
-PAPER = {
-    "1": {
-        "feature-ablation": (83.1, 88.5, 84.0, 84.7, 82.9, 85.2),
-        "shapley-shuffled": (82.0, 89.2, 83.3, 84.6, 81.6, 85.1),
-        "shapley-zeros": (81.0, 84.9, 82.0, 82.4, 81.6, 83.2),
-        "integrated-gradients": (81.0, 84.9, 81.9, 82.3, 83.9, 86.9),
-        GRADIENT: (79.2, 93.0, 80.6, 86.7, 79.2, 88.0),
-        INVERTED: (76.9, 92.9, 77.5, 86.1, 87.9, 98.2),
-    },
-    # as printed in the workshop version (2023) and the dissertation, whose Table 1 is the same
-    "2": {
-        "feature-ablation": (77.1, 86.7),
-        "shapley-shuffled": (74.4, 87.5),
-        "shapley-zeros": (75.8, 85.3),
-        "integrated-gradients": (77.5, 86.8),
-        GRADIENT: (69.3, 91.9),
-        INVERTED: (84.2, 99.2),
-    },
-}
-PINNED: dict[str, Any] = {
-    "label_step": 0.35,
-    "settle": 0.1,
-    "ramp": 0.1,
-    "stop_when_settled": False,
-    "window": 1,
-    "smoothing": 0.0,
-    "batch_size": 512,
-    "learning_rate": 0.003,
-    "decay": 0.1,
-    "penalty": "exact",
-    "penalty_batch": 64,
-    "similarity": "euclidean",
-    "temperature": "matched",
-    "temperature_value": 1.0,
-    "include_positive": True,
-    "bound": 20.0,
-    "held_out": 0.2,
-    "blocks": 8,
-    "device": "cpu",
-    "threads": 1,
-}
-"""Every setting that a result may depend on, so that a change of the defaults changes none."""
-OFF: dict[str, Any] = {"hide": 0.0, "readout": 0.0, "deconvolve": False}
-"""What the paper does not have."""
-PINNED |= OFF
-GRID = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)
-LAMBDA = {"supervised": 0.003, "behavior": 0.01, "hybrid": 0.1}
-"""λ of each way of training: as `--choose` finds it, and the paper's own for the hybrid one.
-
-There `--choose` finds 0.03, which has R² 0.994 instead of 0.986 and J⁺ a point lower.
-"""
-LOST_R2 = 0.005
-"""Held-out R² of the observed latents that λ may cost, on average, to be chosen."""
-UNUSED_SEED = 100
-"""First dataset on which λ is chosen; the tables use 0, 1, 2 …"""
-ARENA_FRAMES = 20_000
-NOISE = (0.0, 0.5, 1.0, 2.0, 4.0)
+MODES = ("hybrid", "behavior", "supervised")
+PRESETS = ("default", "paper")
+COLUMNS = tuple(product(PRESETS, (True, False), MODES))
+LATENTS = (4, 9, 6, 5, 7, 8)
+"""Of the box model, in the order in which they are measured."""
+NOISE = (0.5, 1.0, 2.0, 4.0)
 """Of Fig. 10, in standard deviations of each cell."""
-NOISE_LAMBDA = {"hybrid": 3.0, "supervised": 0.1}
-"""Of the arena, chosen on dataset 100 as above: the highest tried (0.1, 1, 3; 0.003, 0.01, 0.1)."""
+DATASETS, SEEDS = 10, 10
+SIZES = (
+    *(("time", 0, d) for d in (6, 3, 4, 8, 2, 5, 7, 9, 10)),
+    *(("behavior", d, 0) for d in (3, 2, 4, 6, 5)),
+    *(("hybrid", d2, d1) for d1, d2 in product((3, 2, 4), repeat=2)),
+)
+"""Of Fig. 6: training, latents of the variable and of time."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """One dataset of a table."""
-
-    table: str
-    d: int
-    seed: int
-    frames: int
-
-    @property
-    def observed(self) -> str:
-        """Latents that are recorded as behaviour."""
-        return "z2" if self.table == "1" else "z1"
-
-    @property
-    def hidden(self) -> int:
-        """Number of latents that are not."""
-        return self.d - 2 if self.table == "1" else 2
-
-    def simulation(self) -> Simulation:
-        """The dataset."""
-        return box(d1=self.d - 2, d2=2, observed=self.observed, frames=self.frames, seed=self.seed)
+def box_plan(frames: int) -> list[Measurement]:
+    """Tables 1 and 2: a dataset and number of latents a round."""
+    plan = []
+    for number, (dataset, d) in enumerate(product(range(DATASETS), LATENTS)):
+        for observed, (preset, regularised, mode) in product(("z2", "z1"), COLUMNS):
+            if observed == "z1" and mode != "hybrid":
+                continue
+            key = {"observed": observed, "d": d, "dataset": dataset, "mode": mode}
+            key |= {"regularised": regularised, "preset": preset, "frames": frames}
+            plan.append(Measurement("box", key, fits.box_fit, number))
+    return plan
 
 
-@dataclass(frozen=True)
-class Found:
-    """What one fit gave.
-
-    Parameters
-    ----------
-    scores : dict of method to auROC
-    r2 : float
-        Held-out R² of the observed latents.
-    recovered : dict of (latents, part of the embedding) to R²
-        After a linear map, at fresh points; only of a hybrid fit.
-    exact : dict of method to auROC
-        Of the exact optimum, where it is not one.
-    """
-
-    task: Task
-    mode: str
-    regularised: bool
-    scores: dict[str, float]
-    r2: float
-    recovered: dict[tuple[str, str], float]
-    exact: dict[str, float]
+def arena_plan(frames: int, simulator: str) -> list[Measurement]:
+    """Tables 3 to 5, Figs. 4 and 10: one recording, as in the paper, and a new start a round."""
+    plan = []
+    for seed, noise in product(range(SEEDS), (0.0, *NOISE)):
+        for preset, regularised, mode in COLUMNS:
+            if noise and not (regularised and mode == "hybrid"):
+                continue
+            key = {"simulator": simulator, "noise": noise, "dataset": 0, "seed": seed}
+            key |= {"mode": mode, "regularised": regularised, "preset": preset, "frames": frames}
+            plan.append(Measurement("arena", key, fits.arena_fit, 3 * seed))
+    return plan
 
 
-def settings_for(task: Task, mode: str, lambda_: float) -> FitSettings:
-    """The same for all combinations but for λ; the number of steps follows that of latents."""
-    outputs = task.d if mode == "hybrid" else task.d - task.hidden
-    return FitSettings(
-        mode=mode,
-        time_latents=task.hidden,
-        lambda_=lambda_,
-        steps=1000 if task.d <= 6 else 1600,
-        hidden_units=min(max(30 * outputs, 64), 256),
-        seed=task.seed,
-        **PINNED,
+def grid_plan(frames: int, source: str) -> list[Measurement]:
+    """Fig. 7: a simulated population of grid cells a round, or the recording at hand."""
+    keys = (
+        {"source": source, "dataset": n, "mode": mode, "regularised": True, "preset": preset}
+        for n, preset, mode in product(range(DATASETS), PRESETS, ("hybrid", "supervised"))
     )
+    every = [Measurement("grid", k | {"frames": frames}, fits.grid_fit, k["dataset"]) for k in keys]
+    return [each for each in every if source == "simulated" or each.round == 0]
 
 
-def one_dataset(task: Task) -> list[Found]:
-    """All combinations on one dataset."""
-    torch.set_num_threads(1)
-    simulation = task.simulation()
-    exact = exact_scores(task, simulation)
-    found = []
-    for mode, regularised in COLUMNS[task.table]:
-        settings = settings_for(task, mode, LAMBDA[mode] if regularised else 0.0)
-        trained = fit(simulation.recording, simulation.factors, settings)
-        scores = scores_of(task, simulation, trained, NAMES)
-        r2 = trained.goodness[task.observed].r2
-        recovered = recovery(task, simulation, trained) if mode == "hybrid" else {}
-        found.append(Found(task, mode, regularised, scores, r2, recovered, exact))
-    return found
-
-
-def scores_of(
-    task: Task, simulation: Simulation, trained: Fit, methods: Iterable[str]
-) -> dict[str, float]:
-    """The auROC of the map of z2 by each method."""
-    part = trained.part("z2" if task.observed == "z2" else TIME)
-    scores = {}
-    for method in methods:
-        # the mean over frames settles long before all frames are used
-        few = slice(0, None, max(1, task.frames // (2000 if "neuron" in method else 500)))
-        found = attribute(trained, simulation.recording, method, frames=few).latent_scores
-        scores[method] = map_auroc(found[part.latents], simulation.truth["z2"])
-    return scores
-
-
-def map_auroc(scores: np.ndarray, truth: np.ndarray) -> float:
-    """The auROC of (latents, cells) scores against the cells that carry the latents."""
-    return auroc(scores.ravel(), np.broadcast_to(truth, scores.shape).ravel())
-
-
-def exact_scores(task: Task, simulation: Simulation) -> dict[str, float]:
-    """The auROC of z2's map for an encoder of z2 that is at the optimum of Eq. 10 (App. A.4).
-
-    There J_f has the rows of J_g⁺ that belong to z2, for cells of unit variance. If the encoder
-    has the other latents as well, J_f⁺ is J_g, whose auROC is 1, and |J_f| is the same.
-    """
-    some = slice(0, None, max(1, task.frames // 500))
-    latents = [simulation.hidden[name][some] for name in ("z1", "z2")]
-    mixing = box_mixing(task.seed, d1=task.d - 2, d2=2)
-    j_g = mixing.jacobian(*latents) / mixing(*latents).std(0)[:, None]
-    j_f = np.linalg.pinv(j_g)[:, -2:]
-    maps = {GRADIENT: np.abs(j_f), INVERTED: np.abs(np.linalg.pinv(j_f)).transpose(0, 2, 1)}
-    return {name: map_auroc(m.mean(0), simulation.truth["z2"]) for name, m in maps.items()}
-
-
-def recovery(task: Task, simulation: Simulation, trained: Fit) -> dict[tuple[str, str], float]:
-    """R² of both sets of latents from both parts, at points all over the box, never seen before.
-
-    The affine map is fitted on frames of the recording.
-    """
-    d1 = task.d - 2
-    points = np.random.default_rng(10_000 + task.seed).uniform(-1, 1, (5000, task.d))
-    fresh = {"z1": points[:, :d1], "z2": points[:, d1:]}
-    traces = box_mixing(task.seed, d1=d1, d2=2)(fresh["z1"], fresh["z2"])
-    seen, unseen = (
-        np.c_[np.ones(len(each)), each]
-        for each in (
-            trained.embed(simulation.recording),
-            trained.embed(Recording(traces=traces, rate=10.0)),
-        )
-    )
-    unobserved = "z1" if task.observed == "z2" else "z2"
-    found = {}
-    for part, (name, latents) in product(
-        trained.parts, [("observed", task.observed), ("hidden", unobserved)]
-    ):
-        columns = [0, *range(1 + part.start, 1 + part.stop)]
-        weights, *_ = np.linalg.lstsq(seen[:, columns], simulation.hidden[latents], rcond=None)
-        error = fresh[latents] - unseen[:, columns] @ weights
-        r2 = 1 - error.var(0) / fresh[latents].var(0)
-        found[name, "time" if part.name == TIME else "observed"] = float(r2.mean())
-    return found
-
-
-def print_table(table: str, found: Sequence[Found]) -> None:
-    """One table as markdown, the paper's numbers beside ours."""
-    columns = COLUMNS[table]
-    names = [f"{MODES[m]}, {f'λ = {LAMBDA[m]:g}' if r else 'none'}" for m, r in columns]
-    print(f"### Table {table}: map of z2, {'observed' if table == '1' else 'not observed'}\n")
-    print(row("attribution", *names))
-    print(row("---", *["---"] * len(columns)))
-    reached = []
-    for method, name in NAMES.items():
-        cells = []
-        for column, theirs in zip(columns, PAPER[table][method], strict=True):
-            mean, low, high = (100 * v for v in bootstrapped(of(found, *column, method)))
-            cells.append(f"{mean:.1f} [{low:.1f}, {high:.1f}] ({theirs})")
-            reached.append(mean >= theirs - 1)
-        print(row(name, *cells))
-    decoded = ([f.r2 for f in found if (f.mode, f.regularised) == c] for c in columns)
-    print(row("held-out R² of the observed latents", *(f"{np.mean(r2):.3f}" for r2 in decoded)))
-    print(
-        f"\n{sum(reached)} of {len(reached)} are within 1 point of the paper's value or above it."
-    )
-    print(optimum(found), "\n")
-
-
-def optimum(found: Sequence[Found]) -> str:
-    """What theory gives for the regularised columns on the same mixing functions."""
-    gradient, inverted = (100 * np.mean([f.exact[m] for f in found]) for m in (GRADIENT, INVERTED))
-    two = f"{inverted:.1f} of an encoder with two outputs (supervised, supervised contrastive) and "
-    return (
-        "At the exact optimum of Eq. 10 on these mixing functions the neuron gradient has "
-        f"{gradient:.1f} in every regularised column, and the inverted neuron gradient "
-        f"{two if {f.mode for f in found} - {'hybrid'} else ''}100 of one with all (hybrid)."
-    )
-
-
-def of(
-    found: Iterable[Found], mode: str, regularised: bool, method: str, d: int | None = None
-) -> list[float]:
-    """Scores of one cell of a table, over datasets, all or those with d latents."""
+def dimension_plan(frames: int) -> list[Measurement]:
+    """Fig. 6: a new start a round, two for the first, as it takes two to compare."""
     return [
-        f.scores[method]
-        for f in found
-        if (f.mode, f.regularised) == (mode, regularised) and d in (None, f.task.d)
+        Measurement(
+            "dimension",
+            {"mode": mode, "factor_latents": of_factor, "time_latents": max(of_time, 1)}
+            | {"seed": seed, "preset": preset, "frames": frames},
+            fits.dimension_fit,
+            max(seed - 1, 0) + (2 if preset == "paper" else 0),
+        )
+        for preset, (mode, of_factor, of_time), seed in product(PRESETS, SIZES, range(SEEDS))
     ]
 
 
-def print_by_latents(found: Sequence[Found], latents: Sequence[int]) -> None:
-    """Fig. 3: the hybrid fit's inverted neuron gradient, and supervised baselines, by d."""
-    drawn = [("hybrid", True, INVERTED)]
-    shown = (GRADIENT, "feature-ablation", "integrated-gradients", "shapley-shuffled")
-    drawn += [("supervised", r, m) for r, m in product((True, False), shown)]
-    print("### Fig. 3: Table 1 by number of latents\n")
-    print(row("training", "attribution", *(f"d = {d}" for d in latents), "mean (paper's)"))
-    print(row(*["---"] * (3 + len(latents))))
-    for mode, regularised, method in drawn:
-        theirs = PAPER["1"][method][COLUMNS["1"].index((mode, regularised))]
-        means = [100 * np.mean(of(found, mode, regularised, method, d)) for d in latents]
-        training = f"{mode}, {'regularised' if regularised else 'none'}"
-        values = (f"{mean:.1f}" for mean in means)
-        print(row(training, NAMES[method], *values, f"{np.mean(means):.1f} ({theirs})"))
-    print()
-
-
-def print_recovered(found: Sequence[Found], latents: Sequence[int]) -> None:
-    """Fig. 8, Theorem 2: how well the latents are recovered up to a linear map."""
-    print("### Fig. 8: latents recovered by the hybrid fit, R² at fresh points\n")
-    print(row("hidden", "λ", "latents", "from the part", *(f"d = {d}" for d in latents), "mean"))
-    print(row(*["---"] * (5 + len(latents))))
-    for table, regularised in product(sorted({f.task.table for f in found}), (True, False)):
-        fits = [f for f in found if f.recovered and f.regularised == regularised]
-        fits = [f for f in fits if f.task.table == table]
-        for key in product(("observed", "hidden"), ("observed", "time")):
-            means = [np.mean([f.recovered[key] for f in fits if f.task.d == d]) for d in latents]
-            setting = ("z1" if table == "1" else "z2", LAMBDA["hybrid"] if regularised else 0)
-            print(row(*setting, *key, *(f"{m:.3f}" for m in means), f"{np.mean(means):.3f}"))
-    print()
-
-
-def one_arena(task: tuple[float, int, int]) -> dict[str, tuple[float, float, float]]:
-    """Position in an arena with noise: inverted and neuron gradient, R²; by way of training."""
-    noise, seed, frames = task
-    torch.set_num_threads(1)
-    simulation = arena(frames=frames, noise=noise, seed=seed)
-    found = {}
-    for mode, lambda_ in NOISE_LAMBDA.items():
-        # it begins at the labels, without which position may end folded over
-        changed = {**PINNED, "label_step": 0.3, "smoothing": 0.25, "readout": 10.0}
-        settings = FitSettings(
-            mode=mode,
-            time_latents=2,
-            lambda_=lambda_,
-            steps=600,
-            hidden_units=120,
-            seed=seed,
-            **changed,
-        )
-        trained = fit(simulation.recording, {"place": simulation.factors["place"]}, settings)
-        part = trained.part("place")
-        scores = (
-            attribute(trained, simulation.recording, method, frames=slice(0, None, 10))
-            for method in (INVERTED, GRADIENT)
-        )
-        both = [map_auroc(s.latent_scores[part.latents], simulation.truth["place"]) for s in scores]
-        found[mode] = (both[0], both[1], trained.goodness["place"].r2)
-    return found
-
-
-def print_noise(found: dict[float, list[dict]], seeds: int) -> None:
-    """Fig. 10: the navigating animal with noise on its cells."""
-    print("### Fig. 10: noise on the cells of the navigating animal\n")
-    print(
-        f"{ARENA_FRAMES:,} frames, 400 cells, position observed; mean of {seeds} recordings, auROC "
-        "in %, held-out R² of position. The paper's text says only that results are excellent.\n"
-    )
-    names = [f"{mode}: J⁺, \\|J\\|, R²" for mode in NOISE_LAMBDA]
-    print(row("noise", *names))
-    print(row(*["---"] * (1 + len(names))))
-    for noise, fits in found.items():
-        means = (np.mean([f[mode] for f in fits], 0) for mode in NOISE_LAMBDA)
-        cells = (f"{100 * j:.1f}, {100 * n:.1f}, {r2:.2f}" for j, n, r2 in means)
-        print(row(f"{noise:g} SD", *cells))
-    print()
-
-
-def one_choice(task: tuple[Task, str, float]) -> tuple[float, float, float, float]:
-    """R², goodness in nats, and the auROC of both gradients, of one fit with that λ."""
-    torch.set_num_threads(1)
-    dataset, mode, lambda_ = task
-    simulation = dataset.simulation()
-    settings = settings_for(dataset, mode, lambda_)
-    trained = fit(simulation.recording, simulation.factors, settings)
-    goodness = trained.goodness[dataset.observed]
-    scores = scores_of(dataset, simulation, trained, (INVERTED, GRADIENT))
-    return goodness.r2, goodness.goodness, scores[INVERTED], scores[GRADIENT]
-
-
-def choose(given: argparse.Namespace, run: Callable[..., Iterable]) -> None:
-    """Print what every λ does to each way of training, and the one that the rule picks."""
-    datasets = [
-        Task("1", d, UNUSED_SEED + seed, given.frames)
-        for d, seed in product(given.latents, range(given.seeds))
-    ]
-    print(header("λ for the paper's tables"))
-    print(
-        f"{given.frames:,} frames, d = {given.latents}, datasets {UNUSED_SEED} to "
-        f"{UNUSED_SEED + given.seeds - 1}, which the tables do not use; z2 observed. Chosen: the "
-        f"highest λ that costs at most {LOST_R2} of R².\n"
-    )
-    print(row("training", "λ", "held-out R²", "goodness (nats)", "auROC of J⁺", "of \\|J\\|", ""))
-    print(row(*["---"] * 7))
-    for mode in MODES:
-        tasks = [(dataset, mode, lambda_) for lambda_ in GRID for dataset in datasets]
-        found = np.array(list(run(one_choice, tasks))).reshape(len(GRID), len(datasets), 4).mean(1)
-        kept = np.flatnonzero(found[:, 0] >= found[0, 0] - LOST_R2)
-        for number, (lambda_, means) in enumerate(zip(GRID, found, strict=True)):
-            values = (
-                f"{mean:.{digits}f}" for mean, digits in zip(means, (4, 3, 3, 3), strict=True)
+def identifiability_plan(steps: int) -> list[Measurement]:
+    """All rows with ten latents, then with five; encoders trained on the latents beside them."""
+    plan = []
+    supervised = {(c.space, c.marginal, c.model_space): row for row, c in enumerate(CASES)}
+    for seed, latents in product(range(5), (10, 5)):
+        for row in range(len(CASES)):
+            key = {"row": row, "latents": latents, "seed": seed, "steps": steps}
+            of = 2 * seed + (latents == 5)
+            kinds = (
+                ("contrastive", "supervised") if row in supervised.values() else ("contrastive",)
             )
-            print(row(MODES[mode], f"{lambda_:g}", *values, "chosen" if number == kept[-1] else ""))
-    print()
+            for kind in kinds:
+                made = Measurement(
+                    "identifiability", key | {"training": kind}, identifiability_fit, of
+                )
+                plan.append(made)
+    return plan
 
 
-def measure(given: argparse.Namespace, run: Callable[..., Iterable]) -> None:
-    """Run all datasets and print the tables and figures that were asked for."""
-    began = time.perf_counter()
-    needed = {*given.table, *({"1"} if "3" in given.figure else ())}
-    needed |= {"1", "2"} if "8" in given.figure and not needed else set()
-    seeds = range(given.seeds)
-    tasks = [
-        Task(table, d, seed, given.frames)
-        for seed, table, d in product(seeds, sorted(needed), given.latents)
-    ]
-    found: list[Found] = []
-    for task, fits in zip(tasks, run(one_dataset, tasks), strict=True):
-        print(task, fits[-1].scores[INVERTED], fits[-1].r2, file=sys.stderr, flush=True)
-        found += fits
-    noisy = list(product(NOISE, seeds, [ARENA_FRAMES])) if "10" in given.figure else []
-    arenas: dict[float, list[dict]] = {}
-    for (noise, *_), fits in zip(noisy, run(one_arena, noisy), strict=True):
-        print(noise, fits, file=sys.stderr, flush=True)
-        arenas.setdefault(noise, []).append(fits)
-    print(header("The paper's tables and figures"))
-    if found:
-        print(
-            f"Box model, {given.frames:,} frames (paper: 100,000), d = {given.latents}, datasets "
-            f"each: {given.seeds} (paper: 10). auROC in %, mean [95 % interval], the paper's mean "
-            f"in brackets. {(time.perf_counter() - began) / 60:.0f} minutes.\n"
-        )
-    first = [f for f in found if f.task.table == "1"]
-    for table in given.table:
-        print_table(table, [f for f in found if f.task.table == table])
-    if "3" in given.figure:
-        print_by_latents(first, given.latents)
-    if "8" in given.figure:
-        print_recovered(found, given.latents)
-    if "10" in given.figure:
-        print_noise(arenas, given.seeds)
+def measure(plan: list[Measurement], results: Results, until: float) -> None:
+    """What is not there yet, one after the other, as long as there is time."""
+    for number, each in enumerate(plan):
+        if results.has(each):
+            continue
+        if time.time() > until:
+            break
+        began = time.process_time()
+        words = f"{number + 1}/{len(plan)} {each.table} {' '.join(map(str, each.key.values()))}"
+        try:
+            result = each.measure(**each.key)
+        except Exception:  # one that fails is told, and tried again by the next run
+            print(f"{words} failed:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+            continue
+        results.keep(each, result, time.process_time() - began)
+        print(words, file=sys.stderr, flush=True)
+
+
+def end_of(clock: str | None) -> float:
+    """Seconds of the clock at which nothing more is begun: the next such time of the day, UTC."""
+    if clock is None:
+        return float("inf")
+    now = datetime.now(tz=UTC)
+    hour, minute = map(int, clock.split(":"))
+    then = now.replace(hour=hour, minute=minute, second=0)
+    return (then if then > now else then + timedelta(days=1)).timestamp()
 
 
 def main() -> None:
-    """Measure tables and figures, or choose λ for them."""
+    """Measure what is missing, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--frames", type=int, default=100_000)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--latents", type=int, nargs="+", default=[4, 5, 6, 7, 8, 9])
-    parser.add_argument("--table", nargs="*", choices=["1", "2"], default=["1", "2"])
-    parser.add_argument("--figure", nargs="*", choices=["3", "8", "10"], default=["3", "8", "10"])
-    parser.add_argument("--choose", action="store_true", help="find λ for each way of training")
-    parser.add_argument("--jobs", type=int, default=1)
-    given = typed(parser, frames=2000, seeds=1, latents=[4], table=["1"], figure=[])
-    assert set(NAMES) <= set(METHODS)
-    with ProcessPoolExecutor(given.jobs) as pool:
-        (choose if given.choose else measure)(given, pool.map)
+    parser.add_argument("--until", metavar="HH:MM", help="begin nothing after this time (UTC)")
+    parser.add_argument("--rounds", type=int, default=DATASETS * len(LATENTS))
+    tables = ("box", "arena", "grid", "dimension", "identifiability")
+    parser.add_argument("--only", nargs="+", choices=tables, default=tables)
+    parser.add_argument("--results", type=Path, default=FOLDER, metavar="FOLDER")
+    parser.add_argument("--frames", type=int, default=100_000, help="of the box model")
+    parser.add_argument("--steps", type=int, default=4000, help="of identifiability")
+    parser.add_argument("--simulator", choices=["ratinabox", "own"], default="ratinabox")
+    parser.add_argument("--grid-cells", default="simulated", metavar="PATH", help="a recording")
+    parser.add_argument("--plan", action="store_true", help="print what is there of each table")
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    quick = {"results": None, "frames": 1500, "steps": 5, "simulator": "own", "rounds": 1}
+    given = typed(parser, **quick)
+    results = Results(given.results or Path("paper-quick"))
+    small = given.frames < 20_000
+    torch.set_num_threads(1)
+    made = {
+        "box": lambda: box_plan(given.frames),
+        "arena": lambda: arena_plan(given.frames if small else 20_000, given.simulator),
+        "grid": lambda: grid_plan(given.frames if small else 20_000, given.grid_cells),
+        "dimension": lambda: dimension_plan(given.frames if small else 20_000),
+        "identifiability": lambda: identifiability_plan(given.steps),
+    }
+    plan = [each for name in given.only for each in made[name]() if each.round < given.rounds]
+    if given.plan:
+        for name in given.only:
+            own = [each for each in plan if each.table == name]
+            print(f"{name}: {sum(map(results.has, own))} of {len(own)}")
+        return
+    if not given.page:
+        measure(in_turn(plan), results, end_of(given.until))
+    page.write(results)
 
 
 if __name__ == "__main__":

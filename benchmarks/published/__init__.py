@@ -1,0 +1,1 @@
+"""What the papers measured, measured with this package: see `benchmarks/paper.py`."""
