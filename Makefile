@@ -20,7 +20,7 @@ SYSTEM_PACKAGES := xvfb xauth openbox xdotool libgl1 libgl1-mesa-dri libegl1 lib
 # macOS has no X server to imitate; there the tests use the screen.
 DISPLAY_RUN := $(if $(filter Linux,$(shell uname)),xvfb-run -a -s "-screen 0 1600x1000x24" .ci/with-window-manager)
 WHEEL_CHECKS := wheel-check-PyQt6 wheel-check-PySide6-Essentials
-BENCHMARKS  := ordinary another_simulator paper identifiability arena field chance confounds maps lambda_auto dimension sessions against_cebra cebra_models
+BENCHMARKS  := ordinary another_simulator arena field chance confounds maps lambda_auto sessions against_cebra cebra_models
 
 # Tests train on one thread each; more of them at a time than four gain little.
 TEST_PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4))' 2>/dev/null || echo 1)
@@ -28,7 +28,7 @@ TEST_PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1
 .DEFAULT_GOAL := help
 # Environments are made one after the other even under `make -j`.
 .NOTPARALLEL:
-.PHONY: help dist system install demo test lint pytest pytest-pyside bench bench-quick screenshots \
+.PHONY: help dist system install demo test lint pytest pytest-pyside bench bench-quick paper screenshots \
 	docs results wheel-check $(WHEEL_CHECKS) clean
 
 help:  ## show this list
@@ -58,6 +58,10 @@ bench: $(BENCH_VENV)/.installed  ## measure against the reference implementation
 	$(BENCH_VENV)/bin/python -m pytest -p no:pytest-qt tests/test_parity.py tests/interop/test_cebra_round_trip.py
 	@set -e; for name in $(BENCHMARKS); do \
 		echo "== benchmarks/$$name.py"; $(BENCH_VENV)/bin/python benchmarks/$$name.py; done
+
+# Hours, in as many sittings as it takes: what is measured stays, and the next call goes on.
+paper: $(BENCH_VENV)/.installed  ## measure the tables and figures of the papers, and write docs/paper.md
+	OMP_NUM_THREADS=1 $(BENCH_VENV)/bin/python benchmarks/paper.py
 
 docs: install  ## build the docs to site/; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -172,7 +172,7 @@ def main() -> None:
         return
     if not given.page:
         measure(in_turn(plan), results, end_of(given.until))
-    page.write(results)
+    page.write(results, page.DOCS if results.folder == FOLDER else results.folder)
 
 
 if __name__ == "__main__":

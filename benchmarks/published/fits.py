@@ -197,9 +197,9 @@ def navigation(simulator: str, noise: float, dataset: int, frames: int) -> tuple
 @cache
 def _ratinabox(dataset: int, frames: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """As App. B.2 says: 100 ms steps in the default environment, default cells otherwise."""
-    path = CACHE / f"ratinabox-{dataset}-{frames}.npz"
-    if path.exists():
-        with np.load(path) as saved:
+    kept = CACHE / f"ratinabox-{dataset}-{frames}.npz"
+    if kept.exists():
+        with np.load(kept) as saved:
             return saved["rates"], {name: saved[name] for name in saved if name != "rates"}
     import ratinabox
     from ratinabox import Agent, Environment
@@ -229,7 +229,7 @@ def _ratinabox(dataset: int, frames: int) -> tuple[np.ndarray, dict[str, np.ndar
     way = np.array(path)
     behavior = {"position": way[:, :2], "direction": way[:, 2], "speed": way[:, 3]}
     CACHE.mkdir(parents=True, exist_ok=True)
-    np.savez(path, rates=np.array(rates, np.float32), **behavior)
+    np.savez(kept, rates=np.array(rates, np.float32), **behavior)
     return np.array(rates, np.float32), behavior
 
 
