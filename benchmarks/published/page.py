@@ -351,7 +351,7 @@ def recovery(lines: Lines) -> str:
             rows.append(
                 (training, f"{name} ({kind})", *(f"{np.mean(v):.3f}" if v else "–" for v in by_d))
             )
-    text = "## Fig. 8: latents recovered, after a linear map\n\nR² at 5,000 points all over the box that were never seen, hybrid fits. The paper shows one fit, without a number.\n\n"
+    text = "## Fig. 8: latents recovered, after a linear map\n\nR² along a path of 5,000 frames that was never seen, hybrid fits. The paper shows one fit, without a number.\n\n"
     return text + markdown(("training", "latents", *(f"d = {d}" for d in latents)), rows)
 
 
