@@ -378,6 +378,7 @@ def own_memory() -> float:
 def parts_to_map(folder: Path) -> dict[str, dict[str, float]]:
     """What it takes to come from a file to a tested map; runs in a process of its own."""
     import napari_xcebra as xc
+    from napari_xcebra.errors import InputError
 
     watched = Watched()
     behavior = {"behavior": folder / "variable.npy", "rate": 10.0}
@@ -385,7 +386,8 @@ def parts_to_map(folder: Path) -> dict[str, dict[str, float]]:
     factors = {name: [name] for name in recording.behavior}
     fit = watched.do("fit", lambda: xc.fit(recording, factors, stop=watched.looked))
     watched.do("map", lambda: xc.attribute(fit, recording, stop=watched.looked))
-    watched.do("test", lambda: xc.significance(fit, recording, stop=watched.looked))
+    with contextlib.suppress(InputError):  # too few independent samples: no part of that name
+        watched.do("test", lambda: xc.significance(fit, recording, stop=watched.looked))
     return watched.parts
 
 
@@ -398,7 +400,8 @@ def table_to_map(sizes: dict[tuple[int, int], dict[str, Any]]) -> str:
         if "failed" in parts:
             lines.append(row(f"{cells:,}", f"{frames:,}", parts["failed"], *[""] * 8))
             continue
-        clock = [parts[name]["clock"] for name in ("open", "fit", "map", "test")]
+        whole = ("open", "fit", "map", "test")
+        clock = [parts[name]["clock"] if name in parts else float("nan") for name in whole]
         spent = sum(each["processor"] for each in parts.values())
         figures = [f"{seconds:.1f}" for seconds in (*clock, sum(clock), spent)]
         most = [max(e[name] for e in parts.values()) for name in ("silence", "peak_mb", "own_mb")]

@@ -18,7 +18,12 @@ import numpy as np
 import torch
 
 from napari_xcebra.attribution.encoding.predictors import Predictors
-from napari_xcebra.attribution.encoding.ridge import BlockSums, HeldOut, fit_held_out
+from napari_xcebra.attribution.encoding.ridge import (
+    BlockSums,
+    HeldOut,
+    fit_held_out,
+    held_out_errors,
+)
 from napari_xcebra.attribution.stream import Stream, take_stretch
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.errors import InputError
@@ -147,19 +152,17 @@ class Traces:
         pieces = np.array_split(stream.frames, max(1, len(stream.frames) // 256))
         few = max(1, MOMENT_FRAMES // 256)
         chosen = [pieces[i] for i in np.unique(np.linspace(0, len(pieces) - 1, few).astype(int))]
-        shown = np.concatenate([_read(stream, piece, kernel) for piece in chosen])
-        raw = [_read(stream, piece, gaussian_kernel(0.0)) for piece in chosen]
-        mean, spread = (each[0] for each in mean_and_spread(shown))
+        shown, raw = _Moments(), _Moments()  # of all cells, these frames would be gigabytes
+        for piece in chosen:
+            shown.add(_read(stream, piece, kernel))
+            raw.add(_read(stream, piece, gaussian_kernel(0.0)), lags=3)
+        mean, variance = shown.mean, shown.products[0]
+        spread = np.sqrt(np.maximum(variance, 0)).astype(np.float32)
         # constant traces become exactly 0, which rounding by some processors would not give
         spread = np.where(changes(mean, spread), spread, np.float32(np.inf))
-        centre = np.concatenate(raw).mean(0)
-
-        def product(lag: int) -> np.ndarray:
-            total = sum(((p - centre)[lag:] * (p - centre)[: len(p) - lag]).sum(0) for p in raw)
-            return np.asarray(total) / sum(max(len(p) - lag, 1) for p in raw)
-
+        at_once, next_one, after = raw.products
         # noise is the variance above the line through the autocovariance at lags 1 and 2
-        noise = np.maximum(product(0) - np.maximum(2 * product(1) - product(2), 0), 0)
+        noise = np.maximum(at_once - np.maximum(2 * next_one - after, 0), 0)
         share = noise * np.square(kernel).sum() / np.square(spread)
         return cls(stream, mean, spread, np.clip(1 - share, 0.01, 1.0))
 
@@ -168,6 +171,43 @@ class Traces:
         kernel = gaussian_kernel(self.stream.fit.inputs.smoothing)
         traces = (_read(self.stream, frames, kernel) - self.mean) / self.spread
         return np.clip(traces, -CLIP, CLIP, out=traces)
+
+
+class _Moments:
+    """Mean of traces and their autocovariance at the first lags, stretch by stretch."""
+
+    def __init__(self) -> None:
+        self._pairs: list[int] = []
+        self._sums: list[np.ndarray] = []
+
+    def add(self, traces: np.ndarray, lags: int = 1) -> None:
+        """Count a stretch in: (frames, cells) float32."""
+        if not self._pairs:
+            # near the mean: squares of large values that hardly change would lose what changes
+            self._near = traces.mean(0)
+            self._pairs = [0] * lags
+            self._sums = [np.zeros((3, traces.shape[1])) for _ in range(lags)]
+        traces = traces - self._near
+        for lag, sums in enumerate(self._sums):
+            later, sooner = traces[lag:], traces[: max(len(traces) - lag, 0)]
+            sums[0] += np.einsum("ij,ij->j", later, sooner)
+            sums[1] += later.sum(0)
+            sums[2] += sooner.sum(0)
+            self._pairs[lag] += len(sooner)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Over all frames: (cells,) float32."""
+        return np.asarray(self._near + self._sums[0][1] / self._pairs[0], np.float32)
+
+    @property
+    def products(self) -> list[np.ndarray]:
+        """Autocovariance at lags 0, 1, …: (cells,) float64 each."""
+        shift = self._sums[0][1] / self._pairs[0]
+        return [
+            (product - shift * (later + sooner)) / max(pairs, 1) + shift**2
+            for (product, later, sooner), pairs in zip(self._sums, self._pairs, strict=True)
+        ]
 
 
 def _read(stream: Stream, frames: np.ndarray, kernel: np.ndarray) -> np.ndarray:
@@ -478,7 +518,7 @@ def _with_lags(encoding: Encoding) -> Encoding:
         sums = BlockSums.empty(blocks, predictors.width, cells)
         for (block, _, traces), x in zip(sample, rows, strict=True):
             sums.add(block, x[number], traces)
-        own[:] = fit_held_out(sums).errors
+        own[:] = held_out_errors(sums)
     chosen, spread = best_lags(errors, lags)
     return replace(encoding, lags=chosen, lag_errors=spread)
 

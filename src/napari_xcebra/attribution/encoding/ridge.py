@@ -11,6 +11,8 @@ import numpy as np
 
 RIDGES = (1e-3, 1e-2, 1e-1, 0.3, 1.0, 3.0, 10.0)
 """Penalties to choose from, in variances of a column of order 1."""
+CELLS = 4096
+"""Regressions at a time, where only their errors are kept."""
 
 
 @dataclass(frozen=True)
@@ -169,3 +171,11 @@ def fit_held_out(sums: BlockSums) -> HeldOut:
         np.take_along_axis(errors, best[:, None], 1)[:, 0],
         np.stack([here.yy for _, here in both]),
     )
+
+
+def held_out_errors(sums: BlockSums) -> np.ndarray:
+    """Errors of `fit_held_out`, some cells at a time: (blocks, cells) float64."""
+    starts = range(0, sums.yy.shape[1], CELLS)
+    parts = [slice(start, start + CELLS) for start in starts]
+    some = (BlockSums(sums.xx, sums.xy[:, :, part], sums.yy[:, part]) for part in parts)
+    return np.hstack([fit_held_out(each).errors for each in some])

@@ -42,7 +42,7 @@ from napari_xcebra.attribution.encoding.model import (
     state_slopes,
 )
 from napari_xcebra.attribution.encoding.predictors import DRIFT, DRIFTS
-from napari_xcebra.attribution.encoding.ridge import BlockSums, fit_held_out
+from napari_xcebra.attribution.encoding.ridge import BlockSums, held_out_errors
 from napari_xcebra.attribution.maps.conditional import FactorScores, Shares, shares
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
@@ -279,7 +279,7 @@ def _with_lags(decoding: Decoding) -> Decoding:
                 own.add(block, np.hstack([drift, state_columns(latents[here])]), y, yy)
     for by_lag, group in zip(sums, decoding.groups, strict=True):
         for row, own in zip(errors, by_lag, strict=True):
-            row[:, group] = fit_held_out(own).errors
+            row[:, group] = held_out_errors(own)
     chosen, spread = best_lags(errors, lags)
     return replace(decoding, lags=chosen, lag_errors=spread)
 
