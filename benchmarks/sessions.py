@@ -32,8 +32,9 @@ from napari_xcebra.learn.quality.decoding import embedding_quality
 from napari_xcebra.simulate import Simulation, arena, drifted, field
 
 CELLS = {"place": 20, "grid": 0, "direction": 20, "speed": 20, "untuned": 20}
-LONG, SHORT = 9000, 2400
-"""Frames: 15 and 4 minutes."""
+MINUTES = [15, 4]
+RATE = 10
+"""Frames a second."""
 STEPS = (50, 200, 600)
 FACTORS = ("place", "direction", "speed")
 Keep = Callable[[str, Callable[[], Any]], Any]
@@ -90,7 +91,7 @@ def timed(train: Callable[[], Any]) -> tuple[Any, float]:
 @lru_cache(maxsize=1)
 def first_recording(seed: int) -> tuple[Fit, Simulation]:
     """A quarter of an hour of an animal, with defaults."""
-    simulation = imaged(LONG, seed)
+    simulation = imaged(60 * RATE * MINUTES[0], seed)
     return fit(simulation.recording, simulation.factors, FitSettings(seed=seed)), simulation
 
 
@@ -185,14 +186,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--only", choices=["days", "animals", "joint"])
+    parser.add_argument("--minutes", type=int, nargs="+", default=MINUTES)
     parser.add_argument("--kept", type=Path, help="file of results, to go on from")
-    arguments = typed(parser, seeds=1, only="days")
+    arguments = typed(parser, seeds=1, only="days", minutes=[2])
     torch.set_num_threads(1)
     print(header("Several sessions"))
     columns = ["r2", "nats", "auroc", "same_axes", "seconds"]
     cases: dict[str, tuple[str, Callable[[int, Keep], dict[str, Any]], list[str]]] = {}
-    for frames, length in ((LONG, "15 min"), (SHORT, "4 min")):
-        for remapped in (0.0, 0.3) if frames == LONG else (0.0,):
+    for minutes in arguments.minutes:
+        frames, length = 60 * RATE * minutes, f"{minutes} min"
+        for remapped in (0.0, 0.3) if minutes == MINUTES[0] else (0.0,):
             cases[f"days: the same cells, {length}, {remapped:.0%} of them remapped"] = (
                 "days",
                 lambda seed, keep, n=frames, r=remapped: carried(seed, n, 1, r, keep),

@@ -12,7 +12,20 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="only in the repository")
 ELSEWHERE = {"cebra", "ratinabox"}
 """What is only installed to measure beside it."""
-QUICK = ("cohorts", "simulate_speed")
+QUICK = (
+    "attribution",
+    "cohorts",
+    "decisions",
+    "dimension",
+    "field",
+    "identifiability",
+    "lambda_auto",
+    "maps",
+    "ordinary",
+    "settled",
+    "simulate_speed",
+    "threads",
+)
 """Scripts that are run in small, in one process; the others need a window, or minutes."""
 RUN = """
 import importlib, runpy, sys
@@ -62,7 +75,7 @@ def test_every_script_can_be_imported():
 def test_scripts_run_in_small():
     printed = run(RUN, *QUICK)
 
-    assert printed.count("\n## ") + printed.startswith("## ") == len(QUICK)
+    assert printed.count("no GPU, torch") >= len(QUICK)  # a header a table
 
 
 def test_every_section_says_in_short_what_it_measured_and_is_on_the_page():
