@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import cebra.attribution
@@ -75,26 +76,33 @@ def make_model(cells: int, latents: int, name: str = MODEL, units: int = 32) -> 
 
 
 def make_loader(
-    traces: np.ndarray, labels: np.ndarray, latents: tuple[int, int], settings: ReferenceSettings
+    traces: np.ndarray,
+    labels: np.ndarray | Mapping[str, np.ndarray],
+    latents: tuple[int, ...],
+    settings: ReferenceSettings,
 ) -> tuple[Any, Any]:
     """Its loader and the configuration that goes with it.
 
     Parameters
     ----------
     traces : (frames, cells) float32
-    labels : (frames, columns)
-    latents : (int, int)
-        For time alone, and for behaviour.
+    labels : (frames, columns), or mapping of factor to these
+    latents : tuple of int
+        For time alone, and for each factor.
     """
-    d1, d2 = latents
-    dataset = DatasetxCEBRA(tensor(traces), label=tensor(labels))
+    named = labels if isinstance(labels, Mapping) else {"label": labels}
+    dataset = DatasetxCEBRA(tensor(traces), **{n: tensor(each) for n, each in named.items()})
     loader = cebra.data.ContrastiveMultiObjectiveLoader(
         dataset=dataset, num_steps=10**9, batch_size=settings.batch_size
     )
     config = MultiObjectiveConfig(loader)
+    offset, stops = settings.time_offset, np.cumsum(latents).tolist()
     objectives: list[tuple[tuple[int, int], str, dict[str, Any]]] = [
-        ((0, d1 + d2), "time", {"time_offset": settings.time_offset}),
-        ((d1, d1 + d2), "time_delta", {"time_delta": settings.time_offset, "label_name": "label"}),
+        ((0, stops[-1]), "time", {"time_offset": offset}),
+        *(
+            (span, "time_delta", {"time_delta": offset, "label_name": name})
+            for span, name in zip(pairwise(stops), named, strict=True)
+        ),
     ]
     with quiet():
         for span, distribution, arguments in objectives:
@@ -104,8 +112,8 @@ def make_loader(
             config.push()
         config.finalize()
     if settings.tree:
-        by_label = loader.distributions[1]
-        by_label.index = TreeIndex(by_label.data)
+        for by_label in loader.distributions[1:]:
+            by_label.index = TreeIndex(by_label.data)
     return loader, config
 
 
@@ -115,8 +123,8 @@ class ReferenceTraining:
     def __init__(
         self,
         traces: np.ndarray,
-        labels: np.ndarray,
-        latents: tuple[int, int],
+        labels: np.ndarray | Mapping[str, np.ndarray],
+        latents: tuple[int, ...],
         settings: ReferenceSettings,
         seed: int = 0,
     ) -> None:
@@ -137,7 +145,7 @@ class ReferenceTraining:
                 tqdm_on=False,
             )
         self.scheduler = LinearRampUp(
-            n_splits=2,
+            n_splits=len(latents),
             step_to_switch_on_reg=settings.ramp[0],
             step_to_switch_off_reg=settings.ramp[1],
             start_weight=0.0,

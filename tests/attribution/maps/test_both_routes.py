@@ -98,6 +98,20 @@ def test_a_cell_that_follows_it_a_little_by_chance_does_not_hide_what_cells_vary
     assert auroc(result.score("speed"), carries) > 0.95
 
 
+def test_what_a_cell_follows_by_chance_does_not_hide_what_the_others_vary_by(shared):
+    recording, trained, _ = shared
+    rng = np.random.default_rng(0)
+    speed = recording.variable("speed").values[:, 0]
+    traces = rng.normal(size=recording.traces.shape)
+    traces[:, -1] += 0.35 * speed  # of no use to the encoder, which reads the first ten
+    decoded = replace(trained.goodness["speed"], r2=0.7, ridge_r2=0.0)
+    told = replace(trained, goodness={**trained.goodness, "speed": decoded})
+    result = attribute(told, replace(recording, traces=traces))
+    assert result.detail("speed", "from_variables")[-1] > 0.08
+    assert [n for n in result.notes if "read from how much cells vary" in n]
+    assert not [n for n in result.notes if "cells that follow speed" in n]
+
+
 def test_an_artefact_that_moves_all_cells_together_is_warned_of():
     rng = np.random.default_rng(2)
     speed = slow(rng, 1)[:, 0]

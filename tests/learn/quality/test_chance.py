@@ -15,6 +15,7 @@ from napari_xcebra.learn.quality.chance import (
     UNLIKE,
     Shifts,
     _self_correlation,
+    goes_with,
     trial_orders,
 )
 from napari_xcebra.learn.quality.chance import tested as against_shifts
@@ -226,3 +227,27 @@ def test_many_values_of_few_trials_each_are_not_tested_and_a_kind_is_suggested()
     nothing = np.zeros((FRAMES, labels.n_codes))
     found = against_shifts(labels, shifts, [(EVERY, nothing)], (EVERY, recording.traces))
     assert "about 2 trials" in found.untested and "--kind" in found.untested
+
+
+@pytest.mark.parametrize(
+    ("other", "memory", "copies"),
+    [
+        (lambda x, y: x + 0.1 * y, 60, True),
+        (lambda x, y: np.exp(x), 10, True),
+        (lambda x, y: x + 0.5 * y, 60, False),
+        (lambda x, y: y, 60, False),
+    ],
+)
+def test_a_variable_that_another_tells_is_said_to_go_with_it(other, memory, copies):
+    """And no other, also of slow variables, of which the recording has little."""
+    for seed in range(5):
+        x, y, z = slow(np.random.default_rng(seed), memory, 3).T
+        labels = {n: labels_of(v) for n, v in {"x": x, "other": other(x, y), "z": z}.items()}
+        assert goes_with("x", labels) == (("other",) if copies else ())
+        assert goes_with("z", labels) == ()
+
+
+def test_a_sum_of_two_others_goes_with_both():
+    x, y = slow(np.random.default_rng(0), 10, 2).T
+    labels = {name: labels_of(v) for name, v in {"x": x, "y": y, "sum": x + y}.items()}
+    assert goes_with("sum", labels) == ("x", "y")

@@ -109,6 +109,7 @@ def test_trials_are_the_samples_of_the_test():
         ({"null": "permuted", "within": ("stimulus",)}, "trials permuted within stimulus)"),
         ({"null": "turned"}, "trials shifted)"),
         ({"null": "permuted", "confounded": ("stimulus",)}, "goes with stimulus in nearly every"),
+        ({"confounded": ("wheel",)}, "goes with wheel so closely that no test can tell them apart"),
     ],
 )
 def test_the_verdict_says_what_it_was_compared_with(about, said):

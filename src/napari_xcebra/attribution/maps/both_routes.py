@@ -23,6 +23,7 @@ from napari_xcebra.attribution.maps.from_encoder import generative_gradient, neu
 from napari_xcebra.attribution.stream import Stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.learn.data.factors import TIME, Part
+from napari_xcebra.learn.quality.verdict import Goodness
 from napari_xcebra.text import counted, listed
 
 LOWERED = 0.1
@@ -66,7 +67,7 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
         end: agreement(variables.details[end], encoder.details[end]) for end in ("low", "high")
     }
     details |= {"from_variables": variables.scores, "from_encoder": encoder.scores}
-    notes = [*variables.notes, *encoder.notes]
+    notes, unheard = [*variables.notes, *encoder.notes], []
     for row, part in enumerate(stream.fit.parts):
         if part.name == TIME:
             continue
@@ -80,29 +81,42 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
                 notes.append(
                     f"The encoder did not learn {part.name}: its map is from the variables alone."
                 )
-        elif _varies_only(stream, part, variables, row):
-            scores[row] = _sizes(stream, part)
+        elif (sizes := _varying(stream, part, goodness, variables.scores[row])) is not None:
+            scores[row] = sizes
             for name in ("low", "high"):
                 details[name][row] = np.nan
+            unheard.append(part.name)
             notes.append(
                 f"{part.name} is read from how much cells vary, not from how high they are: hardly "
                 "any cell follows it by itself, and its map shows |J|, what the encoder uses."
             )
+            continue
         elif present:
             notes += _disagreements(stream, part.name, row, variables, encoder)
         if present:
             notes += _everywhere(part.name, row, variables)
+    notes = [n for n in notes if not any(f"cells that follow {name}," in n for name in unheard)]
     return FactorScores(scores, tuple(dict.fromkeys(notes)), details, encoder.latents)
 
 
-def _varies_only(stream: Stream, part: Part, variables: FactorScores, row: int) -> bool:
-    """Whether the encoder decodes a factor that no cell follows to speak of."""
-    goodness = stream.fit.goodness.get(part.name)
+def _varying(
+    stream: Stream, part: Part, goodness: Goodness | None, followed: np.ndarray
+) -> np.ndarray | None:
+    """|J| of a factor that the encoder decodes from cells that do not follow it, else None.
+
+    The cells that count are those that the encoder uses: with many others, some seem to follow
+    anything a little.
+
+    Parameters
+    ----------
+    followed : (cells,) float64
+        Scores from the variables.
+    """
     if goodness is None or goodness.r2 < DECODED or goodness.ridge_r2 > APART * goodness.r2:
-        return False
-    # a few of many cells seem to follow anything a little
-    least = max(WORTH, APART * goodness.r2)
-    return not ((variables.details["low"][row] > 0) & (variables.scores[row] > least)).any()
+        return None
+    sizes = _sizes(stream, part)
+    mean = np.average(np.maximum(followed, 0), weights=np.square(sizes))
+    return sizes if mean < APART * goodness.r2 else None
 
 
 def _sizes(stream: Stream, part: Part) -> np.ndarray:
@@ -138,13 +152,14 @@ def _disagreements(
         why = (
             "too few cells carry it for the others to know it, so only the variables can tell"
             if both.sum() < 2
-            else "they may carry what no other cell does, or follow something that goes with it"
+            else f"{_they(alone)} may carry what no other cell does, or follow something that goes "
+            "with it"
         )
         yield f"{_cells(ids[alone])} {factor} by the variables, not by the encoder: {why}."
     if unseen.any():
         yield (
-            f"{_cells(ids[unseen])} {factor} by the encoder, not by the variables: they may share "
-            "something else with the cells that carry it."
+            f"{_cells(ids[unseen])} {factor} by the encoder, not by the variables: "
+            f"{_they(unseen)} may share something else with the cells that carry it."
         )
 
 
@@ -160,6 +175,10 @@ def _everywhere(factor: str, row: int, variables: FactorScores) -> Iterator[str]
             f"{followed.sum()} of {len(sign)} cells follow {factor} in the same direction: check "
             "motion of the tissue and light of the neuropil, which move all traces together."
         )
+
+
+def _they(cells: np.ndarray) -> str:
+    return "it" if cells.sum() == 1 else "they"
 
 
 def _cells(ids: np.ndarray) -> str:

@@ -51,7 +51,7 @@ class Significance:
         What each tested factor was compared with, as `Goodness.null`; empty in earlier files.
     within, confounded : mapping of str to tuple of str
         Factors within whose conditions trials were permuted, and factors whose conditions could
-        not be kept, as `Goodness` has them.
+        not be kept, or that tell nearly all of it, as `Goodness` has them.
     """
 
     factors: tuple[str, ...]
@@ -92,6 +92,11 @@ class Significance:
         )
         if self.confounded.get(factor):
             others = listed(self.confounded[factor])
+            if self.nulls.get(factor) not in ("permuted", "turned"):
+                return (
+                    f"{compared}. It goes with {others} so closely that hardly anything is left to "
+                    "test: train without one of them, and take the cells for those of either."
+                )
             return f"{compared}. It goes with {others} in nearly every trial: it may be that."
         if self.nulls.get(factor) in ("permuted", "turned"):
             return f"{compared}, which keeps what all trials share."

@@ -32,6 +32,7 @@ from napari_xcebra.learn.device import limited_threads
 from napari_xcebra.learn.quality.chance import (
     LEAST_SAMPLES,
     Shifts,
+    goes_with,
     null_of,
     rearranged,
     tail,
@@ -334,6 +335,7 @@ def significance(
         )
         for rows in p
     )
+    labels = {name: basis.labels for name, basis in encoding.predictors.bases.items()}
     second = recording.rate / binned.width
     return Significance(
         factors=fit.factors,
@@ -347,7 +349,11 @@ def significance(
         impossible=impossible,
         nulls={name: null_of(plan) for name, plan in plans.items()},
         within={n: plan.orders.within for n, plan in plans.items() if plan.orders},
-        confounded={n: plan.orders.confounded for n, plan in plans.items() if plan.orders},
+        confounded={
+            n: plan.orders.confounded if plan.orders else goes_with(n, labels)
+            for n, plan in plans.items()
+            if n != TIME
+        },
     )
 
 

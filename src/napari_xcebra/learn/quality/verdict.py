@@ -79,7 +79,8 @@ class Goodness:
     within : tuple of str
         Factors within whose conditions trials were permuted.
     confounded : tuple of str
-        Factors that go with it in so many trials that the test cannot tell them apart.
+        Factors that go with it in so many trials, or so closely, that a test cannot tell them
+        apart.
     untested : str
         Why it could not be tested, and what would be needed, in a sentence; empty if it was.
     in_sample : bool
@@ -319,10 +320,9 @@ def _say_doubts(of: Goodness) -> list[str]:
     """What a reader should know beside it, a sentence each."""
     said = []
     if of.confounded and of.above_chance:
-        said.append(
-            f"It goes with {listed(of.confounded)} in nearly every trial: this test cannot "
-            "tell them apart."
-        )
+        trials = of.null in ("permuted", "turned")
+        how = "in nearly every trial: this test cannot" if trials else "so closely that no test can"
+        said.append(f"It goes with {listed(of.confounded)} {how} tell them apart.")
     if of.strength == "at chance" and of.p <= NEARLY:
         said.append("It came close: a longer recording may show it.")
     if of.factor == TIME or not of.above_chance:
