@@ -88,7 +88,8 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
             unheard.append(part.name)
             notes.append(
                 f"{part.name} is read from how much cells vary, not from how high they are: hardly "
-                "any cell follows it by itself, and its map shows |J|, what the encoder uses."
+                "any cell follows it by itself, and its map shows |J|, what the encoder uses. The "
+                "test of cells looks at how high they are, and may miss them."
             )
             continue
         elif present:
