@@ -20,7 +20,7 @@ SYSTEM_PACKAGES := xvfb xauth openbox xdotool libgl1 libgl1-mesa-dri libegl1 lib
 # macOS has no X server to imitate; there the tests use the screen.
 DISPLAY_RUN := $(if $(filter Linux,$(shell uname)),xvfb-run -a -s "-screen 0 1600x1000x24" .ci/with-window-manager)
 WHEEL_CHECKS := wheel-check-PyQt6 wheel-check-PySide6-Essentials
-BENCHMARKS  := ordinary another_simulator arena field chance confounds maps lambda_auto sessions against_cebra cebra_models
+BENCHMARKS  := ordinary another_simulator arena field chance confounds maps by_hand lambda_auto sessions against_cebra cebra_models
 
 # Tests train on one thread each; more of them at a time than four gain little.
 TEST_PROCESSES := $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4))' 2>/dev/null || echo 1)

@@ -17,7 +17,7 @@ def test_the_note_is_one_sentence_with_the_number_and_what_to_do():
     assert note_on_length(ENOUGH, 0.0) is None
     note = note_on_length(ENOUGH - 1, 0.0)
     assert f"about {ENOUGH - 1} independent" in note
-    assert "look at conditional encoding" in note
+    assert "keep to what both routes agree on" in note
     assert note.count(". ") == 0 and note.endswith(".")
 
 

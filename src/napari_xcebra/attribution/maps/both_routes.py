@@ -67,7 +67,10 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
         end: agreement(variables.details[end], encoder.details[end]) for end in ("low", "high")
     }
     details |= {"from_variables": variables.scores, "from_encoder": encoder.scores}
-    notes, unheard = [*variables.notes, *encoder.notes], []
+    notes, unheard = ["Scores are what two routes agree on."], []
+    for route, found in (("variables", variables), ("encoder", encoder)):
+        first, *others = found.notes
+        notes += [first.replace("Scores are", f"From the {route}:"), *others]
     for row, part in enumerate(stream.fit.parts):
         if part.name == TIME:
             continue

@@ -92,9 +92,9 @@ def note_on_length(frames: int, smoothing: float) -> str | None:
         return None
     return (
         f"This recording is short (its training frames amount to about {samples} independent "
-        f"samples): with fewer than {ENOUGH:,}, gradient maps of the encoder picked the wrong "
-        "cells in simulated recordings, even where the verdict was right; look at conditional "
-        "encoding, and at the interval of each score."
+        f"samples): with fewer than {ENOUGH:,}, |J| and J⁺ picked the wrong cells in simulated "
+        "recordings, even where the verdict was right; keep to what both routes agree on, and to "
+        "the interval of each score."
     )
 
 
