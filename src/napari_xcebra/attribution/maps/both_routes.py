@@ -106,19 +106,11 @@ def both_routes(stream: Stream, watch: Watch) -> FactorScores:
 def _varying(
     stream: Stream, part: Part, goodness: Goodness | None, followed: np.ndarray
 ) -> np.ndarray | None:
-    """|J| of a factor that the encoder decodes from cells that do not follow it, else None.
-
-    The cells that count are those that the encoder uses: with many others, some seem to follow
-    anything a little.
-
-    Parameters
-    ----------
-    followed : (cells,) float64
-        Scores from the variables.
-    """
+    """|J| of a factor that the encoder decodes from cells that do not follow it, else None."""
     if goodness is None or goodness.r2 < DECODED or goodness.ridge_r2 > APART * goodness.r2:
         return None
     sizes = _sizes(stream, part)
+    # cells that the encoder uses count: of many others, some seem to follow anything a little
     mean = np.average(np.maximum(followed, 0), weights=np.square(sizes))
     return sizes if mean < APART * goodness.r2 else None
 
@@ -156,14 +148,13 @@ def _disagreements(
         why = (
             "too few cells carry it for the others to know it, so only the variables can tell"
             if both.sum() < 2
-            else f"{_they(alone)} may carry what no other cell does, or follow something that goes "
-            "with it"
+            else "perhaps what no other cell carries, or something that goes with it"
         )
         yield f"{_cells(ids[alone])} {factor} by the variables, not by the encoder: {why}."
     if unseen.any():
         yield (
             f"{_cells(ids[unseen])} {factor} by the encoder, not by the variables: "
-            f"{_they(unseen)} may share something else with the cells that carry it."
+            "perhaps something else that is shared with the cells that carry it."
         )
 
 
@@ -179,10 +170,6 @@ def _everywhere(factor: str, row: int, variables: FactorScores) -> Iterator[str]
             f"{followed.sum()} of {len(sign)} cells follow {factor} in the same direction: check "
             "motion of the tissue and light of the neuropil, which move all traces together."
         )
-
-
-def _they(cells: np.ndarray) -> str:
-    return "it" if cells.sum() == 1 else "they"
 
 
 def _cells(ids: np.ndarray) -> str:

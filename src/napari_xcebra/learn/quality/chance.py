@@ -155,60 +155,37 @@ def trial_orders(
     )
 
 
-COPIED = 0.95
-"""Share of a variable's variance that others tell, from which on nothing is left to test."""
-TELLING = 0.5
-"""The same of one other variable, from which on it is named."""
-VALUES = 8
-"""Values that each coordinate of the others is divided into to tell a variable."""
+COPIED, TELLING = 0.95, 0.5
+"""Share of a variable that others tell from which on nothing is left to test; one that is named."""
+PARTS = 8
+"""Ranges that each coordinate of the others is divided into, to tell a variable."""
 
 
 def goes_with(factor: str, labels: Mapping[str, Labels]) -> tuple[str, ...]:
-    """Other factors that tell nearly all of this one, whatever the cells do.
-
-    Parameters
-    ----------
-    labels : mapping of str to Labels
-        Of all factors.
-    """
-    own = labels[factor]
-    others = {name: each for name, each in labels.items() if name != factor}
-    if not others:
+    """Other factors, of these, that tell nearly all of one, whatever the cells do."""
+    known = np.flatnonzero(np.all([each.known for each in labels.values()], axis=0))
+    known = thinned(known, 4000)
+    if len(labels) == 1 or len(known) < 10 * PARTS:
         return ()
-    known = thinned(np.flatnonzero(np.all([each.known for each in labels.values()], axis=0)), 4000)
-    if len(known) < 10 * VALUES:
-        return ()
-    wanted = _ranked(own, known)
-    columns = {name: _divided(_ranked(each, known)) for name, each in others.items()}
+    # ranks as normal scores are the same for whatever rises with a variable
+    ranks = {n: rankdata(each.coordinates()[known], axis=0) for n, each in labels.items()}
+    columns = {name: ndtri((each - 0.5) / len(known)) for name, each in ranks.items()}
+    wanted = columns.pop(factor)
+    edges = ndtri(np.arange(1, PARTS) / PARTS)
+    for name, own in columns.items():
+        columns[name] = np.hstack([own, *(own > edge for edge in edges)])
     if _told(wanted, np.hstack(list(columns.values()))) < COPIED:
         return ()
-    alone = tuple(name for name, each in columns.items() if _told(wanted, each) >= TELLING)
-    return alone or tuple(others)
-
-
-def _ranked(labels: Labels, frames: np.ndarray) -> np.ndarray:
-    """Ranks of every coordinate as normal scores, the same for whatever rises with it."""
-    ranks = rankdata(labels.coordinates()[frames], axis=0)
-    scores: np.ndarray = ndtri((ranks - 0.5) / len(frames))
-    return scores
-
-
-def _divided(points: np.ndarray) -> np.ndarray:
-    """Each coordinate as it is, and in which of several ranges it lies: (frames, columns)."""
-    edges = np.quantile(points, np.linspace(0, 1, VALUES + 1)[1:-1], axis=0)
-    above = [(points > each).astype(float) for each in edges]
-    return np.hstack([points, *above])
+    return tuple(n for n, own in columns.items() if _told(wanted, own) > TELLING) or tuple(columns)
 
 
 def _told(wanted: np.ndarray, columns: np.ndarray) -> float:
     """R² of a regression, made on every other tenth of the time and tried on the rest."""
     half = np.arange(len(wanted)) * 10 // len(wanted) % 2 == 0
-    missed = total = 0.0
+    told = np.empty_like(wanted)
     for rest in (half, ~half):
-        told = regressed(columns[rest], wanted[rest], 1e-3)(columns[~rest])
-        missed += np.square(wanted[~rest] - told).sum()
-        total += np.square(wanted[~rest] - wanted[rest].mean(0)).sum()
-    return 1 - missed / max(total, 1e-12)
+        told[~rest] = regressed(columns[rest], wanted[rest], 1e-3)(columns[~rest])
+    return float(1 - np.square(wanted - told).sum() / max(np.square(wanted).sum(), 1e-12))
 
 
 def _values(labels: Labels, course: Course) -> np.ndarray:
