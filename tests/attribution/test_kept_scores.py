@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from napari_xcebra.attribution import over_time
-from napari_xcebra.attribution.over_time import FOLDER, KeptScores, key_of
+from napari_xcebra.attribution.over_time import FOLDER, _KeptScores, key_of
 
 FRAMES = np.arange(200, 300)
 
@@ -34,7 +34,7 @@ def key(trained, recording, latents=slice(0, 1), method="neuron-gradient", frame
 def test_what_was_computed_before_is_read(tmp_path):
     compute = Counted()
     for _ in range(2):
-        np.testing.assert_array_equal(KeptScores(tmp_path).get("a", compute), compute.scores)
+        np.testing.assert_array_equal(_KeptScores(tmp_path).get("a", compute), compute.scores)
     assert compute.calls == 1
 
 
@@ -42,18 +42,18 @@ def test_what_was_computed_before_is_read(tmp_path):
 def test_a_damaged_file_is_computed_anew(tmp_path, content):
     compute = Counted()
     (tmp_path / "a.npy").write_bytes(content)
-    np.testing.assert_array_equal(KeptScores(tmp_path).get("a", compute), compute.scores)
-    KeptScores(tmp_path).get("a", compute)
+    np.testing.assert_array_equal(_KeptScores(tmp_path).get("a", compute), compute.scores)
+    _KeptScores(tmp_path).get("a", compute)
     assert compute.calls == 1
 
 
 def test_a_file_of_objects_is_never_unpickled(tmp_path):
     np.save(tmp_path / "a.npy", np.array([{}], object), allow_pickle=True)
-    assert KeptScores(tmp_path).get("a", Counted()).dtype == np.float32
+    assert _KeptScores(tmp_path).get("a", Counted()).dtype == np.float32
 
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path):
-    kept = KeptScores(tmp_path, budget=20_000)  # four files of 4,128 bytes
+    kept = _KeptScores(tmp_path, budget=20_000)  # four files of 4,128 bytes
     for age, name in enumerate("abcd"):
         kept.get(name, Counted())
         os.utime(tmp_path / f"{name}.npy", (1000 + age, 1000 + age))
@@ -63,14 +63,14 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path):
 
 
 def test_what_would_fill_the_budget_is_not_kept(tmp_path):
-    KeptScores(tmp_path, budget=10_000).get("a", Counted())
+    _KeptScores(tmp_path, budget=10_000).get("a", Counted())
     assert files(tmp_path) == []
 
 
 def test_a_folder_that_cannot_be_written_to_is_no_obstacle(tmp_path):
     (tmp_path / "file").write_text("in the way")
     compute = Counted()
-    assert KeptScores(tmp_path / "file").get("a", compute) is compute.scores
+    assert _KeptScores(tmp_path / "file").get("a", compute) is compute.scores
 
 
 def test_nothing_is_kept_where_nobody_wants_it(monkeypatch):
@@ -117,5 +117,5 @@ def test_what_a_killed_window_left_half_written_goes_and_what_is_being_written_s
     for file in (left, written):
         file.write_bytes(b"half")
     os.utime(left, (0, 0))
-    KeptScores(tmp_path).get("key", lambda: np.zeros(3))
+    _KeptScores(tmp_path).get("key", lambda: np.zeros(3))
     assert sorted(tmp_path.iterdir()) == [written, tmp_path / "key.npy"]

@@ -14,9 +14,9 @@ from torch.utils._pytree import tree_leaves
 from napari_xcebra.learn import FitSettings, Training, fit
 from napari_xcebra.learn.adaptation import CarriedTraining
 from napari_xcebra.learn.device import FrameData, in_double
-from napari_xcebra.learn.joint.fitting import JointTraining
+from napari_xcebra.learn.joint.fitting import _JointTraining
 from napari_xcebra.learn.model.encoder import CUT_OFF, inverse
-from napari_xcebra.learn.training.training import Adam, rates_of
+from napari_xcebra.learn.training.training import _Adam, _rates_of
 from napari_xcebra.simulate import box
 
 META = torch.device("meta")
@@ -51,7 +51,7 @@ def to_device(training, device):
     training.objective = training._make_objective()
     training.psi = training.objective.psi
     learned = [*training.encoder.parameters(), *training.psi.parameters()]
-    training.optimizer = Adam(learned, rates_of(training.encoder))
+    training.optimizer = _Adam(learned, _rates_of(training.encoder))
     return training
 
 
@@ -121,7 +121,7 @@ def test_a_step_of_several_sessions_mixes_no_devices(own):
     sessions = [box(frames=1200, seed=seed) for seed in (1, 2)]
     settings = quick(lambda_=0.1, stop_when_settled=False)
     recordings = [each.recording for each in sessions]
-    training = JointTraining(recordings, sessions[0].factors, settings, own)
+    training = _JointTraining(recordings, sessions[0].factors, settings, own)
     assert copies_of_step(prepared(training)) > 0
 
 

@@ -154,7 +154,7 @@ MOST = 64 * 2**20
 
 
 @dataclass(frozen=True)
-class KeptScores:
+class _KeptScores:
     """Files of scores in a folder.
 
     Parameters
@@ -196,15 +196,15 @@ class KeptScores:
                     file_.unlink()
 
 
-def kept_scores() -> KeptScores:
+def kept_scores() -> _KeptScores:
     """Files in the cache folder of the user."""
     told = os.environ.get(FOLDER)
     if told is not None:
-        return KeptScores(Path(told) if told else None)
+        return _KeptScores(Path(told) if told else None)
     import platformdirs
 
     cache = platformdirs.user_cache_dir("napari-xcebra", appauthor=False)
-    return KeptScores(Path(cache) / "scores")
+    return _KeptScores(Path(cache) / "scores")
 
 
 def key_of(

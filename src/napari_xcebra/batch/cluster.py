@@ -53,7 +53,7 @@ _CONNECTION = (OSError, CancelledError, asyncio.CancelledError)
 """What a lost connection is raised as."""
 
 
-def connect(address: str, timeout: float = 10.0) -> Client:
+def _connect(address: str, timeout: float = 10.0) -> Client:
     """Client of the scheduler at an address, or a sentence why there is none."""
     try:
         from distributed import Client
@@ -94,7 +94,7 @@ class Cluster(Executor):
     """
 
     def __init__(self, address: str) -> None:
-        self.address, self._client = _with_port(address), connect(address)
+        self.address, self._client = _with_port(address), _connect(address)
         self._topic = f"napari-xcebra-{self._client.id}"
         self._parcels: dict[int, tuple[Recording, _Parcel]] = {}
         self._numbers = itertools.count()
@@ -342,7 +342,7 @@ def look_at(address: str, timeout: float = 5.0) -> ClusterFound:
     timeout : float
         Seconds to wait for an answer.
     """
-    with connect(address, timeout) as client:
+    with _connect(address, timeout) as client:
         workers = client.scheduler_info(n_workers=-1)["workers"]
         versions = client.get_versions(packages=list(PACKAGES))["workers"] if workers else {}
         where = client.scheduler.address

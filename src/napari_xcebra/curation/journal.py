@@ -340,7 +340,7 @@ def journals_of(recording: Recording, path: str | os.PathLike[str] | None = None
 
 def journals_beside(source: str | os.PathLike[str]) -> list[Path]:
     """All journals with decisions beside what a recording was opened from; the usual one first."""
-    return _with_decisions(beside(Path(source)))
+    return _with_decisions(_beside(Path(source)))
 
 
 def _with_decisions(usual: Path) -> list[Path]:
@@ -360,13 +360,13 @@ def near_path(
 ) -> Path | None:
     """Journal beside what a recording was opened from; None if that is not there."""
     source = _source_of(recording, path)
-    return None if source is None else beside(source, name)
+    return None if source is None else _beside(source, name)
 
 
-def beside(source: Path, name: str = "") -> Path:
+def _beside(source: Path, name: str = "") -> Path:
     """Journal beside a file, or in a folder.
 
-    >>> beside(Path("mouse3.nwb"), "Ann").as_posix()
+    >>> _beside(Path("mouse3.nwb"), "Ann").as_posix()
     'mouse3.nwb.curation-Ann.jsonl'
     """
     ending = f"{_named(name)}{ENDING}"

@@ -133,7 +133,7 @@ class _OpenedModel:
 
     def training(
         self, recording: Recording, standardised: bool, settings: FitSettings
-    ) -> OpenedTraining:
+    ) -> _OpenedTraining:
         """A run that is over before it begins, by which the encoder is measured."""
         mean, spread = _moments(recording, self.columns)
         encoder = CebraEncoder.like(self.model.architecture, self.weights)
@@ -144,7 +144,7 @@ class _OpenedModel:
         encoder.load_state_dict(weights)
         ids = np.asarray(recording.cell_ids)[self.columns]
         inputs = Inputs(ids, mean, spread, 0.0)
-        return OpenedTraining(encoder, inputs, recording, self.factors, self._settings(settings))
+        return _OpenedTraining(encoder, inputs, recording, self.factors, self._settings(settings))
 
     def _settings(self, own: FitSettings) -> FitSettings:
         """What it was trained with, as far as there are words for it here."""
@@ -186,7 +186,7 @@ class _OpenedModel:
         distance = self.model.arguments.get("distance")
         return distance == "cosine" if distance else "-mse" not in self.model.architecture
 
-    def fit(self, training: OpenedTraining, recording: Recording, note: str) -> Fit:
+    def fit(self, training: _OpenedTraining, recording: Recording, note: str) -> Fit:
         """Measured, with what the file says of its training."""
         settings = training.settings
         training.step = settings.steps
@@ -213,7 +213,7 @@ class _OpenedModel:
             architecture=self.model.architecture,
         )
 
-    def _unlike(self, training: OpenedTraining) -> str:
+    def _unlike(self, training: _OpenedTraining) -> str:
         """A sentence if the loss here is not what it was when training ended."""
         asked, losses = self.model.arguments, self.model.losses
         alike = asked.get("conditional") in (None, "time_delta", "time") and not self.model.hybrid
@@ -233,7 +233,7 @@ class _OpenedModel:
         )
 
 
-class OpenedTraining(Training):
+class _OpenedTraining(Training):
     """A run whose encoder was trained elsewhere, perhaps on the frames that are held out here.
 
     Parameters
@@ -374,7 +374,7 @@ def _moments(recording: Recording, columns: np.ndarray) -> tuple[np.ndarray, np.
     return mean.astype(np.float32), spread.astype(np.float32)
 
 
-def _better(plain: OpenedTraining, standardised: OpenedTraining) -> tuple[OpenedTraining, str]:
+def _better(plain: _OpenedTraining, standardised: _OpenedTraining) -> tuple[_OpenedTraining, str]:
     """Of two readings of the traces, the one under which the model's own loss is lower.
 
     It was trained to lower it, on traces as they were given to it.
@@ -394,7 +394,7 @@ def _better(plain: OpenedTraining, standardised: OpenedTraining) -> tuple[Opened
 
 
 @torch.no_grad()
-def _loss(training: OpenedTraining) -> float:
+def _loss(training: _OpenedTraining) -> float:
     """InfoNCE of all parts on the training frames, less the log of its negatives, in nats."""
     settings, count = training.settings, len(training.parts)
     with limited_threads(settings.threads):

@@ -49,7 +49,7 @@ def with_kinds(recording: Recording, kinds: Mapping[str, Kind]) -> Recording:
         if kind == "circular" and variable.kind != "circular":
             period = _full_turn(variable.values, variable.unit)
         if kind == "event" and variable.kind != "event":
-            variable = replace(variable, values=begun(variable.values))
+            variable = replace(variable, values=_begun(variable.values))
         changed[name] = replace(variable, kind=kind, period=period)
     return replace(recording, behavior={**recording.behavior, **changed})
 
@@ -73,7 +73,7 @@ def _check_kind(name: str, kind: str) -> None:
         )
 
 
-def begun(values: np.ndarray) -> np.ndarray:
+def _begun(values: np.ndarray) -> np.ndarray:
     """How often an event begins in each sample of a column of marks: (samples, 1) float64.
 
     Marks that stay up are one event; numbers above 1 are counts. NaN where it is not known.
@@ -106,7 +106,7 @@ def variable_of(series: Series, rate: float) -> Variable:
         period = _full_turn(variable.values, unit)
     values = variable.values
     if kind == "event":
-        values = begun(values)
+        values = _begun(values)
     return replace(
         variable, values=values, unit=unit, kind=kind, period=period, words=series.labels
     )

@@ -106,7 +106,7 @@ class FrameData:
         frames : (n,) int64
             On the device, or they are brought there.
         hide, seed
-            As `hidden_cells` takes them.
+            As `_hidden_cells` takes them.
         """
         cells, first = self._rows.shape[1], -(self.window // 2)
         frames = torch.as_tensor(frames, device=self.device)
@@ -148,7 +148,7 @@ class FrameData:
         return self._rows.index_select(0, torch.as_tensor(frames, device=self.device))
 
 
-def hidden_cells(x: Tensor, most: float, seed: int) -> Tensor:
+def _hidden_cells(x: Tensor, most: float, seed: int) -> Tensor:
     """Hide cells from the encoder while it is trained, so that it relies on none of them alone.
 
     Dropout on the inputs, with a share drawn anew for every frame: a fixed share of a half costs

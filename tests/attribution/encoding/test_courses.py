@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_xcebra.attribution.encoding.basis import Basis, EventBasis, TrialBasis, basis_for
+from napari_xcebra.attribution.encoding.basis import TrialBasis, _Basis, _EventBasis, basis_for
 from napari_xcebra.attribution.encoding.model import cut
 from napari_xcebra.attribution.encoding.predictors import DRIFTS, Predictors
 from napari_xcebra.learn.data.factors import Part
@@ -25,7 +25,7 @@ def part(name: str) -> Part:
 
 
 def test_each_kind_of_variable_has_its_basis(recording: Recording):
-    kinds = {"choice": TrialBasis, "lick": EventBasis, "running": Basis}
+    kinds = {"choice": TrialBasis, "lick": _EventBasis, "running": _Basis}
     for name, kind in kinds.items():
         basis = basis_for(recording, [name], name)
         assert isinstance(basis, kind)

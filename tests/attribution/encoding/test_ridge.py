@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from napari_xcebra.attribution.encoding import ridge
-from napari_xcebra.attribution.encoding.model import _Moments
+from napari_xcebra.attribution.encoding.model import _TraceMoments
 from napari_xcebra.attribution.encoding.ridge import BlockSums, fit_held_out, held_out_errors
 
 
@@ -26,7 +26,7 @@ def test_moments_by_stretches_are_those_of_all_frames(lengths):
     stretches = [(1000 + rng.normal(size=(n, 3)).cumsum(0)).astype(np.float32) for n in lengths]
     for each in stretches:
         each[:, 2] = 7.1
-    moments = _Moments()
+    moments = _TraceMoments()
     for each in stretches:
         moments.add(each, lags=3)
 

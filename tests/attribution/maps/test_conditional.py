@@ -9,7 +9,7 @@ import pytest
 from scipy.ndimage import gaussian_filter1d
 
 from napari_xcebra.attribution import Attribution, AttributionStopped, attribute, auroc
-from napari_xcebra.attribution.encoding.basis import Basis
+from napari_xcebra.attribution.encoding.basis import _Basis
 from napari_xcebra.attribution.encoding.model import BLOCKS, cut, make_encoding
 from napari_xcebra.attribution.encoding.predictors import Predictors
 from napari_xcebra.attribution.encoding.ridge import BlockSums, fit_held_out
@@ -375,7 +375,7 @@ def test_columns_of_a_basis_are_uncorrelated_and_rise_with_the_variable_first(co
     recording, untrained = correlated
     predictors = Predictors.of(recording, untrained.parts, 0.0)
     frames = np.arange(FRAMES)
-    basis: Basis = predictors.bases["place"]
+    basis: _Basis = predictors.bases["place"]
     rows = basis.rows(frames) * basis.order
     np.testing.assert_allclose(rows.T @ rows / FRAMES, np.eye(basis.width), atol=0.02)
     x = recording.behavior["x"].values[:, 0]

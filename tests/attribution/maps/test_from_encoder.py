@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from napari_xcebra.attribution import AttributionStopped, attribute, auroc
 from napari_xcebra.attribution.maps import from_encoder
-from napari_xcebra.attribution.maps.from_encoder import EncoderMap, make_decoding
+from napari_xcebra.attribution.maps.from_encoder import EncoderMap, _make_decoding
 from napari_xcebra.attribution.stream import make_stream
 from napari_xcebra.attribution.watching import Watch
 from napari_xcebra.learn import FitSettings, fit
@@ -64,7 +64,7 @@ def test_a_cell_has_no_part_in_the_latents_that_explain_it(carriers):
     changed = np.array(recording.traces)
     changed[:, 3] = np.random.default_rng(0).normal(size=FRAMES)
     streams = [make_stream(trained, r) for r in (recording, replace(recording, traces=changed))]
-    ours, theirs = (make_decoding(s, Watch(FRAMES, None, None)) for s in streams)
+    ours, theirs = (_make_decoding(s, Watch(FRAMES, None, None)) for s in streams)
     number = next(i for i, cells in enumerate(ours.groups) if 3 in cells)
     np.testing.assert_allclose(ours.latents[number], theirs.latents[number], atol=1e-4)
     assert np.abs(ours.latents[number - 1] - theirs.latents[number - 1]).max() > 0.1
@@ -135,7 +135,7 @@ def test_cells_that_lead_or_follow_are_found_with_their_lag():
         traces + 0.5 * rng.normal(size=traces.shape), 10.0, {"speed": Variable("speed", speed)}
     )
     trained = fit(recording, {"speed": ["speed"]}, FitSettings(steps=100, mode="behavior"))
-    decoding = make_decoding(make_stream(trained, recording), Watch(FRAMES, None, None))
+    decoding = _make_decoding(make_stream(trained, recording), Watch(FRAMES, None, None))
     assert (decoding.lags[:6] == 0).all()
     assert (decoding.lags[6:8] < 0).all() and (decoding.lags[8:] > 0).all()
 
@@ -165,6 +165,6 @@ def test_a_long_recording_is_read_in_stretches(carriers, monkeypatch):
     recording, trained, carries = carriers
     monkeypatch.setattr(from_encoder, "MOST_LATENTS", 8 * 3 * 2000)
     monkeypatch.setattr(from_encoder, "STRETCH", 100)
-    decoding = make_decoding(make_stream(trained, recording), Watch(FRAMES, None, None))
+    decoding = _make_decoding(make_stream(trained, recording), Watch(FRAMES, None, None))
     assert 1500 < len(decoding.stream.frames) <= 2100
     assert auroc(attribute(trained, recording, METHOD).score("speed"), carries) == 1.0

@@ -6,9 +6,9 @@ import pytest
 from napari_xcebra.attribution.single_cell.tuning import (
     Column,
     TuningCurve,
+    _tuning_curve,
     binned,
     columns_of,
-    tuning_curve,
     tuning_map,
     tuning_to,
 )
@@ -28,7 +28,7 @@ def wandering(frames=4000):
 def test_a_curve_recovers_a_known_response_within_its_error():
     value = RNG.uniform(0, 10, 4000)
     activity = np.stack([value**2, 5 - value], axis=1) + RNG.normal(0, 1, (4000, 2))
-    curve = tuning_curve(activity, binned(Column("v", value), ALL, bins=20))
+    curve = _tuning_curve(activity, binned(Column("v", value), ALL, bins=20))
     truth = np.stack([curve.bins.values**2 + 0.25 / 12, 5 - curve.bins.values], axis=1)
     away = np.abs(curve.mean - truth) / curve.error
     assert np.mean(away < 2) > 0.85
@@ -38,7 +38,7 @@ def test_a_curve_recovers_a_known_response_within_its_error():
 def test_time_spent_in_a_bin_does_not_change_its_mean():
     value = np.r_[np.full(3900, 0.2), np.full(100, 0.8)]
     activity = np.where(value < 0.5, 1.0, 7.0)[:, None]
-    curve = tuning_curve(activity, binned(Column("v", value), ALL, bins=2))
+    curve = _tuning_curve(activity, binned(Column("v", value), ALL, bins=2))
     assert curve.mean[:, 0].tolist() == [1.0, 7.0]
     assert curve.frames.tolist() == [3900, 100]
 
@@ -51,7 +51,7 @@ def test_frames_that_are_excluded_or_unknown_take_no_part():
     used = ALL.copy()
     used[1000:2000] = False
     activity[1000:2000] = -1e6
-    curve = tuning_curve(activity, binned(Column("v", value), used, bins=5))
+    curve = _tuning_curve(activity, binned(Column("v", value), used, bins=5))
     assert curve.frames.sum() == 2000
     np.testing.assert_array_equal(curve.mean, 1)
     bins = binned(Column("v", value), used, bins=5)
@@ -64,7 +64,7 @@ def test_the_error_is_that_of_repeated_recordings_although_neighbouring_frames_g
     for _ in range(60):
         value = np.repeat(RNG.integers(0, 2, 200), 20).astype(float)
         noise = np.repeat(RNG.normal(0, 1, 400), 10)
-        curve = tuning_curve(noise[:, None], binned(Column("v", value, "discrete"), ALL))
+        curve = _tuning_curve(noise[:, None], binned(Column("v", value, "discrete"), ALL))
         means.append(curve.mean[:, 0])
         errors.append(curve.error[:, 0])
     assert np.mean(errors) == pytest.approx(np.std(means), rel=0.2)
@@ -73,27 +73,27 @@ def test_the_error_is_that_of_repeated_recordings_although_neighbouring_frames_g
 
 def test_bins_visited_too_rarely_are_left_blank():
     value = np.r_[np.zeros(3997), np.full(3, 10.0)]
-    curve = tuning_curve(np.ones((4000, 1)), binned(Column("v", value), ALL, bins=10))
+    curve = _tuning_curve(np.ones((4000, 1)), binned(Column("v", value), ALL, bins=10))
     assert np.flatnonzero(np.isfinite(curve.mean[:, 0])).tolist() == [0]
 
 
 def test_bins_by_occupancy_are_visited_equally_often():
     value = RNG.exponential(1, 4000)
-    curve = tuning_curve(np.ones((4000, 1)), binned(Column("v", value), ALL, 10, "occupancy"))
+    curve = _tuning_curve(np.ones((4000, 1)), binned(Column("v", value), ALL, 10, "occupancy"))
     assert curve.frames.tolist() == [400] * 10
 
 
 def test_circular_values_are_taken_by_their_turn():
     angle = RNG.uniform(-10, 10, 4000)
     column = Column("direction", angle, "circular")
-    curve = tuning_curve(np.cos(angle)[:, None], binned(column, ALL, bins=24))
+    curve = _tuning_curve(np.cos(angle)[:, None], binned(column, ALL, bins=24))
     assert curve.bins.edges[0] == 0 and curve.bins.edges[-1] == pytest.approx(2 * np.pi)
     np.testing.assert_allclose(curve.mean[:, 0], np.cos(curve.bins.values), atol=0.03)
 
 
 def test_discrete_values_have_a_bin_each():
     value = RNG.choice([3.0, 7.0, 40.0], 4000)
-    curve = tuning_curve(value[:, None], binned(Column("cue", value, "discrete"), ALL, bins=5))
+    curve = _tuning_curve(value[:, None], binned(Column("cue", value, "discrete"), ALL, bins=5))
     np.testing.assert_array_equal(curve.bins.values, [3, 7, 40])
     np.testing.assert_array_equal(curve.mean[:, 0], [3, 7, 40])
 
@@ -120,7 +120,7 @@ def test_two_variables_that_are_never_known_together_get_a_sentence():
 def test_a_constant_variable_has_one_level():
     for spacing in ("width", "occupancy"):
         bins = binned(Column("v", np.full(4000, 3.0)), ALL, 10, spacing)
-        curve = tuning_curve(np.full((4000, 1), 2.0), bins)
+        curve = _tuning_curve(np.full((4000, 1), 2.0), bins)
         assert np.nanmax(curve.mean) == 2.0
 
 
@@ -166,7 +166,7 @@ def test_head_direction_cells_of_a_simulated_arena_point_where_they_were_made_to
     simulation = arena(place=0, grid=0, direction=8, speed=0, untuned=0, frames=6000, seed=1)
     (direction,) = columns_of(simulation.recording, ["direction"])
     rates = simulation.rates
-    curve = tuning_curve(rates, binned(direction, np.ones(6000, bool)))
+    curve = _tuning_curve(rates, binned(direction, np.ones(6000, bool)))
     preferred = curve.bins.values[np.nanargmax(curve.mean, axis=0)]
     truth = direction.values[rates.argmax(0)]
     assert np.abs(np.angle(np.exp(1j * (preferred - truth)))).max() < np.deg2rad(20)

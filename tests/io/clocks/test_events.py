@@ -6,7 +6,7 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.kinds import begun
+from napari_xcebra.io.kinds import _begun
 
 FRAMES = 100
 
@@ -151,9 +151,9 @@ def test_a_table_that_tells_no_start_is_refused_with_its_columns(traces):
 
 def test_marks_that_stay_up_are_one_event_and_counts_are_counts():
     marks = np.array([0, 1, 1, 0, 1, 0.0])[:, None]
-    assert begun(marks)[:, 0].tolist() == [0, 1, 0, 0, 1, 0]
+    assert _begun(marks)[:, 0].tolist() == [0, 1, 0, 0, 1, 0]
     counts = np.array([0, 2, 1, np.nan, 1.0])[:, None]
-    np.testing.assert_array_equal(begun(counts)[:, 0], [0, 2, 1, np.nan, 1])
+    np.testing.assert_array_equal(_begun(counts)[:, 0], [0, 2, 1, np.nan, 1])
 
 
 def test_a_column_of_rare_short_pulses_is_an_event_and_a_long_state_is_not(traces):

@@ -8,7 +8,7 @@ from quick_settings import quick
 from scipy.ndimage import correlate1d, gaussian_filter1d
 from scipy.signal import lfilter
 
-from napari_xcebra.learn.data.deconvolution import REACH, find_filter, spacing_of
+from napari_xcebra.learn.data.deconvolution import REACH, _find_filter, spacing_of
 from napari_xcebra.learn.data.inputs import Filter, inputs_for
 from napari_xcebra.learn.data.labels import Labels
 from napari_xcebra.learn.data.smoothing import gaussian_kernel
@@ -43,7 +43,7 @@ def parts_of(recording):
 
 
 def found_in(recording):
-    return find_filter(recording, *parts_of(recording), SETTINGS)
+    return _find_filter(recording, *parts_of(recording), SETTINGS)
 
 
 def r2_of(recording, filter_):
@@ -101,7 +101,7 @@ def test_held_out_frames_do_not_decide(slow):
 
 def test_without_labels_there_is_nothing_to_find_it_by(slow):
     _, split = parts_of(slow)
-    assert find_filter(slow, {}, split, SETTINGS).does_nothing
+    assert _find_filter(slow, {}, split, SETTINGS).does_nothing
     assert Training(slow, None, quick(mode="time")).inputs.filter.does_nothing
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from napari_xcebra.errors import InputError
-from napari_xcebra.learn.data.split import UsableFrames, split_frames
+from napari_xcebra.learn.data.split import UsableFrames, _split_frames
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording
 
@@ -63,7 +63,7 @@ GAP = range(1000, 1300)
 def test_held_out_blocks_are_contiguous_and_spread_over_the_recording(excluded):
     settings = FitSettings(blocks=8, held_out=0.2)
     recording = a_recording(excluded=excluded)
-    split = split_frames(recording, settings, guard=20)
+    split = _split_frames(recording, settings, guard=20)
     usable = np.flatnonzero(~recording.excluded)
     number = split.block[usable]
     assert set(number.tolist()) == {-1, *range(8)}
@@ -79,7 +79,7 @@ def test_held_out_blocks_are_contiguous_and_spread_over_the_recording(excluded):
 def test_training_keeps_the_guard_from_held_out_frames(window, excluded):
     guard = 20
     recording = a_recording(starts=[700, 1900], excluded=excluded)
-    split = split_frames(recording, FitSettings(window=window), guard)
+    split = _split_frames(recording, FitSettings(window=window), guard)
     left = window // 2
     lags = np.arange(window) - left
     seen = np.unique(split.training.anchors[:, None] + lags)
@@ -93,7 +93,7 @@ def test_training_keeps_the_guard_from_held_out_frames(window, excluded):
 def test_a_held_out_pair_never_leaves_its_block_or_its_trial():
     settings = FitSettings(time_offset=7, window=3)
     recording = a_recording(starts=[250, 700])  # the first of them lies in the first block
-    split = split_frames(recording, settings, guard=0)
+    split = _split_frames(recording, settings, guard=0)
     starts = split.held_out.pairs(7)
     assert len(starts) > 100
     assert (split.block[starts] == split.block[starts + 7]).all()
@@ -101,7 +101,7 @@ def test_a_held_out_pair_never_leaves_its_block_or_its_trial():
 
 
 def test_a_guard_longer_than_the_recording_allows_still_leaves_training_frames():
-    split = split_frames(a_recording(), FitSettings(), guard=10**6)
+    split = _split_frames(a_recording(), FitSettings(), guard=10**6)
     assert len(split.training.anchors) > 1500
 
 
@@ -126,7 +126,7 @@ def test_a_guard_longer_than_the_recording_allows_still_leaves_training_frames()
 )
 def test_a_recording_too_short_for_the_settings_gets_one_sentence(recording, settings, words):
     with pytest.raises(InputError) as caught:
-        split_frames(recording, FitSettings(**settings), guard=2)
+        _split_frames(recording, FitSettings(**settings), guard=2)
     message = str(caught.value)
     assert all(word in message for word in words)
     assert message.endswith(".")

@@ -14,7 +14,7 @@ from napari_xcebra.learn.data.labels import (
     step_offset,
 )
 from napari_xcebra.learn.data.sampling import Sampler
-from napari_xcebra.learn.data.split import UsableFrames, split_frames
+from napari_xcebra.learn.data.split import UsableFrames, _split_frames
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Recording, Trials, Variable
 
@@ -128,7 +128,7 @@ def test_a_variable_that_changes_within_trials_has_no_course():
 
 def test_whole_trials_are_held_out():
     own = recording(side=by_trial())
-    split = split_frames(own, FitSettings(blocks=8), guard=10)
+    split = _split_frames(own, FitSettings(blocks=8), guard=10)
     number = own.trials.number(FRAMES)
     held = split.block >= 0
 
@@ -142,7 +142,7 @@ def test_whole_trials_are_held_out():
 def test_a_trial_longer_than_a_block_is_held_out_all_the_same():
     first = np.arange(0, FRAMES, 125)
     own = Recording(np.ones((FRAMES, 1)), 10.0, trials=Trials(first, first + 125))
-    split = split_frames(own, FitSettings(blocks=8), guard=5)
+    split = _split_frames(own, FitSettings(blocks=8), guard=5)
 
     assert len(np.unique(split.block[split.block >= 0])) == 8
 

@@ -14,7 +14,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.learn import Fit
 from napari_xcebra.learn.data.sampling import Batch
 from napari_xcebra.learn.joint.consistency import session_consistency
-from napari_xcebra.learn.joint.fitting import JointFrames, JointTraining, fit_sessions, in_order
+from napari_xcebra.learn.joint.fitting import _in_order, _JointFrames, _JointTraining, fit_sessions
 from napari_xcebra.learn.result import JointFit
 from napari_xcebra.recording import Variable
 from napari_xcebra.simulate import arena
@@ -41,7 +41,7 @@ def joint(recordings):
 
 @pytest.fixture(scope="module")
 def training(recordings):
-    return JointTraining(recordings, FACTORS, quick())
+    return _JointTraining(recordings, FACTORS, quick())
 
 
 def test_every_session_has_a_fit_that_works_on_its_own_cells(joint, recordings):
@@ -118,7 +118,7 @@ class TestPairs:
     def test_inputs_are_those_of_each_session(self, training, recordings):
         frames = np.array([2100, 5, 2000, 7])
         gathered = training.data[frames]
-        assert isinstance(gathered, JointFrames)
+        assert isinstance(gathered, _JointFrames)
         tuesday = training.sessions["tuesday"]
         expected = tuesday.inputs.of(recordings["tuesday"])[[100, 0]]
         np.testing.assert_allclose(gathered.inputs[1].numpy(), expected)
@@ -129,14 +129,14 @@ class TestPairs:
     def test_rows_come_back_in_their_order(self):
         places = [torch.tensor([1, 3]), torch.tensor([0, 2])]
         values = [torch.tensor([[10.0], [30.0]]), torch.tensor([[0.0], [20.0]])]
-        assert in_order(values, places)[:, 0].tolist() == [0, 10, 20, 30]
+        assert _in_order(values, places)[:, 0].tolist() == [0, 10, 20, 30]
 
 
 def test_the_penalty_is_that_of_each_sessions_own_cells(recordings):
     """Doubling the input weights of one session quadruples its half of the penalty."""
 
     def penalty(factor):
-        training = JointTraining(recordings, FACTORS, quick(lambda_=1.0, settle=0, ramp=0))
+        training = _JointTraining(recordings, FACTORS, quick(lambda_=1.0, settle=0, ramp=0))
         with torch.no_grad():
             training.encoder[1].layers[0].weight.mul_(factor)
             training.encoder[1].layers[0].bias.mul_(0)
@@ -149,7 +149,7 @@ def test_the_penalty_is_that_of_each_sessions_own_cells(recordings):
 
 def test_time_pairs_have_negatives_of_their_session_alone(recordings):
     """Sessions moved apart in the embedding are no easier: the loss stays as it is."""
-    shared = JointTraining(recordings, FACTORS, quick(lambda_=0.0))
+    shared = _JointTraining(recordings, FACTORS, quick(lambda_=0.0))
     reference = torch.randn(40, shared.encoder.latents)
     positive, far = reference + 0.1, reference.clone()
     far[20:] += 50
@@ -248,7 +248,7 @@ class TestRuns:
 class TestRefused:
     def refused(self, match, *recordings, factors=FACTORS):
         with pytest.raises(InputError, match=match):
-            JointTraining(list(recordings), factors, quick())
+            _JointTraining(list(recordings), factors, quick())
 
     def test_one_session_alone(self, recordings):
         self.refused("1 session was given: joint training needs 2", recordings["monday"])

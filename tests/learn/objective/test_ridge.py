@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from napari_xcebra.learn.data.labels import Labels
-from napari_xcebra.learn.data.split import split_frames
+from napari_xcebra.learn.data.split import _split_frames
 from napari_xcebra.learn.objective import ridge
 from napari_xcebra.learn.objective.ridge import (
     PENALTIES,
@@ -46,7 +46,7 @@ def decoded(x, labels, split):
 
 def a_split(frames=FRAMES):
     recording = Recording.from_arrays(np.ones((frames, 1)) * np.arange(frames)[:, None], 10.0)
-    return split_frames(recording, FitSettings(window=1), 5)
+    return _split_frames(recording, FitSettings(window=1), 5)
 
 
 def labels_of(values, kind="continuous"):

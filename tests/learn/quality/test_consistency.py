@@ -6,8 +6,8 @@ from quick_settings import quick
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.quality.consistency import (
-    Dimension,
     Dimensions,
+    _Dimension,
     consistency,
     suggest_dimension,
 )
@@ -53,7 +53,7 @@ def test_a_latent_that_collapsed_takes_no_part():
 
 def tried(*values):
     """Numbers of time latents 1, 2, … with the given consistency of three pairs."""
-    return Dimensions(tuple(Dimension(2, i + 1, v) for i, v in enumerate(values)))
+    return Dimensions(tuple(_Dimension(2, i + 1, v) for i, v in enumerate(values)))
 
 
 def test_the_largest_embedding_at_the_peak_is_suggested_and_the_reason_said():

@@ -8,12 +8,12 @@ from quick_settings import quick
 
 from napari_xcebra.learn import fit
 from napari_xcebra.learn.quality.decoding import (
-    Target,
+    _linear_decoder,
+    _nearest,
+    _neighbour_decoder,
     _shifts,
+    _Target,
     embedding_quality,
-    linear_decoder,
-    nearest,
-    neighbour_decoder,
 )
 from napari_xcebra.recording import Recording, Variable
 
@@ -24,9 +24,9 @@ HALF = np.arange(500), np.arange(500, 1000)
 def decoded(target, latents, decoder):
     seen, held = HALF
     decode = (
-        neighbour_decoder(nearest(latents, seen, held)[:, :9])
+        _neighbour_decoder(_nearest(latents, seen, held)[:, :9])
         if decoder == "kNN"
-        else linear_decoder(latents, seen, held)
+        else _linear_decoder(latents, seen, held)
     )
     return decode(target.coordinates[seen])
 
@@ -34,7 +34,7 @@ def decoded(target, latents, decoder):
 @pytest.mark.parametrize("decoder", ["kNN", "linear"])
 def test_an_angle_is_decoded_around_the_circle_in_its_own_unit(decoder):
     degrees = RNG.uniform(0, 360, 1000)
-    target = Target.of(Variable("heading", degrees, "circular", unit="°", period=360))
+    target = _Target.of(Variable("heading", degrees, "circular", unit="°", period=360))
     turn = np.deg2rad(degrees)
     latents = np.c_[np.cos(turn), np.sin(turn)]
     predicted = decoded(target, latents, decoder)
@@ -47,7 +47,7 @@ def test_an_angle_is_decoded_around_the_circle_in_its_own_unit(decoder):
 @pytest.mark.parametrize("decoder", ["kNN", "linear"])
 def test_the_error_of_a_place_is_its_distance(decoder):
     place = RNG.uniform(0, 100, (1000, 2))
-    target = Target.of(Variable("position", place, unit="cm"))
+    target = _Target.of(Variable("position", place, unit="cm"))
     predicted = decoded(target, place, decoder)
     assert target.error(predicted, HALF[1]) < 4
     assert target.r2(predicted, HALF[1], place[:500].mean(0)) > 0.97
@@ -57,7 +57,7 @@ def test_the_error_of_a_place_is_its_distance(decoder):
 
 def test_a_discrete_value_is_right_or_wrong_and_has_no_r2():
     choice = RNG.integers(0, 3, 1000)
-    target = Target.of(Variable("choice", choice * 5, "discrete"))
+    target = _Target.of(Variable("choice", choice * 5, "discrete"))
     latents = np.eye(3)[choice] + 0.1 * RNG.normal(size=(1000, 3))
     assert decoded(target, latents, "kNN").shape == (500, 3)
     assert target.error(decoded(target, latents, "kNN"), HALF[1]) < 0.02
@@ -70,7 +70,7 @@ def test_a_discrete_value_is_right_or_wrong_and_has_no_r2():
 def test_frames_without_a_value_take_no_part(decoder):
     place = RNG.uniform(0, 100, 1000)
     place[::3] = np.nan
-    target = Target.of(Variable("x", place))
+    target = _Target.of(Variable("x", place))
     latents = np.nan_to_num(place, nan=50.0)[:, None]
     predicted = decoded(target, latents, decoder)
     errors = target.errors(predicted, HALF[1])

@@ -6,7 +6,7 @@ import sys
 import torch
 from torch import nn
 
-from napari_xcebra.learn.training.training import Adam
+from napari_xcebra.learn.training.training import _Adam
 
 
 def parameters():
@@ -31,7 +31,7 @@ def taken(adam, given, steps):
 def test_steps_are_those_of_torch():
     ours, theirs = parameters(), parameters()
     rates = [0.1, 0.1, 0.01, 0.01, 0.2]
-    taken(Adam(ours), ours, rates)
+    taken(_Adam(ours), ours, rates)
     reference = torch.optim.Adam([p for p in theirs if p.requires_grad])
     for rate in rates:
         reference.param_groups[0]["lr"] = rate
@@ -45,18 +45,18 @@ def test_steps_are_those_of_torch():
 
 def test_a_parameter_may_have_a_share_of_the_rate():
     usual, slowed, before = parameters(), parameters(), parameters()
-    taken(Adam(usual), usual, [0.1])
-    taken(Adam(slowed, {slowed[0]: 0.25}), slowed, [0.1])
+    taken(_Adam(usual), usual, [0.1])
+    taken(_Adam(slowed, {slowed[0]: 0.25}), slowed, [0.1])
     torch.testing.assert_close(slowed[0] - before[0], 0.25 * (usual[0] - before[0]))
     torch.testing.assert_close(slowed[2], usual[2])
 
 
 def test_a_state_that_is_put_back_goes_on_as_before():
     whole, parted = parameters(), parameters()
-    taken(Adam(whole), whole, [0.1] * 5)
-    first = Adam(parted)
+    taken(_Adam(whole), whole, [0.1] * 5)
+    first = _Adam(parted)
     taken(first, parted, [0.1] * 2)
-    second = Adam(parted)
+    second = _Adam(parted)
     second.load_state_dict(first.state_dict())
     taken(second, parted, [0.1] * 3)
     for mine, other in zip(parted, whole, strict=True):

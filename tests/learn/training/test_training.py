@@ -510,5 +510,5 @@ class TestLargeRecordings:
     def test_inputs_beyond_what_memory_may_hold_are_in_a_file(self, simulation, monkeypatch):
         usual = weights(trained(simulation, steps=3))
         monkeypatch.setattr(inputs, "MOST_IN_MEMORY", 0)
-        assert isinstance(inputs.room_for(10, 3), np.memmap)
+        assert isinstance(inputs._room_for(10, 3), np.memmap)
         assert same(weights(trained(simulation, steps=3)), usual)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from napari_xcebra.widgets.plots.embedding_plot import (
+    _nearest,
     _projected,
     _rotation,
     fit_to_view,
-    nearest,
     painted,
     principal,
 )
@@ -28,15 +28,15 @@ def test_unknown_points_are_neither_painted_nor_found():
     places, _ = _projected(fit_to_view(points, [0, 0]), np.eye(3), SIZE, 1.0, np.zeros(2))
     picture = painted(places, None, np.full((3, 3), 255, np.uint8), SIZE)
     assert 2 <= (picture != 0).sum() <= 10
-    assert nearest(places, *places[2], 5) == 2
-    assert nearest(np.full((2, 2), np.nan), 0, 0, 5) is None
+    assert _nearest(places, *places[2], 5) == 2
+    assert _nearest(np.full((2, 2), np.nan), 0, 0, 5) is None
 
 
 def test_a_click_finds_the_next_point_and_nothing_far_away():
     places = np.array([[10.0, 10.0], [50.0, 50.0]])
-    assert nearest(places, 45, 52, 25) == 1
-    assert nearest(places, 150, 90, 25) is None
-    assert nearest(np.zeros((0, 2)), 0, 0, 25) is None
+    assert _nearest(places, 45, 52, 25) == 1
+    assert _nearest(places, 150, 90, 25) is None
+    assert _nearest(np.zeros((0, 2)), 0, 0, 25) is None
 
 
 def test_up_is_up_and_right_is_right():

@@ -8,8 +8,8 @@ from napari_xcebra.widgets.plots.trace_plot import (
     _every_nth,
     _Extremes,
     _joined,
+    _steps,
     behavior_lane,
-    steps,
 )
 
 RNG = np.random.default_rng(0)
@@ -79,7 +79,7 @@ def test_angles_are_thinned_out_and_never_mixed():
 
 
 def test_a_discrete_value_stays_until_the_next_frame():
-    times, values, lines = steps(
+    times, values, lines = _steps(
         np.array([0.0, 1.0, 2.0]), np.array([5.0, 6.0, 6.0]), np.array([True, True, False])
     )
     assert times.tolist() == [0, 1, 1, 2, 2]

@@ -228,7 +228,7 @@ class Expansion:
 
 
 @dataclass(frozen=True)
-class Basis:
+class _Basis:
     """Columns of one factor that is tied to variables.
 
     Parameters
@@ -248,7 +248,7 @@ class Basis:
     known: np.ndarray
 
     @classmethod
-    def of(cls, labels: Labels, *, few: bool = False, hold: int = 0) -> Basis:
+    def of(cls, labels: Labels, *, few: bool = False, hold: int = 0) -> _Basis:
         """Basis by the number of columns that the labels have.
 
         Parameters
@@ -354,7 +354,7 @@ class TrialBasis:
     ----------
     labels : Labels
     course : Course
-    value : Basis
+    value : _Basis
         Columns of its values.
     time : TimeCourse
         From when the value is known, and a while before.
@@ -364,7 +364,7 @@ class TrialBasis:
 
     labels: Labels
     course: Course
-    value: Basis
+    value: _Basis
     time: TimeCourse
     source: np.ndarray
 
@@ -373,7 +373,7 @@ class TrialBasis:
         """Basis for labels that do not change within a trial."""
         time = TimeCourse.of(course.seconds(rate, BEFORE), TIMES)
         trials = np.arange(len(course.onset))
-        return cls(labels, course, Basis.of(labels, few=True), time, trials)
+        return cls(labels, course, _Basis.of(labels, few=True), time, trials)
 
     def permuted(self, source: np.ndarray) -> TrialBasis:
         """The same with the values of other trials: (trials,) int64."""
@@ -429,7 +429,7 @@ class TrialBasis:
 
 
 @dataclass(frozen=True)
-class EventBasis:
+class _EventBasis:
     """Columns of a factor of events: smooth functions of the time around each.
 
     Parameters
@@ -458,7 +458,7 @@ class EventBasis:
     has_direction = False
 
     @classmethod
-    def of(cls, labels: Labels, recording: Recording, names: Sequence[str]) -> EventBasis:
+    def of(cls, labels: Labels, recording: Recording, names: Sequence[str]) -> _EventBasis:
         """Basis for the events of a recording."""
         stretch, orders = continuous_stretch(recording), []
         kernels, first, counts = [], [], []
@@ -511,15 +511,15 @@ class EventBasis:
         return joined
 
 
-AnyBasis = Basis | TrialBasis | EventBasis
+AnyBasis = _Basis | TrialBasis | _EventBasis
 
 
 def basis_for(recording: Recording, names: Sequence[str], factor: str) -> AnyBasis:
     """Basis of a factor of these variables: of events, of values by trial, or of values."""
     labels = Labels.of(recording, names, factor)
     if all(recording.variable(name).kind == "event" for name in names):
-        return EventBasis.of(labels, recording, names)
+        return _EventBasis.of(labels, recording, names)
     course = Course.of(recording, labels)
     if course is not None:
         return TrialBasis.of(labels, course, recording.rate)
-    return Basis.of(labels, hold=round(HOLD * recording.rate))
+    return _Basis.of(labels, hold=round(HOLD * recording.rate))

@@ -60,7 +60,7 @@ PASS = 0.2
 """Share of the work in each pass: decay, lags, latents, sums and interactions."""
 
 
-def time_latents(stream: Stream) -> slice:
+def _time_latents(stream: Stream) -> slice:
     """Latents that no variable is tied to."""
     last = stream.fit.parts[-1]
     return last.latents if last.name == TIME else slice(0, 0)
@@ -152,7 +152,10 @@ class Traces:
         pieces = np.array_split(stream.frames, max(1, len(stream.frames) // 256))
         few = max(1, MOMENT_FRAMES // 256)
         chosen = [pieces[i] for i in np.unique(np.linspace(0, len(pieces) - 1, few).astype(int))]
-        shown, raw = _Moments(), _Moments()  # of all cells, these frames would be gigabytes
+        shown, raw = (
+            _TraceMoments(),
+            _TraceMoments(),
+        )  # of all cells, these frames would be gigabytes
         for piece in chosen:
             shown.add(_read(stream, piece, kernel))
             raw.add(_read(stream, piece, gaussian_kernel(0.0)), lags=3)
@@ -173,7 +176,7 @@ class Traces:
         return np.clip(traces, -CLIP, CLIP, out=traces)
 
 
-class _Moments:
+class _TraceMoments:
     """Mean of traces and their autocovariance at the first lags, stretch by stretch."""
 
     def __init__(self) -> None:
@@ -364,8 +367,9 @@ class JointModel(ABC):
 
     def models(self, watch: Watch) -> list[Models]:
         """Both regressions of each batch."""
-        found = []
-        for sums in self.sums(watch):
+        found, waiting = [], self.sums(watch)[::-1]
+        while waiting:
+            sums = waiting.pop()  # of many cells, they take hundreds of megabytes
             observed = fit_held_out(sums.of(self.observed))
             has_state = len(self.columns.get(TIME, ())) > 0
             found.append(
@@ -432,7 +436,7 @@ def make_encoding(stream: Stream, watch: Watch, effort: Effort = THOROUGH) -> En
     fit, recording = stream.fit, stream.recording
     predictors = effort.predictors or Predictors.of(recording, fit.parts, fit.inputs.smoothing)
     stream = replace(stream, frames=_with_labels(stream.frames, predictors))
-    time, cells = time_latents(stream), len(fit.inputs.cell_ids)
+    time, cells = _time_latents(stream), len(fit.inputs.cell_ids)
     groups = cell_groups(cells, time.stop - time.start, effort.groups)
     encoding = Encoding(
         stream,

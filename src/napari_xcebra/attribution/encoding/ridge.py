@@ -146,12 +146,13 @@ class HeldOut:
 def fit_held_out(sums: BlockSums) -> HeldOut:
     """Fit all blocks but one, for each block, with the penalty that is best in the others."""
     whole = sums.xx.sum(0), sums.xy.sum(0), sums.yy.sum(0)
-    both = [sums.moments(block, whole) for block in range(len(sums.xx))]
-    width, cells = sums.xy.shape[1] - 1, sums.xy.shape[2]
+    blocks, width, cells = len(sums.xx), sums.xy.shape[1] - 1, sums.xy.shape[2]
     ridges = np.array(RIDGES)
-    errors = np.empty((len(both), len(ridges), cells))
-    spectra = []
-    for block, (others, here) in enumerate(both):
+    errors = np.empty((blocks, len(ridges), cells))
+    spectra, left_out = [], []
+    for block in range(blocks):
+        others, here = sums.moments(block, whole)
+        left_out.append(here)
         values, vectors = np.linalg.eigh(others.xx / others.frames)
         values, projected = np.maximum(values, 0)[:, None], vectors.T @ (others.xy / others.frames)
         slopes = (projected[:, None] / (values + ridges)[:, :, None]).reshape(width, -1)
@@ -160,16 +161,16 @@ def fit_held_out(sums: BlockSums) -> HeldOut:
         errors[block] = here.yy + np.einsum("ij,ij->j", slopes, missed).reshape(-1, cells)
         spectra.append((values, vectors, projected))
     best = (errors.sum(0) - errors).argmin(1)
-    weights = np.empty((len(both), width, cells), np.float32)
+    weights = np.empty((blocks, width, cells), np.float32)
     for own, ridge, (values, vectors, projected) in zip(
         weights, ridges[best], spectra, strict=True
     ):
         own[:] = vectors @ (projected / (values + ridge))
     return HeldOut(
-        tuple(here for _, here in both),
+        tuple(left_out),
         weights,
         np.take_along_axis(errors, best[:, None], 1)[:, 0],
-        np.stack([here.yy for _, here in both]),
+        np.stack([here.yy for here in left_out]),
     )
 
 

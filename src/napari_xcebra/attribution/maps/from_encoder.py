@@ -87,7 +87,7 @@ class _EncoderInputs:
 
 
 @dataclass(frozen=True)
-class Decoding(JointModel):
+class _Decoding(JointModel):
     """Cells, predicted from the latents of the other cells and slow drift.
 
     The two regressions of a cell have the time latents as they are, and without what they share
@@ -116,7 +116,7 @@ class Decoding(JointModel):
         return self.stream.fit.parts
 
     @cached_property
-    def columns(self) -> dict[str, np.ndarray]:  # noqa: D102
+    def columns(self) -> dict[str, np.ndarray]:
         columns, stop = {DRIFT: np.arange(DRIFTS)}, DRIFTS
         for name, expansion in self.expansions.items():
             columns[name] = np.arange(stop, stop + len(expansion.order))
@@ -124,11 +124,11 @@ class Decoding(JointModel):
         return columns | {TIME: np.arange(stop, stop + 2 * self.spread.shape[1])}
 
     @property
-    def observed(self) -> np.ndarray:  # noqa: D102
+    def observed(self) -> np.ndarray:
         return np.r_[np.arange(self._width), self.columns[TIME] + len(self.columns[TIME])]
 
     @property
-    def with_state(self) -> np.ndarray:  # noqa: D102
+    def with_state(self) -> np.ndarray:
         return np.arange(self._width + len(self.columns[TIME]))
 
     @property
@@ -136,10 +136,10 @@ class Decoding(JointModel):
         return DRIFTS + sum(len(each.order) for each in self.expansions.values())
 
     @property
-    def leading(self) -> dict[str, np.ndarray]:  # noqa: D102
+    def leading(self) -> dict[str, np.ndarray]:
         return {name: self.columns[name][e.leading] for name, e in self.expansions.items()}
 
-    def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:  # noqa: D102
+    def rows(self, positions: np.ndarray) -> Iterator[np.ndarray]:
         drift = self.drift(positions)
         for batch in self.batches:
             latents = self.latents[batch.group, self.lagged(positions, batch.lag)]
@@ -184,9 +184,9 @@ class Decoding(JointModel):
         return np.where(fits, at, positions)
 
 
-def make_decoding(
+def _make_decoding(
     stream: Stream, watch: Watch, groups: int = GROUPS, blocks: int = BLOCKS
-) -> Decoding:
+) -> _Decoding:
     """Latents without each group of cells, their splines, and the lag of every cell."""
     fit, recording = stream.fit, stream.recording
     cells, latents = len(fit.inputs.cell_ids), len(fit.scale)
@@ -205,7 +205,7 @@ def make_decoding(
         for part in fit.parts
         if part.name != TIME
     }
-    decoding = Decoding(
+    decoding = _Decoding(
         stream,
         _EncoderInputs(stream),
         cut(stream.frames, GUARD * recording.rate, blocks, recording.trials),
@@ -247,7 +247,7 @@ def _take_stretches(frames: np.ndarray, most: int) -> np.ndarray:
     return np.concatenate(stretches[::every])
 
 
-def _without_shared(decoding: Decoding, sample: np.ndarray) -> Decoding:
+def _without_shared(decoding: _Decoding, sample: np.ndarray) -> _Decoding:
     """Find what the time latents of each group share with the columns of the factors."""
     shared, spread = [], []
     for latents in decoding.latents:
@@ -263,7 +263,7 @@ def _without_shared(decoding: Decoding, sample: np.ndarray) -> Decoding:
     return replace(decoding, shared=np.stack(shared), spread=np.stack(spread))
 
 
-def _with_lags(decoding: Decoding) -> Decoding:
+def _with_lags(decoding: _Decoding) -> _Decoding:
     """Let each cell lead or follow the latents, where that predicts it clearly better."""
     lags = candidate_lags(decoding.stream.recording.rate, LAG_STEP)
     blocks, cells = len(decoding.blocks), len(decoding.lags)
@@ -290,14 +290,14 @@ class EncoderMap:
 
     Parameters
     ----------
-    decoding : Decoding
+    decoding : _Decoding
     shares : Shares
         What every factor carries in every cell.
     weights : mapping of str to (columns, cells) float32
         Of every factor: the mean over held-out blocks, as far as these bear it out.
     """
 
-    decoding: Decoding
+    decoding: _Decoding
     shares: Shares
     weights: Mapping[str, np.ndarray]
 
@@ -311,7 +311,7 @@ class EncoderMap:
         blocks: int = BLOCKS,
     ) -> EncoderMap:
         """Fit it to the frames of a stream; with fewer groups and blocks, for a provisional map."""
-        decoding = make_decoding(stream, watch, groups, blocks)
+        decoding = _make_decoding(stream, watch, groups, blocks)
         models = decoding.models(watch)
         found = shares(decoding, models, watch, thorough=False)
         sure = np.maximum(found.scores() - found.errors(), FAINT * found.scores())

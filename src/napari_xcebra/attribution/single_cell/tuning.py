@@ -204,7 +204,7 @@ def binned(
     return Bins(column, edges, (edges[1:] + edges[:-1]) / 2, index)
 
 
-def tuning_curve(activity: np.ndarray, bins: Bins) -> TuningCurve:
+def _tuning_curve(activity: np.ndarray, bins: Bins) -> TuningCurve:
     """Mean activity by bin, with its standard error over contiguous blocks of time.
 
     Neighbouring frames are correlated, so frames are not independent samples; blocks of time
@@ -288,7 +288,7 @@ def tuning_to(
     columns = [column for column in columns if _changes(column, used)] or columns[:1]
     if len(columns) == 1:
         count = max(2, round(resolution * CURVE_BINS))
-        return tuning_curve(activity, binned(columns[0], used, count, spacing))
+        return _tuning_curve(activity, binned(columns[0], used, count, spacing))
     count = max(2, round(resolution * MAP_BINS))
     across, up = (binned(column, used, count) for column in columns)
     return tuning_map(activity, across, up)
@@ -339,7 +339,7 @@ def preferred_values(
     for cells, traces in in_blocks(recording.traces):
         if stop is not None and stop():
             raise Stopped
-        mean = tuning_curve(traces, bins).mean
+        mean = _tuning_curve(traces, bins).mean
         known = np.isfinite(mean).any(0)
         peak = np.where(np.isfinite(mean), mean, -np.inf).argmax(0)
         found[cells] = np.where(known, bins.values[peak], np.nan)

@@ -82,7 +82,7 @@ def deconvolved_inputs(
     filter_ = plan.filter or Filter()
     if plan.filter is None and settings.deconvolve and settings.window == 1:
         with limited_threads(settings.threads):
-            filter_ = find_filter(recording, plan.labels, split, settings)
+            filter_ = _find_filter(recording, plan.labels, split, settings)
     return inputs_for(recording, split.training.anchors, settings, filter_, report)
 
 
@@ -91,7 +91,7 @@ def spacing_of(rate: float) -> int:
     return max(1, round(SPACING * rate))
 
 
-def find_filter(
+def _find_filter(
     recording: Recording, labels: Mapping[str, Labels], split: Split, settings: FitSettings
 ) -> Filter:
     """Find the filter of a recording; one that does nothing where none predicts better.

@@ -29,7 +29,7 @@ MOST_IN_MEMORY = 3 * 2**29
 """Inputs that are held in memory at most; the system caches those in a file, if it has room."""
 
 
-def room_for(frames: int, cells: int) -> np.ndarray:
+def _room_for(frames: int, cells: int) -> np.ndarray:
     """Memory for inputs, (frames, cells) float32, or a temporary file if there is too little.
 
     The system keeps what was read from the file in memory as long as there is room.
@@ -268,7 +268,7 @@ class Inputs:
     def of(self, recording: Recording) -> np.ndarray:
         """Inputs at every frame: (frames, cells in use) float32."""
         columns = self.columns(recording)
-        found = room_for(recording.n_frames, len(columns))
+        found = _room_for(recording.n_frames, len(columns))
         for frames, traces in smoothed(recording, columns, self.kernel):
             found[frames] = traces
             self.standardise(found[frames])
@@ -325,7 +325,7 @@ def inputs_for(
     kernel = filter_.after(gaussian_kernel(smoothing))
     size = recording.n_frames, len(columns)
     reading = _need_reading(recording, len(columns), radius_of(kernel))
-    kept = None if reading else room_for(*size)
+    kept = None if reading else _room_for(*size)
     every = 1 if kept is not None else -(-4 * size[0] * size[1] // SAMPLED_BYTES)
     moments = _RunningMoments(len(columns))
     with limited_threads(settings.threads):

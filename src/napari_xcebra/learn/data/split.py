@@ -97,7 +97,7 @@ class Split:
 def split_by_memory(
     recording: Recording, labels: Mapping[str, Labels], settings: FitSettings, offset: int
 ) -> Split:
-    """`split_frames`, with a guard as long as labels, smoothed traces and time pairs reach.
+    """`_split_frames`, with a guard as long as labels, smoothed traces and time pairs reach.
 
     The same recording, labels and settings give the same split, so the frames that were held out
     from a fit can be found again.
@@ -107,10 +107,12 @@ def split_by_memory(
     # a smoothed frame reaches four standard deviations to either side; a filter behind it reaches
     # half a second further, but with weights that hardly count there
     times.append(round(4 * settings.smoothing * recording.rate))
-    return split_frames(recording, settings, max([offset, *times]), offset)
+    return _split_frames(recording, settings, max([offset, *times]), offset)
 
 
-def split_frames(recording: Recording, settings: FitSettings, guard: int, offset: int = 0) -> Split:
+def _split_frames(
+    recording: Recording, settings: FitSettings, guard: int, offset: int = 0
+) -> Split:
     """Hold out blocks spread evenly over the usable frames.
 
     Parameters

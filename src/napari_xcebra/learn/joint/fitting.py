@@ -51,7 +51,7 @@ MOST_APART = 1.05
 
 
 @dataclass(frozen=True)
-class Pool:
+class _Pool:
     """Sessions with shared variables.
 
     Parameters
@@ -73,7 +73,7 @@ class Pool:
         return np.searchsorted(self.first, frames, side="right") - 1
 
 
-def pooled(recordings: Recordings, factors: Mapping[str, Factor]) -> Pool:
+def pooled(recordings: Recordings, factors: Mapping[str, Factor]) -> _Pool:
     """Check that sessions share the variables of these factors, and put them together."""
     named = _named_sessions(recordings)
     if len(named) < 2:
@@ -97,7 +97,7 @@ def pooled(recordings: Recordings, factors: Mapping[str, Factor]) -> Pool:
         ),
         excluded=np.concatenate([np.asarray(r.excluded) for r in named.values()]),
     )
-    return Pool(named, behavior, first)
+    return _Pool(named, behavior, first)
 
 
 def _named_sessions(recordings: Recordings) -> dict[str, Recording]:
@@ -134,7 +134,7 @@ def _joined(name: str, recordings: Mapping[str, Recording]) -> Variable:
     return replace(one, values=np.concatenate([v.values for v in found.values()]))
 
 
-def _joint_plan(pool: Pool, factors: Mapping[str, Factor], settings: FitSettings) -> TrainingPlan:
+def _joint_plan(pool: _Pool, factors: Mapping[str, Factor], settings: FitSettings) -> TrainingPlan:
     """Labels on one scale, and one embedding; steps are as long as in the usual session."""
     labels = factor_labels(pool.behavior, factors)
     each = [
@@ -148,7 +148,7 @@ def _joint_plan(pool: Pool, factors: Mapping[str, Factor], settings: FitSettings
     return TrainingPlan(labels, offsets, offset, parts)
 
 
-def part_of(labels: Mapping[str, Labels], pool: Pool, number: int) -> dict[str, Labels]:
+def part_of(labels: Mapping[str, Labels], pool: _Pool, number: int) -> dict[str, Labels]:
     """Labels of one session, on the scale of all."""
     own = slice(pool.first[number], pool.first[number + 1])
     return {
@@ -157,7 +157,7 @@ def part_of(labels: Mapping[str, Labels], pool: Pool, number: int) -> dict[str, 
     }
 
 
-def _joined_split(splits: Sequence[Split], pool: Pool) -> Split:
+def _joined_split(splits: Sequence[Split], pool: _Pool) -> Split:
     """Training frames and held-out blocks of all sessions, by pooled frames."""
     blocks = [split.block for split in splits]
     return Split(
@@ -167,7 +167,7 @@ def _joined_split(splits: Sequence[Split], pool: Pool) -> Split:
     )
 
 
-def _joined_frames(frames: Sequence[UsableFrames], pool: Pool) -> UsableFrames:
+def _joined_frames(frames: Sequence[UsableFrames], pool: _Pool) -> UsableFrames:
     anchors = [each.anchors + start for each, start in zip(frames, pool.first, strict=False)]
     return UsableFrames(np.concatenate(anchors), _counted_through([each.run for each in frames]))
 
@@ -186,7 +186,7 @@ Own = Literal["input layer", "encoder"]
 
 
 @dataclass(frozen=True)
-class JointFrames:
+class _JointFrames:
     """Inputs of frames of several sessions.
 
     Parameters
@@ -204,7 +204,7 @@ class JointFrames:
     own: Sequence[np.ndarray]
 
 
-class JointData:
+class _JointData:
     """Inputs of all sessions, gathered by pooled frame number.
 
     Parameters
@@ -235,14 +235,14 @@ class JointData:
         numbers = range(len(self.sessions))
         return [np.flatnonzero(session == s) for s in numbers]
 
-    def __getitem__(self, frames: np.ndarray) -> JointFrames:
+    def __getitem__(self, frames: np.ndarray) -> _JointFrames:
         """Inputs by session, in the order of the frames within each."""
         places = self._own(frames)
         each = zip(self.sessions, places, self.first, strict=False)
         inputs = [data[frames[own] - start] for data, own, start in each]
-        return JointFrames(self.places_of(frames), inputs, places)
+        return _JointFrames(self.places_of(frames), inputs, places)
 
-    def seen(self, frames: np.ndarray, hide: float, seed: int) -> JointFrames:
+    def seen(self, frames: np.ndarray, hide: float, seed: int) -> _JointFrames:
         """The same, with some cells hidden from each frame; other ones in each session."""
         places = self._own(frames)
         each = zip(self.sessions, places, self.first, strict=False)
@@ -250,7 +250,7 @@ class JointData:
             data.seen(frames[own] - start, hide, seed + number)
             for number, (data, own, start) in enumerate(each)
         ]
-        return JointFrames(self.places_of(frames), inputs, places)
+        return _JointFrames(self.places_of(frames), inputs, places)
 
     @property
     def bytes_of_frame(self) -> int:
@@ -258,7 +258,7 @@ class JointData:
         return max(session.bytes_of_frame for session in self.sessions)
 
 
-class JointEncoder(nn.Module):
+class _JointEncoder(nn.Module):
     """An encoder a session; with `own="input layer"` all that follows the first layer is shared.
 
     Parameters
@@ -280,12 +280,12 @@ class JointEncoder(nn.Module):
         """Encoder of one session."""
         return cast(Encoder, self.encoders[session])
 
-    def forward(self, x: JointFrames) -> Tensor:
+    def forward(self, x: _JointFrames) -> Tensor:
         """Embedding: (frames, latents)."""
         each = [self[number](inputs) for number, inputs in enumerate(x.inputs)]
-        return in_order(each, x.places)
+        return _in_order(each, x.places)
 
-    def embed(self, x: JointFrames, directions: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def embed(self, x: _JointFrames, directions: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """As `Encoder.embed`: Σ_k ‖v_kᵀ J_f‖² counts the cells of a frame's own session alone."""
         found = [
             self[number].embed(inputs, own)
@@ -294,10 +294,10 @@ class JointEncoder(nn.Module):
             )
         ]
         squared = torch.cat([each for _, each in found])
-        return in_order([embedding for embedding, _ in found], x.places), squared
+        return _in_order([embedding for embedding, _ in found], x.places), squared
 
 
-def _by_session(x: JointFrames, directions: Tensor | None) -> list[Tensor | None]:
+def _by_session(x: _JointFrames, directions: Tensor | None) -> list[Tensor | None]:
     """Directions for the first frames, which are in their order within each session, too."""
     if directions is None:
         return [None] * len(x.places)
@@ -306,7 +306,7 @@ def _by_session(x: JointFrames, directions: Tensor | None) -> list[Tensor | None
     return [directions.index_select(0, place[:count]) for place, count in each]
 
 
-def in_order(values: Sequence[Tensor], places: Sequence[Tensor]) -> Tensor:
+def _in_order(values: Sequence[Tensor], places: Sequence[Tensor]) -> Tensor:
     """Rows of all sessions, each put in its place."""
     order = torch.argsort(torch.cat(list(places)))
     return torch.cat(list(values)).index_select(0, order)
@@ -323,14 +323,14 @@ def _share_after_input(one: Encoder, other: Encoder) -> None:
         raise TypeError(f"{type(one).__name__} and {type(other).__name__} cannot share layers")
 
 
-class JointObjective(Objective):
+class _JointObjective(Objective):
     """The objective of several sessions: a time pair has negatives of its own session alone."""
 
-    data: JointData  # type: ignore[assignment]
+    data: _JointData  # type: ignore[assignment]
 
     def _seen(  # type: ignore[override]
         self, frames: np.ndarray, on_device: Tensor, seed: int
-    ) -> JointFrames:
+    ) -> _JointFrames:
         return self.data.seen(frames, self.hide, seed)
 
     def _info_nce(
@@ -382,7 +382,7 @@ def fit_sessions(
     JointFit
         With a fit for each session, measured on its own held-out blocks.
     """
-    training = JointTraining(recordings, factors, settings or FitSettings(), own)
+    training = _JointTraining(recordings, factors, settings or FitSettings(), own)
     for name, session in training.sessions.items():
         try:
             check_measurable(session)
@@ -401,7 +401,7 @@ def fit_sessions(
     return result
 
 
-class JointTraining(Training):
+class _JointTraining(Training):
     """A training run on several sessions.
 
     References are drawn equally often from each session. A label's positive is the frame of any
@@ -424,8 +424,8 @@ class JointTraining(Training):
     """
 
     # they work as one encoder and its inputs do, but their frames come by session
-    encoder: JointEncoder  # type: ignore[assignment]
-    data: JointData  # type: ignore[assignment]
+    encoder: _JointEncoder  # type: ignore[assignment]
+    data: _JointData  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -447,7 +447,7 @@ class JointTraining(Training):
         self.inputs = _joined_inputs([session.inputs for session in each])
         self._whole = self.sampler_of(self.split.training)
         self.device = each[0].device
-        self.data = JointData([session.data for session in each], self.pool.first)
+        self.data = _JointData([session.data for session in each], self.pool.first)
         self._build()
 
     def _sessions(self) -> dict[str, Training]:
@@ -470,10 +470,10 @@ class JointTraining(Training):
                 raise InputError(f"Session {name!r}: {error}") from error
         return sessions
 
-    def _make_encoder(self) -> JointEncoder:  # type: ignore[override]
+    def _make_encoder(self) -> _JointEncoder:  # type: ignore[override]
         self.regressions = {}
         self.hide = max(each.hide for each in self.sessions.values())
-        return JointEncoder([each.encoder for each in self.sessions.values()], self.own)
+        return _JointEncoder([each.encoder for each in self.sessions.values()], self.own)
 
     def _settling(self) -> None:
         """All steps are done: maps of several sessions are not compared."""
@@ -497,9 +497,9 @@ class JointTraining(Training):
         session.history, session.step = self.history, self.step
         return session
 
-    def _make_objective(self) -> JointObjective:
+    def _make_objective(self) -> _JointObjective:
         # the joint encoder and its data work as those of one session do
-        return JointObjective(
+        return _JointObjective(
             self.encoder,  # type: ignore[arg-type]
             self.data,  # type: ignore[arg-type]
             self.labels,

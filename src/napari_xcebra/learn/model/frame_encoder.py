@@ -143,13 +143,13 @@ class _Pullback:
         arriving: list[Tensor] = []
         leaving = [directions * bound_slope]
         for weight, slope in zip(reversed(weights[1:]), reversed(slopes), strict=True):
-            arriving.insert(0, times(leaving[0], weight))
+            arriving.insert(0, _times(leaving[0], weight))
             leaving.insert(0, arriving[0] * slope)
         first = weights[0]
         # with many cells the Gram matrix is cheaper: ‖V W‖² = tr(V (W Wᵀ) Vᵀ)
         rows = directions.shape[0] * frames
         by_gram = first.shape[1] > first.shape[0] and rows > first.shape[0]
-        reached = times(leaving[0], first @ first.t() if by_gram else first)
+        reached = _times(leaving[0], first @ first.t() if by_gram else first)
         return cls(directions, bound_slope, bent, slopes, arriving, leaving, reached, by_gram)
 
     def squared(self) -> Tensor:
@@ -169,14 +169,14 @@ class _Pullback:
             by_weight = [_across(self.leaving[0], self.leaving[0] * twice) @ first]
         else:
             by_weight = [_across(self.leaving[0], error)]
-            error = times(error, first.t())
+            error = _times(error, first.t())
         by_bent = []
         for number, weight in enumerate(others):
             by_slope = (error * self.arriving[number]).sum(0)
             by_bent.append(by_slope.mul_(_gelu_bend(self.bent[number])))
             error *= self.slopes[number]
             by_weight.append(_across(self.leaving[number + 1], error))
-            error = times(error, weight.t())
+            error = _times(error, weight.t())
         return by_bent, by_weight, error
 
     def by_directions(self, error: Tensor) -> Tensor:
@@ -188,7 +188,7 @@ class _Pullback:
         return (error * self.directions).sum(0)
 
 
-def times(products: Tensor, weight: Tensor) -> Tensor:
+def _times(products: Tensor, weight: Tensor) -> Tensor:
     """(k, frames, outputs) times (outputs, inputs), as one large product."""
     return (products.flatten(0, 1) @ weight).view(*products.shape[:2], -1)
 
@@ -314,12 +314,12 @@ class FrameEncoder(Encoder):
         return _Perceptron.apply(x, directions, self.bound, self.clips, *self.parameters())
 
     def pullback(self, directions: Tensor, activations: Activations) -> Tensor:  # noqa: D102
-        v = times(directions * self._bound_slope(activations[-1])[:, None], self.weights[-1])
+        v = _times(directions * self._bound_slope(activations[-1])[:, None], self.weights[-1])
         *hidden, last = (gelu_slope(a) for a in activations[:-1])
         v = v * last[:, None]
         for weight, slope in zip(self.weights[-2:0:-1], reversed(hidden), strict=True):
-            v = times(v, weight) * slope[:, None]
-        return times(v, self.weights[0])
+            v = _times(v, weight) * slope[:, None]
+        return _times(v, self.weights[0])
 
     def jacobian(self, x: Tensor) -> Tensor:  # noqa: D102
         if torch.is_grad_enabled():

@@ -60,7 +60,7 @@ def _basis(centred: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Dimension:
+class _Dimension:
     """Consistency at one number of latents.
 
     Parameters
@@ -97,10 +97,10 @@ class Dimension:
 class Dimensions:
     """Consistency over numbers of latents, and which to take."""
 
-    tried: tuple[Dimension, ...]
+    tried: tuple[_Dimension, ...]
 
     @property
-    def suggested(self) -> Dimension:
+    def suggested(self) -> _Dimension:
         """The largest embedding whose consistency is at its peak, within its error.
 
         An embedding too small leaves out what is there, and may still be consistent; one too
@@ -132,15 +132,15 @@ class Dimensions:
         same = len({d.factor_latents for d in self.tried}) == 1
         return "time latents" if over_time or same else "latents of the factors"
 
-    def place(self, dimension: Dimension) -> int:
+    def place(self, dimension: _Dimension) -> int:
         """Position of a dimension on that axis."""
         over_time = self.axis == "time latents"
         return dimension.time_latents if over_time else dimension.factor_latents
 
     @property
-    def lines(self) -> dict[str, list[Dimension]]:
+    def lines(self) -> dict[str, list[_Dimension]]:
         """Lines of a plot, by name: one for each number of the other latents."""
-        lines: dict[str, list[Dimension]] = {}
+        lines: dict[str, list[_Dimension]] = {}
         for each in sorted(self.tried, key=lambda d: (d.factor_latents, d.time_latents)):
             of = each.factor_latents if self.axis == "time latents" else each.time_latents
             whose = "for the factors" if self.axis == "time latents" else "for time"
@@ -221,14 +221,14 @@ def suggest_dimension(
         for size, time in sizes
         for number in range(seeds)
     ]
-    tried: list[Dimension] = []
+    tried: list[_Dimension] = []
     embeddings: list[np.ndarray] = []
     for done in fit_each(recording, repeats, on_progress=on_progress, stop=stop, executor=executor):
         every = max(1, recording.n_frames // FRAMES)
         embeddings.append((done.embed(recording) * done.scale)[::every])
         of_time = done.parts[-1].stop - done.parts[-1].start if "time" in done.factors else 0
         if len(embeddings) > 1:
-            found = Dimension(done.parts[-1].stop - of_time, of_time, _pairs(embeddings))
+            found = _Dimension(done.parts[-1].stop - of_time, of_time, _pairs(embeddings))
             tried[-1 if len(embeddings) > 2 else len(tried) :] = [found]
         if len(embeddings) == seeds:
             embeddings = []

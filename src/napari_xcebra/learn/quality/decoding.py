@@ -37,7 +37,7 @@ NEIGHBOURS = (1, 4, 9, 16, 25, 49, 100)
 
 
 @dataclass(frozen=True)
-class Target:
+class _Target:
     """A variable to predict.
 
     Parameters
@@ -52,7 +52,7 @@ class Target:
     variable: Variable
 
     @classmethod
-    def of(cls, variable: Variable) -> Target:
+    def of(cls, variable: Variable) -> _Target:
         """Coordinates of a variable."""
         values, known = variable.values, variable.known
         if variable.kind == "circular":
@@ -65,9 +65,9 @@ class Target:
         coordinates[known] = np.eye(coordinates.shape[1])[code]
         return cls(coordinates, variable)
 
-    def shifted(self, frames: int) -> Target:
+    def shifted(self, frames: int) -> _Target:
         """The same, moved by so many frames, the last ones to the beginning."""
-        return Target(np.roll(self.coordinates, frames, axis=0), self.variable)
+        return _Target(np.roll(self.coordinates, frames, axis=0), self.variable)
 
     def errors(self, predicted: np.ndarray, frames: np.ndarray) -> np.ndarray:
         """Errors of predictions, in units of the variable: (frames,), NaN where it is not known.
@@ -117,14 +117,14 @@ def _complex(coordinates: np.ndarray) -> np.ndarray:
     return np.asarray(cosine + 1j * sine)
 
 
-def nearest(latents: np.ndarray, frames: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _nearest(latents: np.ndarray, frames: np.ndarray, others: np.ndarray) -> np.ndarray:
     """The `frames` nearest to each of the others, as many as are ever used: (others, most) int."""
     most = min(max(NEIGHBOURS), len(frames))
     index = cKDTree(latents[frames]).query(latents[others], k=most)[1]
     return np.reshape(index, (len(others), most))
 
 
-def neighbour_decoder(near: np.ndarray) -> Decoder:
+def _neighbour_decoder(near: np.ndarray) -> Decoder:
     """Mean over these frames where they are known; for discrete values, the votes."""
 
     def predict(coordinates: np.ndarray) -> np.ndarray:
@@ -136,7 +136,7 @@ def neighbour_decoder(near: np.ndarray) -> Decoder:
     return predict
 
 
-def linear_decoder(latents: np.ndarray, frames: np.ndarray, others: np.ndarray) -> Decoder:
+def _linear_decoder(latents: np.ndarray, frames: np.ndarray, others: np.ndarray) -> Decoder:
     """Least squares, with an intercept."""
     design, applied = (np.c_[np.ones(len(each)), latents[each]] for each in (frames, others))
 
@@ -323,7 +323,7 @@ def _decoded(
     recording: Recording, part: Part, name: str, latents: np.ndarray, split: Split
 ) -> list[Decoded]:
     variable = _decodable(recording, name)
-    target, known = Target.of(variable), variable.known
+    target, known = _Target.of(variable), variable.known
     seen, held = split.training.anchors, split.held_out.anchors
     seen, held = thinned(seen[known[seen]], TRAINED), thinned(held[known[held]], HELD)
     if len(seen) == 0 or len(held) == 0:
@@ -333,10 +333,10 @@ def _decoded(
         )
     shifts = _shifts(recording, name)
     neighbours = _chosen_neighbours(target, latents, split)
-    near = nearest(latents, seen, held)[:, :neighbours]
+    near = _nearest(latents, seen, held)[:, :neighbours]
     decoders: Mapping[str, tuple[Decoder, int]] = {
-        "kNN": (neighbour_decoder(near), neighbours),
-        "linear": (linear_decoder(latents, seen, held), 0),
+        "kNN": (_neighbour_decoder(near), neighbours),
+        "linear": (_linear_decoder(latents, seen, held), 0),
     }
     return [
         Decoded(
@@ -356,11 +356,11 @@ def _decodable(recording: Recording, name: str) -> Variable:
 
 
 def _measured(
-    decode: Decoder, target: Target, seen: np.ndarray, held: np.ndarray, shifts: np.ndarray
+    decode: Decoder, target: _Target, seen: np.ndarray, held: np.ndarray, shifts: np.ndarray
 ) -> dict[str, Any]:
     """Error and R² on held-out frames, and what shifted labels reach."""
 
-    def reached(target: Target) -> tuple[float, float]:
+    def reached(target: _Target) -> tuple[float, float]:
         fitted = target.coordinates[seen]
         predicted = decode(fitted)
         return target.error(predicted, held), target.r2(predicted, held, np.nanmean(fitted, 0))
@@ -384,16 +384,16 @@ def _shifts(recording: Recording, name: str) -> np.ndarray:
     return thinned(shifts.frames, SHIFTS) if shifts.enough else np.zeros(0, int)
 
 
-def _chosen_neighbours(target: Target, latents: np.ndarray, split: Split) -> int:
+def _chosen_neighbours(target: _Target, latents: np.ndarray, split: Split) -> int:
     """Number of neighbours that predicts frames set aside best, by squared error."""
     rest, aside, _ = split.set_aside()
     known = target.variable.known
     made, tried = (thinned(f.anchors[known[f.anchors]], HELD) for f in (rest, aside))
     if len(made) < max(NEIGHBOURS) or len(tried) == 0:
         return min(USUAL_NEIGHBOURS, max(1, len(made)))
-    near, true = nearest(latents, made, tried), target.coordinates[tried]
+    near, true = _nearest(latents, made, tried), target.coordinates[tried]
     missed = {
-        k: float(np.square(neighbour_decoder(near[:, :k])(target.coordinates[made]) - true).sum())
+        k: float(np.square(_neighbour_decoder(near[:, :k])(target.coordinates[made]) - true).sum())
         for k in NEIGHBOURS
     }
     return min(missed, key=lambda k: missed[k])

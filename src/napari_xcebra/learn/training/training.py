@@ -52,7 +52,7 @@ CELLS = 512
 """Cells up to which their weights are learned at the full rate."""
 
 
-class Adam:
+class _Adam:
     """Adam, with all parameters next to each other in memory, and their gradients likewise.
 
     Parameters
@@ -117,7 +117,7 @@ class Adam:
         self.square.copy_(moments.get("exp_avg_sq", nothing))
 
 
-def rates_of(encoder: nn.Module) -> dict[nn.Parameter, float]:
+def _rates_of(encoder: nn.Module) -> dict[nn.Parameter, float]:
     """Share of the learning rate for the weights of many cells.
 
     Adam moves every weight by as much, so that what a unit sees changes with the number of its
@@ -205,8 +205,8 @@ class Training:
         self.objective = self._make_objective()
         self.psi = self.objective.psi
         learned = [*self.encoder.parameters(), *self.psi.parameters()]
-        rates = rates_of(self.encoder) if self.settings.network == "fitted" else None
-        self.optimizer = Adam(learned, rates)
+        rates = _rates_of(self.encoder) if self.settings.network == "fitted" else None
+        self.optimizer = _Adam(learned, rates)
         self.step = 0
         self.search = LambdaSearch.of(self)
         self.settled = self._settling()

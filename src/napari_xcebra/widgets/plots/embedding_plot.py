@@ -252,7 +252,7 @@ class EmbeddingPlot(QWidget):
             return
         here = event.position()
         if (here - pressed).manhattanLength() <= CLICK:
-            point = nearest(self.places, here.x(), here.y(), REACH)
+            point = _nearest(self.places, here.x(), here.y(), REACH)
             if point is not None:
                 self.point_chosen.emit(point)
 
@@ -404,7 +404,7 @@ def _faded(colors: np.ndarray, depth: np.ndarray, background: np.ndarray) -> np.
     return (colors * (1 - share) + background * share).astype(np.uint8)
 
 
-def nearest(places: np.ndarray, x: float, y: float, reach: float) -> int | None:
+def _nearest(places: np.ndarray, x: float, y: float, reach: float) -> int | None:
     """Point nearest to a place on the screen, if one is within reach (all in pixels)."""
     distance = np.hypot(places[:, 0] - x, places[:, 1] - y)
     distance[np.isnan(distance)] = np.inf

@@ -225,7 +225,7 @@ def _joined(values: np.ndarray, part: np.ndarray, period: float | None = None) -
     return lines
 
 
-def steps(
+def _steps(
     times: np.ndarray, values: np.ndarray, lines: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same signal as a staircase: each value stays until the next."""
@@ -304,7 +304,7 @@ class _LaneLine:
         period = self.period if self.kind == "circular" else None
         lines = _joined(values, part[found], period)
         at, values = times[found], np.nan_to_num(values)
-        return steps(at, values, lines) if self.kind == "discrete" else (at, values, lines)
+        return _steps(at, values, lines) if self.kind == "discrete" else (at, values, lines)
 
     def texts(self, frames: np.ndarray) -> list[str]:
         """Values at some frames, for a table; empty where there is none."""

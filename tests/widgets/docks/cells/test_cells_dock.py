@@ -18,7 +18,7 @@ from napari_xcebra.recording import Origin, Recording, Trials, Variable
 from napari_xcebra.recording.traces import NpyTraces
 from napari_xcebra.runs import Run, now
 from napari_xcebra.widgets.docks.cells.dock import CellsDock
-from napari_xcebra.widgets.docks.cells.panel import moment
+from napari_xcebra.widgets.docks.cells.panel import _moment
 from napari_xcebra.widgets.layers.layers import _segments
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.tuning_plot import TuningPlot
@@ -302,7 +302,7 @@ def test_a_slider_beyond_the_end_of_a_shorter_recording_does_no_harm(dock, state
     state.frame = 5000
     settled()
     assert dock.traces.time.readout.text() == "500.0 s · frame 5000"
-    assert moment(short, 5000) == "19.9 s · frame 199"
+    assert _moment(short, 5000) == "19.9 s · frame 199"
     dock.traces.plot.move_cursor(10**6)
     assert dock.traces.plot.frame == 5999
 
@@ -311,11 +311,11 @@ def test_trials_are_counted_without_the_time_between_them_and_segments_are_no_tr
     traces = np.random.default_rng(0).random((100, 3))
     trials = Trials([10, 50], [30, 70])
     in_trials = Recording.from_arrays(traces, rate=10.0, trials=trials)
-    told = [moment(in_trials, frame).split(" · ")[2] for frame in (0, 10, 29, 30, 69, 70)]
+    told = [_moment(in_trials, frame).split(" · ")[2] for frame in (0, 10, 29, 30, 69, 70)]
     between = "between trials"
     assert told == [between, "trial 1 of 2", "trial 1 of 2", between, "trial 2 of 2", between]
     in_segments = Recording.from_arrays(traces, rate=10.0, starts=[0, 60])
-    assert moment(in_segments, 60) == "6.0 s · frame 60 · segment 2 of 2"
+    assert _moment(in_segments, 60) == "6.0 s · frame 60 · segment 2 of 2"
 
 
 def test_100_000_frames_are_drawn_with_as_many_points_as_the_screen_has(dock, state, settled):

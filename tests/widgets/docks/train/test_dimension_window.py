@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from napari_xcebra.learn.quality.consistency import Dimension, Dimensions
+from napari_xcebra.learn.quality.consistency import Dimensions, _Dimension
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.widgets.docks.train.dock import TrainDock
 from napari_xcebra.widgets.services.run_jobs import Trial
@@ -101,13 +101,13 @@ def test_what_is_stopped_can_be_tried_again(window, dock, state, qtbot):
 
 def test_factors_keep_their_latents_unless_they_were_tried(recording):
     trial = Trial(recording, {}, None, (1, 2), (), 2)
-    found = Dimensions((Dimension(2, 1, (0.5,)), Dimension(2, 2, (0.9,))))
+    found = Dimensions((_Dimension(2, 1, (0.5,)), _Dimension(2, 2, (0.9,))))
     latents = trial.latents(found)
     assert latents.of_time == 2 and not latents.of_factors
 
 
 def test_factors_alone_are_plotted_over_their_own_latents():
-    found = Dimensions((Dimension(1, 0, (0.9,)), Dimension(2, 0, (0.8,))))
+    found = Dimensions((_Dimension(1, 0, (0.9,)), _Dimension(2, 0, (0.8,))))
     assert found.axis == "latents of the factors"
     assert [found.place(d) for d in found.tried] == [1, 2]
     assert list(found.lines) == ["no others"]

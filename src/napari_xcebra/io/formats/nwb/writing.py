@@ -128,7 +128,7 @@ def write_nwb(
         with whole(path) as temporary:
             _add_to_copy(nwb, source, temporary, recording, found, subject)
         return path
-    file = new_file(nwb, recording, started, subject, location)
+    file = _new_file(nwb, recording, started, subject, location)
     rows = RoiRows(_table_in(file), np.arange(recording.n_cells), slice(None))
     add_results(nwb, file, [rows], recording, found)
     with whole(path) as temporary:
@@ -168,7 +168,7 @@ UNKNOWN = {"subject_id": "unknown", "description": "not known", "sex": "U", "age
 """The animal of which nothing is told, of any age: archives refuse a file without."""
 
 
-def new_file(
+def _new_file(
     nwb: Any,
     recording: Recording,
     started: datetime | None = None,

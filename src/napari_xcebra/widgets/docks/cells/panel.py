@@ -259,10 +259,10 @@ class TimeRow(QWidget):
 
     def tell(self, recording: Recording, frame: int) -> None:
         """Tell where the time slider is."""
-        self.readout.setText(moment(recording, frame))
+        self.readout.setText(_moment(recording, frame))
 
 
-def moment(recording: Recording, frame: int) -> str:
+def _moment(recording: Recording, frame: int) -> str:
     """A frame in words; the nearest one of the recording, whose slider may be another's."""
     frame = int(np.clip(frame, 0, recording.n_frames - 1))
     words = [f"{np.asarray(recording.times)[frame]:.1f} s", f"frame {frame}"]
