@@ -278,4 +278,4 @@ def until(condition):
 def test_without_dask_the_way_to_get_it_is_told(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'napari-xcebra\[cluster\]'"):
-        cluster_module.connect("somewhere")
+        cluster_module._connect("somewhere")

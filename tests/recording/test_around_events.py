@@ -135,8 +135,8 @@ def test_cells_are_read_by_the_few_however_many_moments_there_are(recording, mon
     moments = Moments.of(recording, "cue", "side")
     whole = responses(recording, moments, (1, 2)).halves
     monkeypatch.setattr(around_events, "BLOCK_BYTES", 1)
-    sizes = [block.shape[1] for _, block in around_events.few_cells(
-        recording, moments, around_events.bins_of(recording, (1, 2))[1])]  # fmt: skip
+    sizes = [block.shape[1] for _, block in around_events._few_cells(
+        recording, moments, around_events._bins_of(recording, (1, 2))[1])]  # fmt: skip
     assert sizes == [1, 1]
     np.testing.assert_array_equal(responses(recording, moments, (1, 2)).halves, whole)
 

@@ -49,7 +49,7 @@ def block_bytes(request, monkeypatch):
 def test_inputs_may_take_up_to_half_of_the_free_memory(monkeypatch, frames, in_file):
     memory = SimpleNamespace(available=2 * 4 * 50 * CELLS)
     monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
-    assert isinstance(room.room_for(frames, CELLS), np.memmap) == in_file
+    assert isinstance(room._room_for(frames, CELLS), np.memmap) == in_file
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 3.0])
@@ -144,7 +144,7 @@ def test_inputs_too_large_for_the_memory_lie_in_a_file(simulation, request):
     short = Training(simulation.recording, simulation.factors, settings)
     list(usual.run())
     list(short.run())
-    assert isinstance(room.room_for(2, 3), np.memmap)
+    assert isinstance(room._room_for(2, 3), np.memmap)
     np.testing.assert_equal(usual.history, short.history)
 
 

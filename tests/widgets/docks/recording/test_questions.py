@@ -95,7 +95,7 @@ def test_the_question_goes_when_another_file_is_chosen(dock, qtbot, unclear, tmp
 
 
 def test_a_file_opened_by_napari_is_asked_about_in_the_dock(viewer, qtbot, tmp_path, monkeypatch):
-    monkeypatch.setattr("napari_xcebra.readers.current_viewer", lambda: viewer)
+    monkeypatch.setattr("napari_xcebra.readers._current_viewer", lambda: viewer)
     viewer.window._qt_window.show()
     (tmp_path / "session").mkdir()
     np.savez(tmp_path / "session.npz", traces=NOISE, rate=5.0)
