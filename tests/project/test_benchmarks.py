@@ -14,6 +14,7 @@ ELSEWHERE = {"cebra", "ratinabox"}
 """What is only installed to measure beside it."""
 QUICK = (
     "attribution",
+    "by_hand",
     "cohorts",
     "decisions",
     "field",
