@@ -98,6 +98,11 @@ class FrameData:
     def seen(self, frames: np.ndarray | Tensor, hide: float, seed: int) -> Tensor:
         """The same, with some cells hidden from each frame; valid until the next call.
 
+        Dropout on the inputs, so that the encoder relies on no cell alone, with a share drawn anew
+        for every frame: a fixed share of a half costs recordings of few cells much of what they
+        tell (results/ordinary.md, "Hiding cells"). Hidden cells are at their mean, the others
+        larger in proportion.
+
         Gathered and hidden a few frames at a time, while they are in the processor's cache, and
         always in the same memory: with thousands of cells, new memory takes longer than the rest.
 
@@ -105,8 +110,10 @@ class FrameData:
         ----------
         frames : (n,) int64
             On the device, or they are brought there.
-        hide, seed
-            As `_hidden_cells` takes them.
+        hide : float
+            Largest share of the cells to hide.
+        seed : int
+            The same seed hides the same cells.
         """
         cells, first = self._rows.shape[1], -(self.window // 2)
         frames = torch.as_tensor(frames, device=self.device)
@@ -146,28 +153,6 @@ class FrameData:
         if not isinstance(self._rows, Tensor):
             return torch.from_numpy(self._rows[frames]).to(self.device)
         return self._rows.index_select(0, torch.as_tensor(frames, device=self.device))
-
-
-def _hidden_cells(x: Tensor, most: float, seed: int) -> Tensor:
-    """Hide cells from the encoder while it is trained, so that it relies on none of them alone.
-
-    Dropout on the inputs, with a share drawn anew for every frame: a fixed share of a half costs
-    recordings of few cells much of what they tell (results/ordinary.md, "Hiding cells"). Hidden
-    cells are at their mean, the others larger in proportion.
-
-    Parameters
-    ----------
-    x : (frames, cells) or (frames, cells, window)
-        With mean 0.
-    most : float
-        Largest share of the cells to hide.
-    seed : int
-        The same seed hides the same cells.
-    """
-    frames, cells = x.shape[:2]
-    masks = _masks(cells, most, seed // STEPS_A_DRAW, x.device)
-    shown = masks.index_select(0, _own_masks(frames, cells, seed, x.device))
-    return x * (shown if x.ndim == 2 else shown[:, :, None])
 
 
 def _masks(cells: int, most: float, seed: int, device: torch.device) -> Tensor:
