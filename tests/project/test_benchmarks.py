@@ -23,7 +23,6 @@ QUICK = (
     "ordinary",
     "settled",
     "simulate_speed",
-    "threads",
 )
 """Scripts that are run in small, in one process; the others need a window, or minutes."""
 RUN = """
@@ -55,7 +54,7 @@ def run(program: str, *names: str) -> str:
         [sys.executable, "-c", program, str(BENCHMARKS), *names],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=850,
         env={**os.environ, "OMP_NUM_THREADS": "1", "QT_QPA_PLATFORM": "offscreen"},
         check=False,
     )
@@ -72,6 +71,7 @@ def test_every_script_can_be_imported():
     assert {name: package for name, package in missing.items() if package not in ELSEWHERE} == {}
 
 
+@pytest.mark.timeout(900)
 def test_scripts_run_in_small():
     printed = run(RUN, *QUICK).splitlines()
 
