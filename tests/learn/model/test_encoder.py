@@ -8,7 +8,7 @@ from torch.nn.functional import gelu
 from napari_xcebra.learn.model import kernels_of, make_encoder, widths_of
 from napari_xcebra.learn.model.encoder import Encoder
 from napari_xcebra.learn.objective.loss import penalty_directions
-from napari_xcebra.learn.training.start import hidden_units, widths_for
+from napari_xcebra.learn.training.start import _widths_for, hidden_units
 
 CELLS, LATENTS, FRAMES = 12, 3, 9
 WINDOWS = [1, 2, 5, 10]
@@ -17,7 +17,7 @@ WINDOWS = [1, 2, 5, 10]
 def an_encoder(window=1, cells=CELLS, hidden=16, bound=5.0, seed=0):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        widths = widths_for(hidden, LATENTS, 0, window)
+        widths = _widths_for(hidden, LATENTS, 0, window)
         return make_encoder(cells, LATENTS, widths, bound=bound, window=window).double()
 
 
@@ -201,8 +201,8 @@ def test_hidden_units_grow_with_what_the_recording_holds_within_limits_set_by_th
 
 @pytest.mark.parametrize("latents", [1, 4, 20])
 def test_the_last_hidden_layer_has_room_for_a_pair_of_units_a_latent(latents):
-    assert min(widths_for(0, latents, 100)) > 2 * latents
-    assert len(widths_for(0, latents, 100, window=5)) == 1
+    assert min(_widths_for(0, latents, 100)) > 2 * latents
+    assert len(_widths_for(0, latents, 100, window=5)) == 1
 
 
 class TestStartingLinear:

@@ -31,8 +31,8 @@ def p_of_decoding(*given):
     return chance.p_of_decoding(*given).p
 
 
-def p_of_strongest_cell(*given):
-    return chance.p_of_strongest_cell(*given).p
+def _p_of_strongest_cell(*given):
+    return chance._p_of_strongest_cell(*given).p
 
 
 TRAINED = np.setdiff1d(EVERY, HELD)
@@ -85,9 +85,9 @@ def test_one_cell_in_a_hundred_is_found_by_the_strongest_cell():
     traces = slow(rng, 5, 100)
     labels = labels_of(x)
     shifts = Shifts.of(labels, ONE_TRIAL)
-    assert p_of_strongest_cell(labels, shifts, EVERY, traces) > 0.01
+    assert _p_of_strongest_cell(labels, shifts, EVERY, traces) > 0.01
     traces[:, 40] = 0.6 * traces[:, 40] + x[:, 0]
-    assert p_of_strongest_cell(labels, shifts, EVERY, traces) < 1e-3
+    assert _p_of_strongest_cell(labels, shifts, EVERY, traces) < 1e-3
 
 
 def test_a_cell_tuned_to_the_middle_is_found_though_no_line_follows_it():
@@ -96,7 +96,7 @@ def test_a_cell_tuned_to_the_middle_is_found_though_no_line_follows_it():
     traces = slow(rng, 5, 20)
     traces[:, 3] += 4 * np.exp(-np.square(x[:, 0]) / 0.3)
     labels = labels_of(x)
-    assert p_of_strongest_cell(labels, Shifts.of(labels, ONE_TRIAL), EVERY, traces) < 1e-3
+    assert _p_of_strongest_cell(labels, Shifts.of(labels, ONE_TRIAL), EVERY, traces) < 1e-3
 
 
 def test_what_is_decoded_well_has_a_small_p_and_what_is_not_a_large_one():
@@ -179,9 +179,9 @@ def test_frames_at_which_the_label_is_missing_neither_help_nor_harm():
     shifts = Shifts.of(labels, ONE_TRIAL)
     held = HELD[labels.known[HELD]]
     assert p_of_decoding(labels, shifts, held, x[held]) < 1e-3
-    assert p_of_strongest_cell(labels, shifts, EVERY, traces) < 1e-3
+    assert _p_of_strongest_cell(labels, shifts, EVERY, traces) < 1e-3
     unrelated = slow(np.random.default_rng(9), 5, CELLS)
-    assert p_of_strongest_cell(labels, shifts, EVERY, unrelated) > 0.01
+    assert _p_of_strongest_cell(labels, shifts, EVERY, unrelated) > 0.01
 
 
 @pytest.mark.parametrize("values", [2, 8, 60])
@@ -191,9 +191,9 @@ def test_values_are_tested_however_many(values):
     labels = labels_of(code, "discrete")
     shifts = Shifts.of(labels, ONE_TRIAL)
     traces = rng.normal(size=(values, CELLS))[code] + rng.normal(size=(FRAMES, CELLS))
-    assert p_of_strongest_cell(labels, shifts, EVERY, traces) < 1e-3
+    assert _p_of_strongest_cell(labels, shifts, EVERY, traces) < 1e-3
     unrelated = slow(rng, 5, CELLS)
-    assert p_of_strongest_cell(labels, shifts, EVERY, unrelated) > 0.01
+    assert _p_of_strongest_cell(labels, shifts, EVERY, unrelated) > 0.01
 
 
 def test_what_no_other_label_reaches_but_too_few_differ_is_not_tested_rather_than_at_chance():

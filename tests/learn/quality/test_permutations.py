@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from napari_xcebra.learn.data.labels import Course, Labels
-from napari_xcebra.learn.quality.chance import Shifts, TrialOrders, null_of, trial_orders
+from napari_xcebra.learn.quality.chance import Shifts, _TrialOrders, null_of, trial_orders
 from napari_xcebra.learn.quality.verdict import Goodness
 from napari_xcebra.recording import Recording, Trials, Variable
 
@@ -14,7 +14,7 @@ STIMULUS = RNG.integers(0, 2, TRIALS)
 CHOICE = np.where(RNG.random(TRIALS) < 0.8, STIMULUS, 1 - STIMULUS)
 
 
-def orders(factor: str, **values: np.ndarray) -> TrialOrders:
+def orders(factor: str, **values: np.ndarray) -> _TrialOrders:
     """Of a recording whose trials have these values, known from the fifth frame on."""
     first = LENGTH * np.arange(TRIALS)
     late = np.tile(np.arange(LENGTH) >= 5, TRIALS)

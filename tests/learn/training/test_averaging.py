@@ -8,7 +8,7 @@ import torch
 from quick_settings import quick
 
 from napari_xcebra.learn.model import make_encoder
-from napari_xcebra.learn.training.start import averaged, share_of
+from napari_xcebra.learn.training.start import _averaged, share_of
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording
 
@@ -48,18 +48,18 @@ def test_an_encoder_that_knows_nothing_leaves_the_factor_to_the_regression(train
             parameter.normal_(0, 0.1)
     share = share_of(training, training.parts[0])
     assert share < 0.2
-    mean = averaged(training, training.regressions, {"speed": share})
+    mean = _averaged(training, training.regressions, {"speed": share})
     frames = training.split.held_out.anchors
     told = mean(training.data[frames])[:, 0].detach().numpy()
     assert np.corrcoef(told, training.labels["speed"].linear[frames, 0])[0, 1] ** 2 > 0.6
 
 
 def test_an_encoder_that_is_left_as_it_is_stays_the_same(training):
-    assert averaged(training, training.regressions, {"speed": 1.0}) is training.encoder
+    assert _averaged(training, training.regressions, {"speed": 1.0}) is training.encoder
 
 
 def test_time_latents_are_not_averaged(training):
-    mean = averaged(training, training.regressions, {"speed": 0.5})
+    mean = _averaged(training, training.regressions, {"speed": 0.5})
     x = training.data[training.split.held_out.anchors]
     time = training.parts[-1].latents
     torch.testing.assert_close(mean(x)[:, time], training.encoder(x)[:, time], rtol=1e-3, atol=1e-4)

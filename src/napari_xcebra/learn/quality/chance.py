@@ -40,7 +40,7 @@ BLOCKED = 4.0
 
 
 @dataclass(frozen=True)
-class TrialOrders:
+class _TrialOrders:
     """Orders of trials, each of which makes another label.
 
     Parameters
@@ -104,7 +104,7 @@ class TrialOrders:
 
 def trial_orders(
     factor: str, labels: Mapping[str, Labels], courses: Mapping[str, Course | None]
-) -> TrialOrders | None:
+) -> _TrialOrders | None:
     """Orders for a factor that has one value in each trial; None if it has not.
 
     Parameters
@@ -133,7 +133,7 @@ def trial_orders(
         condition, together, confounded = np.where(known, 0, -1), (), together
     if _in_blocks(values, condition):
         turns, different = _turns(values[known])
-        return TrialOrders(
+        return _TrialOrders(
             course,
             labels[factor].known,
             condition,
@@ -144,7 +144,7 @@ def trial_orders(
             each,
         )
     different = float(min(_possible(values, condition), ORDERS))
-    return TrialOrders(
+    return _TrialOrders(
         course,
         labels[factor].known,
         condition,
@@ -308,7 +308,7 @@ NAN = float("nan")
 
 
 @dataclass(frozen=True)
-class Chance:
+class _Chance:
     """Result of the test against shifted labels.
 
     Parameters
@@ -349,7 +349,7 @@ class Shifts:
     stretch : int
         Frames of a stretch at least, where stretches are put in another order instead: a label
         that comes back again and again is, shifted, a function of itself. 0 for shifts.
-    orders : TrialOrders, optional
+    orders : _TrialOrders, optional
         Orders of trials instead, for a label that has one value in each trial.
     """
 
@@ -358,17 +358,17 @@ class Shifts:
     different: float
     total: int
     stretch: int = 0
-    orders: TrialOrders | None = None
+    orders: _TrialOrders | None = None
 
     @classmethod
-    def of(cls, labels: Labels, segment: np.ndarray, orders: TrialOrders | None = None) -> Shifts:
+    def of(cls, labels: Labels, segment: np.ndarray, orders: _TrialOrders | None = None) -> Shifts:
         """Shifts of a label.
 
         Parameters
         ----------
         segment : (frames,) int64
             Trial of each frame.
-        orders : TrialOrders, optional
+        orders : _TrialOrders, optional
             If the label has one value in each trial.
         """
         frames = len(labels.known)
@@ -441,7 +441,7 @@ def _self_correlation(labels: Labels) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Tail:
+class _Tail:
     """Probability of a value among those of other labels, and whether none of them reaches it."""
 
     p: float
@@ -450,7 +450,7 @@ class Tail:
 
 def p_of_decoding(
     labels: Labels, shifts: Shifts, frames: np.ndarray, predicted: np.ndarray
-) -> Tail:
+) -> _Tail:
     """Probability that predictions follow the labels this closely by chance.
 
     Parameters
@@ -474,12 +474,12 @@ def p_of_decoding(
     null = np.array([follows(shifts.source(n, frames)) for n in range(len(shifts))])
     found, null = np.arctanh(follows(frames) * 0.9999), np.arctanh(null * 0.9999)
     p = float(tail(np.array([found]), null[:, None], shifts.different)[0])
-    return Tail(p, bool(found > np.nanmax(null, initial=-np.inf)))
+    return _Tail(p, bool(found > np.nanmax(null, initial=-np.inf)))
 
 
-def p_of_strongest_cell(
+def _p_of_strongest_cell(
     labels: Labels, shifts: Shifts, frames: np.ndarray, traces: np.ndarray
-) -> Tail:
+) -> _Tail:
     """Probability that a cell follows the labels as closely as the strongest one by chance.
 
     Cells are shifted together, so what they share is in the null as well.
@@ -518,7 +518,7 @@ def p_of_strongest_cell(
     apart /= np.sqrt(1 + 1 / shifts.different)
     tail = -np.expm1(-np.exp(-(np.pi / np.sqrt(6) * apart + np.euler_gamma)))
     reached = (strongest >= found).sum() / (1 + len(strongest))
-    return Tail(float(max(tail, reached)), bool(reached == 0))
+    return _Tail(float(max(tail, reached)), bool(reached == 0))
 
 
 def _tuning_columns(labels: Labels) -> np.ndarray:
@@ -576,7 +576,7 @@ def tested(
     shifts: Shifts,
     decoded: Sequence[tuple[np.ndarray, np.ndarray]],
     cells: tuple[np.ndarray, np.ndarray],
-) -> Chance:
+) -> _Chance:
     """Test labels against shifts of themselves.
 
     Parameters
@@ -590,10 +590,10 @@ def tested(
     """
     counts = {"samples": shifts.samples, "shifts": shifts.different}
     if not shifts.enough:
-        return Chance(untested=_too_few(shifts), **counts)
+        return _Chance(untested=_too_few(shifts), **counts)
     tails = [p_of_decoding(labels, shifts, *each) for each in decoded]
     p_of_latents = tails[-1].p
-    tails.append(p_of_strongest_cell(labels, shifts, *cells))
+    tails.append(_p_of_strongest_cell(labels, shifts, *cells))
     p = min(1.0, len(tails) * min(each.p for each in tails))
     untested = ""
     if p > LARGEST_P:
@@ -604,7 +604,7 @@ def tested(
                 f"{shifts.different:.0f} of these truly differ: too few to show p ≤ {LARGEST_P:g}. "
                 "A longer recording, or more trials, would show it."
             )
-    return Chance(p, untested=untested, p_of_latents=p_of_latents, **counts)
+    return _Chance(p, untested=untested, p_of_latents=p_of_latents, **counts)
 
 
 def _too_few(shifts: Shifts) -> str:

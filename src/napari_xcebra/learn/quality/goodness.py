@@ -201,7 +201,7 @@ SAMPLED = 512
 """Held-out frames on which it is measured."""
 
 
-class Sample:
+class _Sample:
     """Held-out frames among which goodness is measured anew for any labels, at little cost.
 
     Only which pairs are positive depends on the labels; the similarities do not.
@@ -315,7 +315,7 @@ def measure_goodness(
     frames = training.usable
     if len(frames) > EMBEDDED:
         frames = np.union1d(unseen.frames.anchors, seen.frames.anchors)
-    embedding, cells = embed(training, frames), _cells(training)
+    embedding, cells = _embed(training, frames), _cells(training)
     few = training.settings.window == 1 and len(training.inputs.cell_ids) <= LAGGED_CELLS
     sticks = _sticks(training, training.yardstick, lags=few)
     measured = {}
@@ -352,7 +352,7 @@ def _seen(training: Training) -> Blocks:
     return Blocks(UsableFrames(np.flatnonzero(number >= 0), training.split.training.run), number)
 
 
-def embed(training: Training, frames: np.ndarray) -> np.ndarray:
+def _embed(training: Training, frames: np.ndarray) -> np.ndarray:
     """Embedding in the units of the similarity at these frames, NaN elsewhere."""
     scale = training.psi.scale().detach().cpu().numpy()
     return embedded(training.encoder, training.data, frames) * scale
@@ -523,12 +523,12 @@ def _allowed(labels: Labels, pairs: list[Pairs]) -> float:
 
 def _sample(
     training: Training, part: Part, embedding: np.ndarray, unseen: Blocks, scale: float
-) -> Sample:
+) -> _Sample:
     """Held-out frames for shifted labels, with ψ times a factor."""
-    frames = Sample.of(unseen)
+    frames = _Sample.of(unseen)
     x = torch.as_tensor(embedding[frames], device=training.device)
     similarity = scale * in_double(training.psi.cross(part, x, x)).numpy()
-    return Sample(frames, similarity, unseen, part.offset)
+    return _Sample(frames, similarity, unseen, part.offset)
 
 
 def _read(training: Training, part: Part, labels: Labels, embedding: np.ndarray) -> DecodedFactor:

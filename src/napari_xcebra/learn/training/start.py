@@ -79,7 +79,7 @@ def hidden_units(requested: int, latents: int, samples: int) -> int:
     return min(max(samples // SAMPLES_A_UNIT, 48, 4 * latents), most)
 
 
-def widths_for(requested: int, latents: int, samples: int, window: int = 1) -> tuple[int, ...]:
+def _widths_for(requested: int, latents: int, samples: int, window: int = 1) -> tuple[int, ...]:
     """Units of the hidden layers; the last of three has room for a pair a latent and some more."""
     hidden = hidden_units(requested, latents, samples)
     return (hidden, hidden, max(hidden // 3, 2 * latents + 4)) if window == 1 else (hidden,)
@@ -167,7 +167,7 @@ def new_encoder(training: Training) -> Encoder:
     samples = independent_samples(len(training.split.training.anchors), training.inputs.smoothing)
     published = settings.network == "published"
     requested = settings.hidden_units or (PUBLISHED_UNITS * latents if published else 0)
-    widths = training.widths or widths_for(requested, latents, samples, settings.window)
+    widths = training.widths or _widths_for(requested, latents, samples, settings.window)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         encoder = make_encoder(
@@ -255,11 +255,11 @@ def average(training: Training) -> None:
     """Replace the encoder by its mean with the regressions, if frames set aside prefer that."""
     search = training.search
     if search is not None and search.over and search.shares:
-        training.encoder = averaged(training, training.regressions, search.shares)
+        training.encoder = _averaged(training, training.regressions, search.shares)
 
 
 @torch.no_grad()
-def averaged(
+def _averaged(
     training: Training, regressions: dict[str, Ridge], shares: dict[str, float]
 ) -> FrameEncoder:
     """The mean of an encoder and regressions, by the share of the encoder in each factor."""
