@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         scores_around,
         significance,
     )
+    from napari_xcebra.attribution.discovery.finding import discover
+    from napari_xcebra.attribution.discovery.hidden import HiddenFactor, HiddenFactors
     from napari_xcebra.attribution.single_cell import cell_statistics
     from napari_xcebra.batch.cohorts import Cohort, cohort
     from napari_xcebra.curation import Curation, open_curation
@@ -49,6 +51,8 @@ __all__ = [
     "Fit",
     "FitSettings",
     "Footprints",
+    "HiddenFactor",
+    "HiddenFactors",
     "JointFit",
     "PeriEvent",
     "Recording",
@@ -61,6 +65,7 @@ __all__ = [
     "attribute",
     "cell_statistics",
     "cohort",
+    "discover",
     "embedding_quality",
     "fit",
     "fit_sessions",
@@ -88,6 +93,8 @@ _HOMES = {
         "scores_around",
         "significance",
     ],
+    "attribution.discovery.finding": ["discover"],
+    "attribution.discovery.hidden": ["HiddenFactor", "HiddenFactors"],
     "attribution.single_cell": ["cell_statistics"],
     "batch.cohorts": ["Cohort", "cohort"],
     "curation": ["Curation", "open_curation"],

@@ -170,6 +170,18 @@ COMMANDS = (
     )),
     Command("attribute", "scoring.attribute", SCORE, "score the cells with a fit",
         (FIT, *RECORDING, ATTRIBUTION, *OUTPUT)),
+    Command("discover", "scoring.discover", "PATH [--behavior FILE] --out DIR",
+        "find what several cells share and nobody recorded: how many factors, their courses "
+        "and cells", (
+        *RECORDING,
+        group("discovery",
+            repeated("--given", "VARIABLES",
+                "variables to remove first, such as position,speed: what is found is beyond them"),
+            flag("--seed", "N", "of the surrogates (default %(default)s)", type=int, default=0),
+            repeated("--name", "OLD=NEW", 'name a factor, such as "hidden 1=arousal"'),
+        ),
+        *OUTPUT,
+    )),
     Command("compare", "scoring.compare", SCORE,
         "compare all methods and single-cell statistics side by side",
         (FIT, *RECORDING, *OUTPUT)),

@@ -66,6 +66,10 @@ WHAT = {
     "cohort-tests.csv": "comparison of conditions, with the animal as the unit",
     "cohort-share.png": "share of cells by condition, one dot per animal, days joined",
     "cohort-scores.png": "distribution of scores by condition, one line per animal",
+    "hidden.npz": "hidden factors, for programs",
+    "hidden.csv": "one row per hidden factor, and per linear method beside them",
+    "hidden-cells.csv": "score, p and q of every cell for every hidden factor",
+    "hidden-courses.csv": "their courses; open it as behaviour to use them as variables",
     "statistics.csv": "single-cell statistics with their signs",
 }
 

@@ -43,6 +43,29 @@ def attribute(arguments: argparse.Namespace) -> None:
         write_attribution(arguments, loaded, recording, new)
 
 
+def discover(arguments: argparse.Namespace) -> None:
+    """Find what several cells share and nobody recorded."""
+    from napari_xcebra.attribution.discovery.finding import discover
+
+    out, recording = output_folder(arguments), recording_from(arguments)
+    given = tuple(name for text in arguments.given for name in text.split(",") if name.strip())
+    for name in given:
+        recording.variable(name)
+    names = [text.partition("=")[::2] for text in arguments.name]
+    for old, new in names:
+        if not old or not new:
+            raise InputError('--name is of the form "hidden 1=arousal".')
+    with (
+        stoppable("Nothing was written.") as request,
+        count_bar(arguments, "%", "discovering") as bar,
+    ):
+        found = discover(recording, given=given, seed=arguments.seed, on_progress=bar, stop=request)
+    for old, new in names:
+        found = found.renamed(old, new)
+    say(arguments, found.summary())
+    say_written(arguments, found.write(out, recording.times))
+
+
 def compare(arguments: argparse.Namespace) -> None:
     """Compare all methods and single-cell statistics side by side."""
     from napari_xcebra.attribution.comparison import attribute_all, compare

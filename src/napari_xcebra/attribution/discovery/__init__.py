@@ -1,0 +1,1 @@
+"""Finds what is in the cells that nobody recorded."""
