@@ -53,6 +53,12 @@ SWEEP = Call(
 ATTRIBUTE = Call(
     f"{_US}.attribution:attribute", doing="Attribution", sparing=_FEWER_FRAMES, counts="frame"
 )
+DISCOVER = Call(
+    f"{_US}.attribution.discovery.finding:discover",
+    doing="Discovering",
+    sparing=_FEWER_CELLS,
+    counts="step",
+)
 SIGNIFICANCE = Call(
     f"{_US}.attribution:significance", doing="The test", sparing=_FEWER_CELLS, counts="frame"
 )

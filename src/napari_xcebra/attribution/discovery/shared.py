@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 
+from napari_xcebra.attribution.encoding.ridge import RIDGES
 from napari_xcebra.standardise import standardised
 
 SURROGATES = 40
@@ -29,8 +30,8 @@ COURSE_SHIFTS, LEVEL = 100, 0.95
 OVERLAP = 0.1
 """Cosine of what two directions have in each cell that counts as 1. It is 1/3 for any two
 directions within a factor that turn freely, and 0 for two factors in different cells."""
-NEGLIGIBLE = 1e-2
-"""Size of a direction of what is removed, as a share of the largest, below which it stays."""
+BLOCKS = 5
+"""Blocks of time in which the regression on what is removed is judged."""
 FAINT = 1e-3
 """Overlap and dependence that count as this at least."""
 EXTREME = 4.0
@@ -147,11 +148,9 @@ def shared_activity(
         What to remove from the traces first. It is removed from the surrogates as well: slow
         columns leave little time in which slow cells can differ.
     """
-    basis = np.zeros((len(traces), 0))
-    if removed is not None:
-        left, sizes, _ = np.linalg.svd(standardised(removed), full_matrices=False)
-        basis = left[:, sizes > NEGLIGIBLE * sizes[0]]
-    traces = standardised(_without(np.asarray(traces, np.float64), basis))
+    traces = standardised(np.asarray(traces, np.float64))
+    basis = np.zeros((len(traces), 0)) if removed is None else _smoother(removed, traces)
+    traces = standardised(_without(traces, basis))
     covariance = traces.T @ traces / len(traces)
     count = _count_directions(traces.astype(np.float32), covariance, rng, basis)
     loadings, own = _analyse_factors(covariance, count)
@@ -163,6 +162,24 @@ def shared_activity(
         return shared
     dependence = _dependence(shared.courses(), rng)
     return replace(shared, overlap=_shared_cells(loadings), dependence=dependence)
+
+
+def _smoother(columns: np.ndarray, traces: np.ndarray) -> np.ndarray:
+    """Basis B of the ridge regression BBᵀ on columns that predicts held-out traces best."""
+    columns = columns - columns.mean(0)
+    errors = np.zeros(len(RIDGES))
+    for here in np.array_split(np.arange(len(columns)), BLOCKS):
+        others = np.setdiff1d(np.arange(len(columns)), here)
+        x, y = columns[others], traces[others]
+        values, vectors = np.linalg.eigh(x.T @ x / len(x))
+        projected, seen = vectors.T @ (x.T @ y / len(x)), columns[here] @ vectors
+        for number, ridge in enumerate(RIDGES):
+            weights = projected / (np.maximum(values, 0) + ridge)[:, None]
+            errors[number] += np.square(traces[here] - seen @ weights).sum()
+    left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    kept = sizes**2 / (sizes**2 + RIDGES[int(errors.argmin())] * len(columns))
+    found: np.ndarray = left * np.sqrt(kept)
+    return found
 
 
 def _without(traces: np.ndarray, basis: np.ndarray) -> np.ndarray:

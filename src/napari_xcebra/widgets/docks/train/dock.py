@@ -44,6 +44,7 @@ from napari_xcebra.widgets.controls.notice import (
     time_left,
 )
 from napari_xcebra.widgets.docks.train.choice import TrainingChoice
+from napari_xcebra.widgets.docks.train.hidden import HiddenPanel
 from napari_xcebra.widgets.plots.plot_style import style_of
 from napari_xcebra.widgets.plots.training_plots import LearningPlot
 from napari_xcebra.widgets.services.jobs import in_background
@@ -341,6 +342,7 @@ class TrainDock(QWidget):
         self.choice = TrainingChoice(services)
         self.factors, self.form = self.choice.factors, self.choice.form
         self.runs = _RunList(services)
+        self.hidden = HiddenPanel(services)
         self.notice = Notice()
         self.verdict = VerdictRows()
         self.course = _CourseFold()
@@ -366,6 +368,7 @@ class TrainDock(QWidget):
         self.choice.changed.connect(self._mark_ready)
         self.next.asked.connect(self.services.open_dock)
         self.runs.said.connect(self._say)
+        self.hidden.said.connect(self._say)
         self.runs.comparing.connect(self.compare)
         self.runs.opening.connect(self.open_model)
         self.runs.carrying.connect(self.carry)
@@ -383,7 +386,7 @@ class TrainDock(QWidget):
 
     def _lay_out(self) -> None:
         inside = QWidget()
-        parts = (self.recording_name, self.choice, self.runs, self.verdict)
+        parts = (self.recording_name, self.choice, self.hidden, self.runs, self.verdict)
         in_column(*parts, self.course, 1, of=inside).setContentsMargins(9, 9, 9, 9)
         self._area = area = QScrollArea()
         area.setWidgetResizable(True)
@@ -529,6 +532,7 @@ class TrainDock(QWidget):
 
     def _show_theme(self) -> None:
         self.course.follow_theme(self.state.viewer.theme)
+        self.hidden.follow_theme(self.state.viewer.theme)
 
     def _say(self, sentence: str, tone: Tone, details: str) -> None:
         self.notice.say(sentence, tone, details)
