@@ -42,7 +42,7 @@ LASTING, OWN_WAY = 0.1, 0.15
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedCourse:
     """Course of a factor, and the same without each group of cells.
 
     Parameters
@@ -66,7 +66,7 @@ class Decoded:
 
 def decode_factors(
     shared: SharedActivity, kin: Kin, hidden: list[np.ndarray], first: np.ndarray
-) -> list[Decoded]:
+) -> list[DecodedCourse]:
     """Decode the factor that directions are of, or several, if these explain the cells better.
 
     Parameters
@@ -105,7 +105,7 @@ def _is_better(shares: np.ndarray, before: np.ndarray) -> bool:
 
 def _decode_group(
     shared: SharedActivity, group: np.ndarray, hidden: list[np.ndarray], first: np.ndarray
-) -> Decoded:
+) -> DecodedCourse:
     """Decode one factor of one or two dimensions from some directions."""
     turn, second = _slowest(shared, group)
     linear = _linear(shared, group, turn[:, :1], hidden)
@@ -143,10 +143,12 @@ def _slowest(shared: SharedActivity, group: np.ndarray) -> tuple[np.ndarray, int
 
 def _linear(
     shared: SharedActivity, group: np.ndarray, turn: np.ndarray, hidden: list[np.ndarray]
-) -> Decoded:
+) -> DecodedCourse:
     course = shared.courses()[:, group] @ turn
     without = [shared.courses(own)[:, group] @ turn for own in hidden]
-    return Decoded(standardised(course), np.stack([standardised(w) for w in without]), tuned=False)
+    return DecodedCourse(
+        standardised(course), np.stack([standardised(w) for w in without]), tuned=False
+    )
 
 
 def held_out_share(columns: np.ndarray, traces: np.ndarray) -> np.ndarray:
@@ -169,7 +171,7 @@ def expand(course: np.ndarray, *, few: bool = False) -> np.ndarray:
 
 
 def _explained(
-    traces: np.ndarray, touched: np.ndarray, decoded: list[Decoded], hidden: list[np.ndarray]
+    traces: np.ndarray, touched: np.ndarray, decoded: list[DecodedCourse], hidden: list[np.ndarray]
 ) -> np.ndarray:
     """Share of each cell that courses from the other cells explain, in cells that have them."""
     found = []
@@ -234,7 +236,7 @@ def _decode_tuned(
     start: np.ndarray,
     hidden: list[np.ndarray],
     first: np.ndarray,
-) -> Decoded:
+) -> DecodedCourse:
     """Fit tunings and course in turn, from a course to start with."""
     cells = np.flatnonzero(touched)
     traces = traces[:, cells]
@@ -266,7 +268,7 @@ def _decode_tuned(
         seen = np.where(np.isin(cells, own), 0, scale)
         found.append(chain.posterior(_likelihood(traces, tuning, seen)))
     courses = [standardised(each @ places) for each in found]
-    return Decoded(courses[0], np.stack(courses[1:]), tuned=True)
+    return DecodedCourse(courses[0], np.stack(courses[1:]), tuned=True)
 
 
 def _ranks(course: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import false_discovery_control, gamma, pearsonr, spearmanr
 
 from napari_xcebra.attribution.discovery.courses import (
-    Decoded,
+    DecodedCourse,
     block_sums,
     decode_factors,
     expand,
@@ -96,8 +96,9 @@ def discover(
     True
     """
     watch = Watch(100, on_progress, stop)
-    binned = _Bins.of(recording)
+    binned = _BinnedTraces.of(recording)
     removed = _columns_of(recording, given, binned, jointly=True) if given else None
+    known = held_out_share(removed, binned.traces) if removed is not None else np.zeros(1)
     watch.advance(10)
     rng = np.random.default_rng(seed)
     shared = shared_activity(binned.traces, rng, removed)
@@ -106,7 +107,7 @@ def discover(
     while True:
         columns = _CourseColumns.of(shared.traces, decoded)
         scores = columns.scores()
-        p_values = columns.p_values(scores)
+        p_values = columns.p_values(scores, known)
         kept = [
             i
             for i, p in enumerate(p_values)
@@ -129,7 +130,7 @@ def discover(
     return found
 
 
-class _Bins:
+class _BinnedTraces:
     """Traces of the cells in use, in bins of time.
 
     Parameters
@@ -148,7 +149,7 @@ class _Bins:
         self.frames, self.traces, self.first, self.columns = frames, traces, first, columns
 
     @classmethod
-    def of(cls, recording: Recording) -> _Bins:
+    def of(cls, recording: Recording) -> _BinnedTraces:
         """Bins that cross no gap; cells that never change are left out."""
         used = np.flatnonzero(~np.asarray(recording.excluded))
         width = max(1, int(BIN * recording.rate), -(-len(used) // MOST_BINS))
@@ -190,7 +191,7 @@ class _Bins:
 
 
 def _columns_of(
-    recording: Recording, names: Sequence[str], binned: _Bins, *, jointly: bool = False
+    recording: Recording, names: Sequence[str], binned: _BinnedTraces, *, jointly: bool = False
 ) -> np.ndarray:
     """Columns of variables in bins, with the decay of the indicator that suits the traces best.
 
@@ -215,10 +216,10 @@ def _columns_of(
 # ------------------------------------------------------------ courses
 
 
-def _decode_all(shared: SharedActivity, first: np.ndarray, watch: Watch) -> list[Decoded]:
+def _decode_all(shared: SharedActivity, first: np.ndarray, watch: Watch) -> list[DecodedCourse]:
     """Decode each group of directions."""
     hidden, groups = groups_of_cells(shared.traces.shape[1]), shared.kin()
-    decoded: list[Decoded] = []
+    decoded: list[DecodedCourse] = []
     for group in groups:
         decoded += decode_factors(shared, group, hidden, first)
         watch.advance(60 / len(groups))
@@ -253,7 +254,7 @@ class _CourseColumns:
         self.owner, self.factors = owner, factors
 
     @classmethod
-    def of(cls, traces: np.ndarray, decoded: list[Decoded]) -> _CourseColumns:
+    def of(cls, traces: np.ndarray, decoded: list[DecodedCourse]) -> _CourseColumns:
         """Columns of these courses."""
         groups = groups_of_cells(traces.shape[1])
         designs, owner = [], np.zeros(0, np.int64)
@@ -285,22 +286,24 @@ class _CourseColumns:
                 found[factor, own] = np.maximum(whole - less, 0)
         return found
 
-    def p_values(self, scores: np.ndarray) -> np.ndarray:
+    def p_values(self, scores: np.ndarray, known: np.ndarray) -> np.ndarray:
         """P of each cell having each factor beyond the others: (factors, cells).
 
-        Courses are not free of each other: a cell that one explains is not said to have another
-        one that adds a hundredth of that.
+        Courses are not free of each other, nor are variables removed to the last trace: a cell
+        that one explains is not said to have another one that adds a hundredth of that.
 
         Parameters
         ----------
         scores : (factors, cells) float64
+        known : (cells,) or (1,) float64
+            Share of each cell that variables explained before they were removed.
         """
         found = np.ones((self.factors, self.traces.shape[1]))
         for own, design in zip(self.groups, self.designs, strict=True):
             for factor in range(self.factors):
                 mine, others = design[:, self.owner == factor], design[:, self.owner != factor]
                 found[factor, own] = p_of_shifts(mine, self.traces[:, own], others)
-        leaked = scores < ADMIXTURE * scores.max(0, initial=0)
+        leaked = scores < ADMIXTURE * np.maximum(scores.max(0, initial=0), known)
         return np.where(leaked, 1.0, found)
 
     def comes_back(self, factor: int) -> bool:
@@ -370,8 +373,8 @@ def _q(p_values: np.ndarray) -> np.ndarray:
 
 def _described(
     recording: Recording,
-    binned: _Bins,
-    decoded: list[Decoded],
+    binned: _BinnedTraces,
+    decoded: list[DecodedCourse],
     scores: np.ndarray,
     p_values: np.ndarray,
 ) -> HiddenFactors:
@@ -432,7 +435,7 @@ def _described(
     )
 
 
-def _recorded(recording: Recording, binned: _Bins) -> dict[str, np.ndarray]:
+def _recorded(recording: Recording, binned: _BinnedTraces) -> dict[str, np.ndarray]:
     """Columns of each recorded variable in bins; those that cannot be expanded are left out."""
     found = {}
     for name, variable in recording.behavior.items():
@@ -475,7 +478,7 @@ def _suspicion(course: np.ndarray, signs: np.ndarray, own: np.ndarray, seconds: 
 
 def _baselines(
     shared: SharedActivity,
-    decoded: list[Decoded],
+    decoded: list[DecodedCourse],
     columns: _CourseColumns,
     rng: np.random.Generator,
 ) -> dict[str, tuple[float, float]]:
