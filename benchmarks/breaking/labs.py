@@ -620,5 +620,5 @@ def trials(home: Path, rng: random.Random) -> Iterator[Trial]:
 
 def family(home: Path, rng: random.Random, tally: Tally, everything: bool = True) -> None:
     """All files."""
-    import_module("breaking.further")  # adds its own
+    import_module("breaking.later")  # which brings `further`; both add their own
     judge_all(trials(home, rng), tally, until_told=not everything)

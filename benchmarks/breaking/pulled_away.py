@@ -17,15 +17,17 @@ import numpy as np
 import psutil
 
 from breaking.processes import Fork, Tell, failure_of
-from breaking.samples import SAMPLES
 from breaking.tally import Tally, World
+from breaking.targets import CELLS, Caiman
 from napari_xcebra.io import open_recording
+from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.jobs import Call
 from napari_xcebra.jobs.calls import current_report
+from napari_xcebra.recording import Footprints, Recording
 from napari_xcebra.recording.traces import IN_MEMORY
 
-FRAMES = IN_MEMORY // (4 * 4) + 100_000
-"""Of four cells: more than is held in memory."""
+FRAMES = IN_MEMORY // (4 * CELLS) + 100_000
+"""More than is held in memory."""
 FORMATS = ("npy", "npz", "suite2p", "CaImAn")
 GONE_WITHIN = 10.0
 """Seconds in which a child ends after its window did."""
@@ -73,27 +75,29 @@ def large_files() -> dict[str, Callable[[Path], Path]]:
     """Traces that stay on disk, by format; holes, where the format allows, so that none is long."""
 
     def npy(folder: Path) -> Path:
-        return _hollow(folder / "traces.npy", (FRAMES, 4))
+        return _hollow(folder / "traces.npy", (FRAMES, CELLS))
 
     def npz(folder: Path) -> Path:
-        np.savez(folder / "traces.npz", traces=np.zeros((FRAMES, 4), np.float32))
+        np.savez(folder / "traces.npz", traces=np.zeros((FRAMES, CELLS), np.float32))
         return folder / "traces.npz"
 
     def suite2p(folder: Path) -> Path:
-        home = SAMPLES["suite2p"](folder).path
+        some = Recording(np.ones((40, CELLS), np.float32), 15.0,
+                         footprints=Footprints.on_a_grid(CELLS))  # fmt: skip
+        home = write_suite2p(some, folder / "suite2p" / "plane0").parent
         for name in ("F.npy", "Fneu.npy", "spks.npy"):
-            _hollow(home / "plane0" / name, (5, FRAMES))
+            _hollow(home / "plane0" / name, (CELLS, FRAMES))
         return home
 
     def caiman(folder: Path) -> Path:
-        path = SAMPLES["caiman"](folder).path
+        Caiman().prepare(folder)
+        path = folder / "results.hdf5"
         at_once = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         at_once.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
         at_once.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
         with h5py.File(path, "r+") as file:
-            for name in ("C", "F_dff", "S", "YrA"):
-                del file[f"estimates/{name}"]
-            space = h5py.h5s.create_simple((5, FRAMES))
+            del file["estimates/C"]
+            space = h5py.h5s.create_simple((CELLS, FRAMES))
             made = b"estimates/F_dff", h5py.h5t.IEEE_F32LE, space, at_once
             h5py.h5d.create(file.id, *made)
             file["estimates/C"] = file["estimates/F_dff"]
@@ -181,7 +185,10 @@ def cut_off(path: Path, change: Callable[[Path], None], case: str, tally: Tally)
 
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
+# whoever started the trials in the background had these ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from breaking.pulled_away import waiting
 from napari_xcebra.jobs import Worker
 from napari_xcebra.jobs.events import Started

@@ -15,6 +15,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.orientation import LayoutUnclear, is_per_cell, layout_of
 from napari_xcebra.io.settings import OpenSettings
+from napari_xcebra.recording import Footprints, Recording
 
 
 def calcium(frames, cells, hz=10.0, seed=0, tau=0.8, noise=0.3):
@@ -316,3 +317,57 @@ def test_recordings_of_other_labs_are_read_the_right_way_or_asked_about(
         assert behavior is None
         return
     assert recording.traces.shape == shape
+
+
+# ------------------------------------------------------------ what else says it
+
+
+def test_an_id_that_is_always_the_same_makes_no_table_of_cells(tmp_path):
+    np.save(tmp_path / "a.npy", calcium(400, 20))
+    course = np.sin(np.arange(400) / 30)
+    pd.DataFrame({"id": 3, "x": course}).to_csv(tmp_path / "b.csv", index=False)
+    recording = open_recording(tmp_path / "a.npy", tmp_path / "b.csv", rate=10.0)
+    assert recording.traces.shape == (400, 20)
+
+
+@pytest.mark.parametrize("attribute", ["axes", "dims", "dimensions"])
+def test_an_attribute_may_name_the_axes(tmp_path, attribute):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["dff"] = noise(300, 400).T
+        file["dff"].attrs[attribute] = ["cell", "time"] if attribute == "dims" else "cell, time"
+    assert open_recording(tmp_path / "a.h5", rate=10.0).traces.shape == (300, 400)
+
+
+@pytest.mark.parametrize("unknown", ["frames", "cells"])
+def test_frames_and_cells_without_any_value_do_not_hide_which_axis_is_time(tmp_path, unknown):
+    traces = calcium(500, 60)
+    traces[(slice(None, None, 2), slice(None))[:: 1 if unknown == "frames" else -1]] = np.nan
+    layout = layout_of(traces.T, OpenSettings())
+    assert layout.cells_first
+
+
+@pytest.mark.parametrize("head", [True, False])
+def test_rows_named_by_words_are_cells_with_and_without_a_header(tmp_path, head):
+    names = ["soma_7", "soma_9", "dendrite_3", "spine_1"]
+    traces = calcium(300, 4)
+    pd.DataFrame(traces.T, index=names).to_csv(tmp_path / "a.csv", header=head)
+    recording = open_recording(tmp_path / "a.csv", rate=10.0)
+    np.testing.assert_allclose(recording.traces, traces, rtol=1e-5)
+    assert recording.cell_ids.tolist() == [7, 9, 3, 1]
+
+
+def test_nwb_of_as_many_rois_as_frames_is_read_as_it_should_be_or_asked_about(tmp_path):
+    from napari_xcebra.io.formats.nwb.writing import write_nwb
+
+    traces = calcium(60, 60)
+    recording = Recording.from_arrays(traces, rate=10.0, footprints=Footprints.on_a_grid(60))
+    path = write_nwb(recording, tmp_path / "a.nwb")
+    before = open_recording(path).traces
+    with h5py.File(path, "r+") as file:
+        series = []
+        file.visit(lambda name: series.append(name) if name.endswith("/data") else None)
+        (data,) = [file[name] for name in series if file[name].shape == (60, 60)]
+        data[...] = data[()].T
+    with pytest.raises(LayoutUnclear, match="NWB lists the frames first"):
+        open_recording(path)
+    np.testing.assert_allclose(open_recording(path, layout="cells-frames").traces, before)

@@ -14,7 +14,7 @@ import scipy  # whose parts are imported when they are first used
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.placing import Placed, on_frames
 from napari_xcebra.io.clocks.time_files import trigger_rate
-from napari_xcebra.io.clocks.timestamps import rate_of, usual_step
+from napari_xcebra.io.clocks.timestamps import ascends, rate_of, usual_step
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.settings import OpenSettings, TraceKind
 from napari_xcebra.recording.recording import Recording
@@ -79,6 +79,10 @@ def _free(wanted: str, taken: set[str]) -> str:
 
 MOST_FRAMES = 10_000_000
 """Four days at 30 frames per second: what claims more is damaged, and the clock alone is large."""
+SLOWEST, FASTEST = 0.1, 5000.0
+"""Frames per second beyond which a clock is rather in another unit."""
+WITHIN = 0.05
+"""Relative difference of two rates of a file, once one is in another unit."""
 LARGEST_TRACE, SMALLEST_TRACE = 1e15, 1e-15
 """Values of traces beyond which float32 does not hold their squares and the sums of these."""
 LARGEST, SMALLEST = 1e100, 1e-100
@@ -123,7 +127,7 @@ def assemble(
     notes = (*([opened] if form else []), *found.notes, computed)
     accepted = np.ones(found.n_cells, bool) if found.accepted is None else found.accepted
     excluded = np.zeros(found.n_frames, bool) if found.excluded is None else found.excluded
-    warnings = settings.contradicted_by(_own_rate(found))
+    warnings = (*settings.contradicted_by(_own_rate(found)), *_odd_clock(found, settings))
     if 4 * found.n_frames * found.n_cells <= IN_MEMORY:
         traces = _read(traces)
         _check_traces(traces, path)
@@ -192,6 +196,35 @@ def with_behavior(
         trials=trials,
         notes=notes,
         warnings=warnings,
+    )
+
+
+def _odd_clock(found: Extraction, settings: OpenSettings) -> tuple[str, ...]:
+    """A sentence if the file's own clock gives a rate at which nobody images.
+
+    Raises
+    ------
+    InputError
+        If the file also gives a rate, which its clock would have in another unit.
+    """
+    rate = None if settings.rate else _own_rate(found)
+    times = np.asarray([] if found.times is None else found.times, np.float64)
+    counted = rate_of(times) if ascends(times) else None
+    for unit, factor in (("ms", 1e3), ("µs", 1e6)):
+        if rate and counted and abs(counted * factor / rate - 1) < WITHIN:
+            raise InputError(
+                f"The file says {rate:.4g} frames per second, but its times of the frames give "
+                f"{counted:.4g}: they seem to count {unit}. Set `rate` to {rate:.4g}, which "
+                "takes its place."
+            )
+    rate = counted or rate
+    if rate is None or settings.rate or SLOWEST <= rate <= FASTEST:
+        return ()
+    usual = [f"{rate * f:.4g} if it counts {unit}" for unit, f in (("ms", 1e3), ("µs", 1e6))]
+    fits = [text for text, f in zip(usual, (1e3, 1e6), strict=True) if 1 <= rate * f <= FASTEST]
+    return (
+        f"The clock of the file gives {rate:.4g} frames per second{', but ' * bool(fits)}"
+        f"{' or '.join(fits)}. If that is wrong, set `rate`.",
     )
 
 

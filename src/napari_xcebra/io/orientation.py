@@ -246,6 +246,9 @@ def _alike_along(array: Any) -> tuple[tuple[float, float], tuple[float, float]]:
     sorted by it.
     """
     block = _middle(array, _BLOCK).astype(np.float64)
+    known = np.isfinite(block)
+    for axis in (0, 1) if not known.all() and known.any() else ():
+        block = np.compress(known.any(axis=1 - axis), block, axis)  # frames and cells without any
     block[~np.isfinite(block)] = 0
     sparse = bool((block == 0).mean() > SPARSE)
     with np.errstate(all="ignore"):  # extreme numbers tell nothing
@@ -422,7 +425,11 @@ def _is_table_of_cells(source: Behavior) -> bool:
     if source.intervals or source.events or any(s.times is not None for s in source.series):
         return False
     names = [series.name for series in source.series]
-    ids = any(set(words_of(n)) <= CELL_WORDS | {"id", "ids", "number", "index"} for n in names)
+    ids = any(
+        set(words_of(s.name)) <= CELL_WORDS | {"id", "ids", "number", "index"}
+        and len(np.unique(s.values)) == len(s.values)  # an animal has an id, too
+        for s in source.series
+    )
     return (
         bool(names) and not any(map(is_per_frame, names)) and (ids or all(map(is_per_cell, names)))
     )

@@ -10,7 +10,7 @@ from napari_xcebra.settings import check_knobs, knob
 TraceKind = Literal["auto", "raw", "corrected", "dff", "denoised", "events", "zscored"]
 Layout = Literal["auto", "frames-cells", "cells-frames"]
 BehaviorClock = Literal[
-    "auto", "s", "ms", "us", "ns", "min", "h", "frames", "frames-from-0", "frames-from-1",
+    "auto", "s", "ms", "us", "ns", "min", "h", "d", "frames", "frames-from-0", "frames-from-1",
     "samples", "rows",
 ]  # fmt: skip
 

@@ -163,3 +163,66 @@ def test_dates_say_that_the_first_is_taken_for_the_first_frame(opened):
     recording = opened("time", dates.strftime("%d/%m/%Y %H:%M:%S.%f"))
     np.testing.assert_allclose(place_of(recording), FRAME, atol=0.01)
     assert any("first frame: if that is wrong, set `offset`" in note for note in recording.notes)
+
+
+def test_a_clock_that_runs_backwards_is_said(opened):
+    recording = opened("time", (FRAMES - 1 - FRAME) / RATE, FRAME[::-1])
+    np.testing.assert_allclose(place_of(recording), FRAME, atol=1e-6)
+    assert "runs backwards" in recording.warnings[0]
+    assert opened("frame", FRAME[::-1], FRAME[::-1]).warnings == ()
+
+
+def test_behaviour_as_long_as_the_imaging_but_elsewhen_is_said(opened):
+    (warning,) = opened("time", FRAME / RATE + 8).warnings
+    assert "runs from 8 s to 37.9 s, the imaging from 0 s to 29.9 s" in warning
+    assert "set `offset` to -8." in warning
+    assert opened("time", FRAME / RATE + 8, offset=-8).warnings == ()
+    assert opened("time", FRAME / RATE + 1).warnings == ()
+
+
+def test_times_that_only_number_the_rows_are_asked_about(opened):
+    row = np.arange(3 * FRAMES)
+    with pytest.raises(InputError, match=r"numbers its rows .*`behavior_rate` to 30, which would"):
+        opened("time", row, row / 3)
+    recording = opened("time", row, row / 3, behavior_clock="samples", behavior_rate=3 * RATE)
+    np.testing.assert_allclose(place_of(recording), FRAME, atol=0.5)
+
+
+@pytest.mark.parametrize("other", ["camera_time", "pc_time", "unix"])
+def test_of_two_clocks_that_of_the_microscope_counts(opened, tmp_path, other):
+    table = pd.DataFrame({other: FRAME / RATE + 500, "scope_time": FRAME / RATE, "x": FRAME})
+    table.to_csv(tmp_path / "c.csv", index=False)
+    traces = tmp_path / "traces_time_x_cells.npy"
+    recording = open_recording(traces, tmp_path / "c.csv", rate=RATE)
+    np.testing.assert_allclose(place_of(recording), FRAME, atol=1e-6)
+
+
+def test_a_column_that_may_be_the_clock_is_named(opened):
+    with pytest.raises(InputError, match="If gps, which rises, is its clock, call it time"):
+        opened("gps", np.arange(450) / 15, np.zeros(450))
+
+
+@pytest.mark.parametrize(
+    ("index", "rows"),
+    [(FRAME / RATE, FRAME[40:]), (FRAME, np.r_[FRAME[:90], FRAME[140:]]),
+     (pd.Timestamp("2026-03-01 10:00:00.001") + pd.to_timedelta(FRAME / RATE, "s"), FRAME)],
+    ids=["times", "rows that were kept", "dates"],
+)  # fmt: skip
+def test_an_index_without_a_name_is_a_clock(opened, tmp_path, index, rows):
+    pd.DataFrame({"x": FRAME}, index=index).iloc[rows].to_csv(tmp_path / "c.csv")
+    traces = tmp_path / "traces_time_x_cells.npy"
+    recording = open_recording(traces, tmp_path / "c.csv", rate=RATE)
+    expected = np.full(FRAMES, np.nan)
+    expected[rows] = rows
+    np.testing.assert_allclose(place_of(recording), expected, atol=0.02)
+
+
+def test_times_of_the_imaging_in_another_unit_than_its_rate_are_asked_about(tmp_path):
+    arrays = {"dff_time_x_cells": RNG.random((FRAMES, 7)), "time": 1000 * FRAME / RATE}
+    np.savez(tmp_path / "a.npz", **arrays, fs=RATE)
+    with pytest.raises(InputError, match=r"seem to count ms\. Set `rate` to 10"):
+        open_recording(tmp_path / "a.npz", layout="frames-cells")
+    assert open_recording(tmp_path / "a.npz", layout="frames-cells", rate=RATE).warnings == ()
+    np.savez(tmp_path / "a.npz", **arrays)
+    (warning,) = open_recording(tmp_path / "a.npz", layout="frames-cells").warnings
+    assert "0.01 frames per second, but 10 if it counts ms" in warning

@@ -14,6 +14,7 @@ import numpy as np
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.clocks.resample import OnFrames, place_by_time
 from napari_xcebra.io.clocks.time_files import check_trigger, marked_frames, slack
+from napari_xcebra.io.clocks.timestamps import ascends
 from napari_xcebra.io.clocks.trials import (
     PlacedIntervals,
     place_events,
@@ -286,7 +287,13 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
     plain = [s for s in series if not _has_times(s, settings, marked is not None)]
     one_a_frame = _one_a_frame(plain, times, behavior.notes)
     by_time = place_by_time(
-        timed, times, offset, settings, behavior.name, is_marked=marked is not None
+        timed,
+        times,
+        offset,
+        settings,
+        behavior.name,
+        is_marked=marked is not None,
+        about=[note for note in behavior.notes if "is not used" in note],
     )
     pairs = [*one_a_frame.pairs, *by_time.pairs]
     events, about_events = _events(behavior, times, offset, needed=not pairs)
@@ -383,7 +390,10 @@ def _one_a_frame(
     n_frames, rate = len(times), _rate(times)
     fits = [s for s in series if len(s.values) == n_frames or _is_short(s, n_frames)]
     if series and not fits:
-        about_clocks = (note for note in notes_before if "the clock" in note)
+        about_clocks = [note for note in notes_before if "the clock" in note or "left out" in note]
+        rising = [s.name for s in series if ascends(np.squeeze(np.asarray(s.values, np.float64)))]
+        if rising:
+            about_clocks.append(f"If {rising[0]}, which rises, is its clock, call it time.")
         raise InputError(" ".join([_wrong_length(series[0], n_frames), *about_clocks]))
     others = [s for s in series if not any(s is fit for fit in fits)]
     notes = [

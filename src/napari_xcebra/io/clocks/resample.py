@@ -287,6 +287,9 @@ GAPS_TOLD = 3
 """Gaps of which a note says where they are."""
 ALIKE = 1.2
 """Times as long up to which behaviour and imaging count as the same length."""
+SAME_LENGTH, APART = 0.03, 0.1
+"""Behaviour that is as long as the imaging up to the first share, and begins so much of it earlier
+or later, rather has a clock of its own."""
 FITS = 1.25
 """Times as long up to which another unit would explain the length of behaviour."""
 FAR = 10.0
@@ -354,10 +357,16 @@ def _in_another_unit(who: str, clock: _Clock, unnamed: bool) -> str | None:
     ratio = _lasting(clock.times, clock.interval) / _lasting(clock.frames, clock.frame)
     lengths = {unit: ratio / factor for unit, factor in PER_SECOND.items()}
     if unnamed and not 1 / ALIKE < ratio < ALIKE:
-        lengths["min"] = ratio * 60
+        lengths |= {"min": ratio * 60, "d": ratio * 86400}
         if _are_frames(clock.times, len(clock.frames)):
             lengths["frames"] = float(np.ptp(clock.times) + 1) / len(clock.frames)
     fits = _within(lengths, FITS)
+    if unnamed and not fits and not 1 / ALIKE < ratio < ALIKE and _count_rows(clock.times):
+        return (
+            f"{who} numbers its rows rather than tells when they were taken. "
+            f"{_as_samples(clock, ratio)}If each row is a frame of the imaging, set "
+            "`behavior_clock` to frames; to s if they are seconds after all."
+        )
     if unnamed and not fits and not 1 / FAR < ratio < FAR:
         fits = _within(lengths, NEAR)
     if unnamed and not fits and not 1 / BEYOND < ratio < BEYOND:
@@ -387,17 +396,29 @@ def _are_frames(times: np.ndarray, n_frames: int) -> bool:
     return bool((times == np.round(times)).all() and 0 <= times[0] and times[-1] <= n_frames)
 
 
+def _count_rows(times: np.ndarray) -> bool:
+    """Whether times only number the rows, from 0 or 1 on."""
+    return len(times) > 2 and times[0] in (0, 1) and bool((np.diff(times) == 1).all())
+
+
 def _lasting(times: np.ndarray, step: float) -> float:
     """Seconds from the beginning of the first to the end of the last sample."""
     return max(float(times[-1] - times[0]) + step, 1e-12)
 
 
-def _compare_lengths(who: str, clock: _Clock) -> str | None:
-    """Warning for samples that last much longer or shorter than the frames."""
+def _compare_lengths(who: str, clock: _Clock, offset: float) -> str | None:
+    """Warning for samples that last much longer or shorter than the frames, or as long elsewhen."""
     if len(clock.frames) < 2 or len(clock.times) < 2:
         return None
     behavior, imaging = _lasting(clock.times, clock.interval), _lasting(clock.frames, clock.frame)
     ratio = behavior / imaging
+    late = float(clock.times[0] - clock.frames[0])
+    if not offset and abs(ratio - 1) < SAME_LENGTH and abs(late) > APART * imaging:
+        return (
+            f"{who} lasts as long as the imaging but runs from {span(clock.times)}, the imaging "
+            f"from {span(clock.frames)}. If that is wrong, and both began together, set `offset` to "
+            f"{-late:.6g}."
+        )
     if 1 / ALIKE < ratio < ALIKE:
         return None
     times = f"{max(ratio, 1 / ratio):.3g} times {'longer' if ratio > 1 else 'shorter'} than"
@@ -470,6 +491,7 @@ def place_by_time(
     source: str,
     *,
     is_marked: bool,
+    about: Sequence[str] = (),
 ) -> OnFrames:
     """Series that have a clock of their own, brought to the frames clock by clock."""
     clocks: dict[object, list[Series]] = {}
@@ -484,7 +506,7 @@ def place_by_time(
         who = source or "Behaviour"
         if len(clocks) > 1:
             who = ", ".join(s.name for s in members[:3]) + (" …" if len(members) > 3 else "")
-        clock, rows, about = _clock_of_series(members[0], who, frames, offset, settings)
+        clock, rows, said = _clock_of_series(members[0], who, frames, offset, settings)
         miss = _misplaced(
             who,
             clock,
@@ -496,15 +518,20 @@ def place_by_time(
         if miss is not None:
             misses.append(miss)
             continue
-        notes += [*about, *_coverage(who, clock, len(frames))]
-        if not is_marked and (differ := _compare_lengths(who, clock)) is not None:
+        notes += [*said, *_coverage(who, clock, len(frames))]
+        if not is_marked and (differ := _compare_lengths(who, clock, offset)) is not None:
             warnings.append(differ)
+        if members[0].times_in != "frames" and _is_reversed(rows):
+            warnings.append(
+                f"The clock of {who} runs backwards: its rows were read from the last to the "
+                "first. If that is wrong, and it counts down, write times that rise."
+            )
         for one in members:
             variable, note = _resampled(one, clock, rows, np.isfinite(frames))
             pairs.append((one, variable))
             notes += [note] if note else []
     if misses and not pairs:
-        raise InputError(misses[0])
+        raise InputError(" ".join([misses[0], *about]))
     notes += [f"Left out: {miss}" for miss in misses]
     return OnFrames(tuple(pairs), tuple(notes), tuple(warnings))
 
@@ -553,6 +580,10 @@ def _clock_of_series(
     if series.times_in == "frames" and not gap and len(marked) > 1:
         gap = 1.5 * float(np.median(np.diff(marked)))  # a frame without a number is not known
     return _clock_of(ordered, marked, gap), rows, notes
+
+
+def _is_reversed(rows: np.ndarray | slice) -> bool:
+    return isinstance(rows, np.ndarray) and len(rows) > 1 and bool((np.diff(rows) < 0).all())
 
 
 def _resampled(

@@ -23,23 +23,27 @@ SECONDS = {
     **dict.fromkeys(("ns", "nsec", "nanosecond", "nanoseconds"), 1e-9),
     **dict.fromkeys(("min", "mins", "minute", "minutes"), 60.0),
     **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "days"), 86400.0),
 }
 """Seconds in a unit of time, by the names that units have in column headers."""
 
 _TIME = {
     *("t", "time", "times", "timestamp", "timestamps", "stamp", "stamps", "ts", "datetime"),
-    *("tframe", "tframes", "frametime", "frametimes", "tvec", "timevec", "timebase"),
+    *("clock", "tframe", "tframes", "frametime", "frametimes", "tvec", "timevec", "timebase"),
 }
 _WHICH = {
     *("elapsed", "session", "recording", "aligned", "relative", "rel", "absolute", "abs"),
     *("frame", "sample", "camera", "cam", "video", "imaging", "behavior", "behaviour"),
-    *("unix", "posix", "epoch", "system", "date", "utc", "local"),
+    *("date", "utc", "local", "since", "start", "begin", "daq", "nidq", "scope", "scanner"),
 }
+_COMPUTERS = {"unix", "posix", "epoch", "system", "pc", "computer", "arduino", "teensy", "bonsai"}
+_WHICH |= _COMPUTERS
 _FRAME = {"frame", "frames", "framenumber", "frameno", "framenum", "frameidx", "frameindex"}
 _SAMPLE = {"sample", "samples"}
 _NUMBER = {"number", "numbers", "nr", "no", "num", "idx", "index", "id", "count", "counter"}
 _IMAGING = {"imaging", "2p", "microscope", "scope", "miniscope", "scan", "calcium", "ca", "tiff"}
-_CAMERA = {"camera", "cam", "webcam", "video", "behavior", "behaviour", "daq", "nidq"}
+_RECORDERS = {"camera", "cam", "webcam", "video", "daq", "nidq"}
+_CAMERA = {*_RECORDERS, "behavior", "behaviour"}
 _ALONE = {"s", "sec", "secs", "seconds", "ms", "msec", "milliseconds"}
 FORWARD = 0.8
 """Least share of the steps of a clock that do not go back."""
@@ -106,6 +110,8 @@ def scale_of(name: str) -> float | None:
     (1.0, 0.001, None, None)
     """
     words = words_of(name)
+    if {"start", "begin"} & {*words} and "since" not in words:  # those of trials
+        return None
     named = any(word in _TIME for word in words) or (len(words) == 1 and words[0] in _ALONE)
     named = named or ("elapsed" in words and bool(set(words) & set(SECONDS)))
     if not named or any(word not in _TIME | _WHICH | set(SECONDS) for word in words):
@@ -184,11 +190,17 @@ def find_clock(
     # a time says more than a number, unless the user says that the numbers count
     wanted = reading.split("-")[0]
     preferred = [wanted, "seconds", "unnamed", "frames", "samples"]  # the first place counts
-    clocks.sort(key=lambda one: preferred.index(one.times_in))
+    clocks.sort(key=lambda one: (preferred.index(one.times_in), _foreign(one.name)))
     spare = tuple(other.name for other in clocks[1:])
     if spare:
         notes.append(f"Column {clocks[0].name} is the clock; {', '.join(spare)} is not used.")
     return replace(clocks[0], spare=spare), tuple(notes)
+
+
+def _foreign(name: str) -> int:
+    """How far a clock is from that of the imaging, by its name."""
+    words = set(words_of(name))
+    return 0 if words & _IMAGING else 2 if words & (_COMPUTERS | _RECORDERS) else 1
 
 
 def find_own_clocks(columns: Mapping[str, Any]) -> dict[str, ClockColumn]:
@@ -246,6 +258,10 @@ def seconds_of(column: Any, scale: float, name: str) -> ClockColumn | None:
         return ClockColumn(name, numbers * scale, notes, times_in="unnamed")
     if not _is_date(column) and (of_day := _of_day(column, name)) is not None:
         return of_day
+    if not _is_date(column) and column.astype("string").head(20).str.contains(r"\bdays?\b").all():
+        lasted = pd.to_timedelta(column.astype("string"), errors="coerce")
+        if lasted.notna().mean() > 0.9:
+            return ClockColumn(name, lasted.dt.total_seconds().to_numpy(np.float64))
     dates = column if _is_date(column) else _dates(column)
     if dates is None or dates.isna().all():
         return None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -295,12 +296,23 @@ def read_arrays(path: Path) -> Arrays:
     return found
 
 
+_NAMES_OF_AXES = ("axes", "axis_names", "dims", "dimensions", "dim_names", "_ARRAY_DIMENSIONS")
+
+
 def _axes(dataset: h5py.Dataset) -> tuple[str, ...]:
-    """What the axes are called (netCDF); empty where they are not."""
-    if "DIMENSION_LIST" not in dataset.attrs:
-        return ()
-    scales = [next(iter(axis.values()), None) for axis in dataset.dims]
-    return tuple("" if s is None else str(s.name).rsplit("/", 1)[-1] for s in scales)
+    """What the axes are called, by netCDF, labels or an attribute; empty where they are not."""
+    if "DIMENSION_LIST" in dataset.attrs:
+        scales = [next(iter(axis.values()), None) for axis in dataset.dims]
+        return tuple("" if s is None else str(s.name).rsplit("/", 1)[-1] for s in scales)
+    said: Any = [axis.label for axis in dataset.dims]
+    for name in _NAMES_OF_AXES if not any(said) else ():
+        said = dataset.attrs.get(name, said)
+    if isinstance(said, str | bytes):
+        text = said.decode(errors="replace") if isinstance(said, bytes) else said
+        said = re.findall(r"\w+", text)
+    axes = tuple(s.decode(errors="replace") if isinstance(s, bytes) else str(s)
+                 for s in np.atleast_1d(np.asarray(said, object)))  # fmt: skip
+    return axes if len(axes) == dataset.ndim else ()
 
 
 def _array(dataset: h5py.Dataset) -> np.ndarray | Hdf5Traces | None:

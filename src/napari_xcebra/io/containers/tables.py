@@ -88,8 +88,37 @@ def read_table(path: Path, keep: Collection[str] = ()) -> pd.DataFrame:
         table = _read_parquet(path) if is_parquet(path) else _read_text(path)
     if table.empty:
         raise InputError(f"{path} has no rows.")
+    table = _with_index(table, keep)
     numbered = [c for c, d in table.dtypes.items() if _numbers_rows(str(c), d) and c not in keep]
     return table.drop(columns=numbered)
+
+
+def _with_index(table: pd.DataFrame, keep: Collection[str]) -> pd.DataFrame:
+    """Table whose index, which pandas wrote without a name, is called by what it holds.
+
+    Numbers that leave some out tell which rows were removed; other rising numbers are times. Words
+    name the rows, which is of use where rows may be cells.
+    """
+    index, head, name = table.iloc[:, 0], str(table.columns[0]), ""
+    if head not in ("Unnamed: 0", "__index_level_0__", "0"):
+        return table
+    if pd.api.types.is_datetime64_any_dtype(index):
+        name = "time"
+    elif not pd.api.types.is_numeric_dtype(index):
+        shown = pd.to_datetime(
+            index.head(20).astype(str), errors="coerce", format="mixed", utc=True
+        )
+        name = "time" if shown.notna().all() else "name" if "name" in keep else ""
+    elif head == "0":
+        return table
+    elif len(index) > 1 and index.notna().all() and (index.diff().iloc[1:] > 0).all():
+        if (index != index.round()).any():
+            name = "time"
+        elif index.iloc[-1] - index.iloc[0] >= len(index):
+            name = "frame"
+    if not name or name in table.columns:
+        return table
+    return table.rename(columns={table.columns[0]: name})
 
 
 def is_parquet(path: Path) -> bool:
@@ -314,11 +343,25 @@ def _header_rows(rows: Sequence[Sequence[str]], path: Path) -> int:
     """How many of the first rows name the columns."""
     if all(is_number(cell) for cell in rows[0]):
         return int(_are_names(rows, path))
+    if _named_by_their_first(rows):
+        return int(_are_names([row[1:] for row in rows], path))
     words = list(takewhile(lambda row: not any(map(is_number, row)), rows))
     for heads in range(len(words), 1, -1):
         if all(_names_on(row, rows[heads:]) for row in words[1:heads]):
             return heads
     return 1
+
+
+def _named_by_their_first(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether each row, the first too, begins with a word, and numbers follow."""
+    length = len(rows[0])
+    begins = [len(row) == length and bool(row[0]) and not is_number(row[0]) for row in rows]
+    return (
+        length > 2
+        and len(rows) > 1
+        and all(begins)
+        and all(is_number(cell) or not cell for row in rows for cell in row[1:])
+    )
 
 
 def _names_on(row: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:

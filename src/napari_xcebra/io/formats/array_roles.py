@@ -231,7 +231,8 @@ def _is_wide(array: Any) -> bool:
 
 def _is_one(name: str, names: tuple[str, ...]) -> bool:
     name = short(name)
-    return any(name == n if len(n) == 1 else name.lower() == n.lower() for n in names)
+    plain = re.sub(r"[\s_-]", "", name).lower()
+    return any(name == n if len(n) == 1 else plain == n.replace("_", "").lower() for n in names)
 
 
 def short(name: str) -> str:

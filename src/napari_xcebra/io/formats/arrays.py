@@ -255,7 +255,7 @@ def _read_trace_table(path: Path, settings: OpenSettings, beside: FilesBeside) -
     beside : FilesBeside
         What may say how many cells and frames there are.
     """
-    table = read_table(path, keep=("frame",))
+    table = read_table(path, keep=("frame", "name"))
     table.columns = pd.Index([str(name) for name in table.columns])
     if (ids := _cell_column(table)) is not None:
         if table[ids].duplicated().any():

@@ -141,7 +141,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
     with open_hdf5(path) as file:
         check_version(file)
         objects = typed_objects(file)
-        planes = imaged_together(planes_in(objects, notes), notes)
+        planes = imaged_together(planes_in(objects, notes, settings), notes)
         if not planes:
             raise InputError(
                 f"{path} has no traces of ROIs (RoiResponseSeries): extract them before opening it."

@@ -28,6 +28,8 @@ from napari_xcebra.io.containers.hdf5 import (
     walk,
 )
 from napari_xcebra.io.extraction import Signal
+from napari_xcebra.io.orientation import Evidence, layout_of
+from napari_xcebra.io.settings import OpenSettings
 
 RESULTS = "xcebra"
 """Processing module that results of this program are written to; it is no part of a recording."""
@@ -247,8 +249,13 @@ class Plane:
         return next(iter(self.signals.values())).shape
 
 
-def planes_in(objects: Sequence[Typed], notes: list[str]) -> list[Plane]:
-    """Traces of the file, by the table of ROIs they belong to."""
+def planes_in(
+    objects: Sequence[Typed], notes: list[str], settings: OpenSettings | None = None
+) -> list[Plane]:
+    """Traces of the file, by the table of ROIs they belong to.
+
+    With settings, as many ROIs as frames are looked at: some programs write the ROIs first.
+    """
     tables = [t.node for t in of_type(objects, "PlaneSegmentation") if _is_group(t)]
     responses = []
     for item in of_type(objects, "RoiResponseSeries"):
@@ -256,7 +263,7 @@ def planes_in(objects: Sequence[Typed], notes: list[str]) -> list[Plane]:
         if signal is None:
             notes.append(f"{item.name} is left out: it does not hold the activity of cells.")
         elif _is_group(item):
-            responses.append(_response(item, signal, tables, notes))
+            responses.append(_response(item, signal, tables, notes, settings))
     by_table: dict[int, list[_Response]] = {}
     for response in responses:
         key = -1 if response.table is None else address(response.table)
@@ -278,7 +285,11 @@ def _is_group(item: Typed) -> bool:
 
 
 def _response(
-    item: Typed, signal: Signal, tables: Sequence[h5py.Group], notes: list[str]
+    item: Typed,
+    signal: Signal,
+    tables: Sequence[h5py.Group],
+    notes: list[str],
+    settings: OpenSettings | None,
 ) -> _Response:
     data, where = dataset_at(item.node, "data"), f"{item.node.file.filename}: {item.path}"
     if data is None or data.ndim not in (1, 2):
@@ -291,6 +302,12 @@ def _response(
         rows = np.asarray(read(region), np.int64).reshape(-1)
     columns = 1 if data.ndim == 1 else data.shape[1]
     cells_first = data.ndim == 2 and columns != len(rows) == data.shape[0]
+    if settings is not None and data.ndim == 2 and (len(set(data.shape)) == 1 or region is None):
+        frames_first = Evidence(False, 3.0, "NWB lists the frames first")
+        stored = Hdf5Traces.of(data, cells_first=False)
+        cells_first = layout_of(stored, settings, [frames_first], name=item.name).cells_first
+        rows = rows if region is not None else np.arange(data.shape[0 if cells_first else 1])
+        columns = len(rows) if cells_first else columns
     if cells_first:
         notes.append(f"{item.name} has ROIs before frames: it was transposed.")
     elif columns != len(rows):
