@@ -43,8 +43,8 @@ FAMILIES = {
     "clocks": ("clock tables", 0.0),
     "labs": ("files of labs", 0.0),
     "changed": ("changed recordings", 0.0),
-    "killed.renames": ("killed at each rename", 0.0),
-    "faults.disks": ("full disk", 0.0),
+    "killed.renames": ("killed at each rename", 0.5),
+    "faults.disks": ("full disk", 0.5),
 }
 """Module of each family, its name, and its share of the time if it goes on until told to stop."""
 MEMORY = Path("/dev/shm")

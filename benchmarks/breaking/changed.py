@@ -72,9 +72,15 @@ def another_rate(made: Recording) -> Recording:
     return replace(made, rate=12.0)
 
 
+def another_behavior(made: Recording) -> Recording:
+    """A variable that runs the other way."""
+    turned = {v.name: replace(v, values=v.values[::-1].copy()) for v in made.behavior.values()}
+    return replace(made, behavior=turned)
+
+
 CHANGES: tuple[Callable[[Recording], Recording], ...] = (
     noise, one_value, signs, two_cells_swapped, cells_reversed, frames_rolled,
-    footprints_in_another_order, another_rate,
+    footprints_in_another_order, another_rate, another_behavior,
 )  # fmt: skip
 
 

@@ -7,8 +7,9 @@ import functools
 import hashlib
 import io
 import json
+import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
@@ -20,6 +21,7 @@ from breaking.samples import recording as sample
 from breaking.targets import START, Mixed, Target, one
 from napari_xcebra.cli import main
 from napari_xcebra.errors import InputError
+from napari_xcebra.files import GUARDED
 from napari_xcebra.io import save_recording
 from napari_xcebra.recording import Recording
 
@@ -77,6 +79,19 @@ def training(folder: Path, number: int, out: str, command: str = "run") -> list[
     path = folder / "recording.npz"
     typed: list[object] = [command, path, "--factor", "place=position", "--out", folder / out]
     return [*typed, "--steps", STEPS, "--seed", number, "--quiet"]
+
+
+@contextlib.contextmanager
+def unguarded() -> Iterator[None]:
+    """Files are read without a child, which would be started anew in every fork."""
+    before = os.environ.get(GUARDED)
+    os.environ[GUARDED] = "0"
+    try:
+        yield
+    finally:
+        os.environ.pop(GUARDED)
+        if before is not None:
+            os.environ[GUARDED] = before
 
 
 class Command(Target):

@@ -7,16 +7,18 @@ import contextlib
 import errno
 import io
 import itertools
+import math
 import os
 import random
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from breaking.commands import COMMANDS
+from breaking.commands import COMMANDS, Command, unguarded
 from breaking.processes import Fork, Tell, failure_of
 from breaking.tally import Tally
 from breaking.targets import START, TARGETS, Mixed, Target
@@ -173,14 +175,16 @@ def disks(
     most: int = PAGES,
 ) -> None:
     """Everything that writes, on a full disk, where there is a right to make one."""
-    for target in targets:
-        full_disk(target, home / f"full {target.name}", tally, most)
+    with unguarded():
+        for left, target in zip(range(len(targets), 0, -1), targets, strict=True):
+            until = tally.share(left) if isinstance(target, Command) else math.inf
+            full_disk(target, home / f"full {target.name}", tally, most, until)
 
 
-def full_disk(target: Target, folder: Path, tally: Tally, most: int) -> None:
-    """A disk with room for some more pages, from none to enough."""
+def full_disk(target: Target, folder: Path, tally: Tally, most: int, until: float) -> None:
+    """A disk with room for some more pages, from none to enough, or until the time is over."""
     pages = 0
-    while pages < most:
+    while pages < most and (time.monotonic() < until or not pages):
         with small_disk(folder) as room:
             if room is None:
                 return

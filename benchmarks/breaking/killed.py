@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import shutil
 import time
 from pathlib import Path
 
-from breaking.commands import COMMANDS, OTHER
+from breaking.commands import COMMANDS, OTHER, Command, unguarded
 from breaking.faults import KILLED, KILLED_AFTER, Failing
 from breaking.processes import PATIENCE, Fork, Tell, failure_of
 from breaking.tally import Tally
@@ -44,19 +45,35 @@ def renames(
     targets: tuple[Target, ...] = (*TARGETS, *COMMANDS),
     most: int = MOST,
 ) -> None:
-    """Everything that writes, killed at each rename."""
-    for target in targets:
-        at_renames(target, home, tally, rng, most)
+    """Everything that writes, killed at each rename; a command, at some until its time is over."""
+    with unguarded():
+        for left, target in zip(range(len(targets), 0, -1), targets, strict=True):
+            until = tally.share(left) if isinstance(target, Command) else math.inf
+            at_renames(target, home, tally, rng, most, until)
 
 
-def at_renames(target: Target, home: Path, tally: Tally, rng: random.Random, most: int) -> None:
+def at_renames(
+    target: Target,
+    home: Path,
+    tally: Tally,
+    rng: random.Random,
+    most: int,
+    until: float = math.inf,
+) -> None:
     """Kill a write right before and right after each rename: all is old, or all is new."""
     template, folder = home / f"{target.name} template", home / target.name
     _begin(target, home)
     shutil.rmtree(template, ignore_errors=True)
     folder.rename(template)
-    begun = range(MOST) if most >= MOST else sorted(rng.sample(range(24), most))
+    begun = [*range(MOST)] if most >= MOST else sorted(rng.sample(range(24), most))
+    if until < math.inf:
+        rng.shuffle(begun)
+    none_from = MOST
     for number, code in itertools.product(begun, (KILLED, KILLED_AFTER)):
+        if number >= none_from:
+            continue
+        if time.monotonic() > until and tally.trials:
+            return
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(template, folder)
 
@@ -67,7 +84,8 @@ def at_renames(target: Target, home: Path, tally: Tally, rng: random.Random, mos
 
         lines, in_time = Fork(work).lines(4 * PATIENCE)
         if lines[-1:] == ["unharmed"]:
-            return
+            none_from = number
+            continue
         tally.trials += 1
         case = f"{target.name}, killed {'after' if code == KILLED_AFTER else 'before'} a rename"
         for line in lines if in_time else ["!hang"]:

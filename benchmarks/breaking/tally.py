@@ -76,6 +76,11 @@ class Tally:
         """Whether there is time for another random trial."""
         return time.monotonic() < self.until
 
+    def share(self, parts: int) -> float:
+        """Time (monotonic) until which the next of so many parts may take."""
+        now = time.monotonic()
+        return now + max(0.0, self.until - now) / parts
+
     def cells(self) -> list[object]:
         """Row of the table."""
         seconds = round((self.ended or time.monotonic()) - self.began)

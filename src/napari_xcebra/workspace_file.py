@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from os import PathLike
@@ -224,7 +224,8 @@ def _read(
                 recording = read(opening)
             else:
                 recording = read(Opening(_place(folder, each["file"], _RECORDING, files)))
-            check_same(made_of, recording, "the workspace")
+            if note := check_same(made_of, recording, "the workspace"):
+                recording = replace(recording, warnings=(*recording.warnings, note))
             places = [_place(folder, run, _RUN, files) for run in each["runs"]]
             runs = [Run.load(place, recording) for place in places]
             opened.append(Opened(str(each["name"]), recording, opening=opening, runs=runs))

@@ -173,7 +173,12 @@ def test_a_script_needs_no_guard_of_its_own_and_leaves_nothing(good, tmp_path):
 @pytest.mark.parametrize("sent, code", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_command_and_its_child(endless, sent, code):
     environment = {k: v for k, v in os.environ.items() if k != GUARDED}
-    program = "import sys; from napari_xcebra.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = """
+import signal, sys
+from napari_xcebra.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in tests in the background
+sys.exit(main(sys.argv[1:]))
+"""
     command = subprocess.Popen(
         [sys.executable, "-c", program, "info", endless],
         env=environment,

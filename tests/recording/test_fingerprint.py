@@ -1,5 +1,6 @@
 """A fingerprint tells a recording from any other, and costs nothing where nothing changed."""
 
+import json
 import os
 import pickle
 import shutil
@@ -22,6 +23,7 @@ from napari_xcebra.recording.fingerprint import (
     trace_sums,
 )
 from napari_xcebra.recording.traces import CorrectedTraces, NpyTraces
+from napari_xcebra.recording.variables import Variable
 
 FRAMES, CELLS = 40, 6
 LONG_AGO = 1_000_000_000
@@ -194,6 +196,18 @@ def test_a_result_of_another_recording_is_refused_in_a_sentence():
     split = replace(recording, starts=np.array([0, 20]))
     assert "trial boundaries" in check_same(recording.fingerprint, split, "the run")
     assert "its traces differ" in note_on_another(recording.fingerprint, noise(recording))
+
+
+def test_behaviour_that_changed_is_said_and_what_was_added_is_not():
+    course = np.linspace(0, 1, FRAMES)
+    before = made(behavior={"x": Variable("x", course), "y": Variable("y", course)})
+    after = made(behavior={"x": Variable("x", course[::-1]), "z": Variable("z", course)})
+    note = check_same(before.fingerprint, after, "the run")
+    assert note == ("The values of x in mouse.npy differ from those that the run was made with.")
+    assert "the values of x differ" in note_on_another(before.fingerprint, after)
+    again = Fingerprint.from_dict(json.loads(json.dumps(before.fingerprint.as_dict())))
+    assert again == before.fingerprint
+    assert check_same(again, made(), "the run") == ""
 
 
 def test_what_lacks_footprints_may_be_the_same_recording():

@@ -59,6 +59,8 @@ class Fingerprint:
     stamp : str
         Of names, sizes and times of modification of the files that the traces are in; empty if the
         traces are in memory. Where it is the same, the traces need not be read.
+    labels : tuple of (str, str)
+        The values of each variable.
     """
 
     n_frames: int
@@ -70,6 +72,7 @@ class Fingerprint:
     clock: str
     starts: str
     stamp: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for a file."""
@@ -80,7 +83,9 @@ class Fingerprint:
         """From a file; None if it has none. Traces in unchanged files are then known."""
         if values is None:
             return None
-        made = cls(**{each.name: values[each.name] for each in fields(cls)})
+        named = {each.name: values[each.name] for each in fields(cls) if each.name != "labels"}
+        labels = tuple((str(name), str(digest)) for name, digest in values.get("labels", ()))
+        made = cls(**named, labels=labels)
         if made.stamp:
             _BY_STAMP[made.stamp] = made.traces
         return made
@@ -91,6 +96,13 @@ class Fingerprint:
         if not (self.footprints and other.footprints) and "footprints" in differ:
             differ.remove("footprints")
         return [_PARTS[part] for part in differ]
+
+    def changed_labels(self, other: Fingerprint) -> str:
+        """The variables of both whose values differ, in words; empty if none do."""
+        now = dict(other.labels)
+        differ = [name for name, digest in self.labels if now.get(name, digest) != digest]
+        some = ", ".join(differ[:3]) + (" …" if len(differ) > 3 else "")
+        return f"the values of {some}" if differ else ""
 
     def has_same_cells(self, other: Fingerprint) -> bool | None:
         """Whether the cells are the same; None if neither footprints nor traces can tell."""
@@ -124,6 +136,7 @@ def fingerprint_of(recording: Recording) -> Fingerprint:
         _digest(np.float64(recording.rate), np.asarray(recording.times, np.float64)),
         _digest(np.asarray(recording.starts, np.int64)),
         stamp,
+        tuple((v.name, _digest(v.values)[:16]) for v in recording.behavior.values()),
     )
 
 
@@ -141,7 +154,7 @@ def check_same(made_of: Fingerprint | None, recording: Recording, what: str) -> 
     Returns
     -------
     str
-        A note if only trial boundaries differ; else empty.
+        A note if only trial boundaries or the values of variables differ; else empty.
     """
     if made_of is None:
         return ""
@@ -153,21 +166,26 @@ def check_same(made_of: Fingerprint | None, recording: Recording, what: str) -> 
             f"{recording.n_cells:,} and {recording.n_frames:,}. Name the right one, or make "
             f"{what} again with this one."
         )
-    changes = made_of.changes(recording.fingerprint)
-    if changes == [_PARTS["starts"]]:
-        return f"The trial boundaries of {name} differ from those that {what} was made with."
-    if changes:
-        raise InputError(
-            f"{name} was changed since {what} was made, or opened in another way: "
-            f"{' and '.join(changes)} differ. Open it in the same way, bring back its files, or "
-            f"make {what} again with the recording as it is."
-        )
-    return ""
+    now = recording.fingerprint
+    changes, labels = made_of.changes(now), made_of.changed_labels(now)
+    if changes in ([], [_PARTS["starts"]]):
+        differ = [*(["the trial boundaries"] if changes else []), *([labels] if labels else [])]
+        if not differ:
+            return ""
+        said = f"{' and '.join(differ)} in {name} differ from those that {what} was made with."
+        return said[0].upper() + said[1:]
+    raise InputError(
+        f"{name} was changed since {what} was made, or opened in another way: "
+        f"{' and '.join(changes)} differ. Open it in the same way, bring back its files, or "
+        f"make {what} again with the recording as it is."
+    )
 
 
 def note_on_another(trained_on: Fingerprint | None, recording: Recording) -> str:
     """A note if a recording is not the one that an encoder was trained on; else empty."""
-    changes = [] if trained_on is None else trained_on.changes(recording.fingerprint)
+    now, changes = recording.fingerprint, list[str]()
+    if trained_on is not None:
+        changes = [*filter(None, (*trained_on.changes(now), trained_on.changed_labels(now)))]
     if not changes:
         return ""
     return (
@@ -192,7 +210,7 @@ def content_of_training(recording: Recording, variables: Sequence[str]) -> dict[
         labels[name] = [variable.kind, period, _digest(variable.values)]
     made = recording.fingerprint.as_dict()
     # what learning does not see, and where the files are
-    del made["stamp"], made["footprints"]
+    del made["stamp"], made["footprints"], made["labels"]
     return {
         **made,
         "excluded": _digest(np.asarray(recording.excluded)),

@@ -79,7 +79,8 @@ def load(path: Path, settings: OpenSettings) -> Behavior:
             series.append(found if clock is None else replace(found, times_in=clock.times_in))
         notes += [note] if note else []
     if not series:
-        raise InputError(f"Behaviour file {path} has no variables.")
+        why = " ".join(note for note in notes if "left out" in note)
+        raise InputError(f"Behaviour file {path} has no variables. {why}".rstrip())
     return Behavior(tuple(series), notes=tuple(notes), name=path.name)
 
 
@@ -141,11 +142,26 @@ def series_of(
         return Series(name, _numbers(column), times), None
     labels, values = _labels(column)
     if labels is None or values is None:
-        return None, f"Column {name} of {where} is neither numbers nor a few words: left out."
+        return None, (
+            f"Column {name} of {where} is neither numbers nor a few words{_first_word(column)}: "
+            "left out."
+        )
     if not labels:
         return None, f"Column {name} of {where} is empty: left out."
     note = f"Column {name} of {where} holds words: {', '.join(labels)}."
     return Series(name, values, times, kind="discrete", labels=labels), note
+
+
+def _first_word(column: Any) -> str:
+    """Where a column of numbers has the first entry that is none; empty if most are none."""
+    if np.ndim(column) != 1 or column.dtype.kind in "cmMV":
+        return ""
+    texts = pd.Series(column).astype("string")
+    wrong = texts.notna() & pd.to_numeric(texts, errors="coerce").isna()
+    if not wrong.any() or wrong.mean() > 0.5:
+        return ""
+    row = int(np.flatnonzero(wrong)[0])
+    return f" ({texts.iloc[row]!r} in row {row + 1})"
 
 
 def _indicated(column: Any) -> np.ndarray | None:

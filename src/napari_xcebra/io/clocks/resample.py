@@ -416,8 +416,8 @@ def _compare_lengths(who: str, clock: _Clock, offset: float) -> str | None:
     if not offset and abs(ratio - 1) < SAME_LENGTH and abs(late) > APART * imaging:
         return (
             f"{who} lasts as long as the imaging but runs from {span(clock.times)}, the imaging "
-            f"from {span(clock.frames)}. If that is wrong, and both began together, set `offset` to "
-            f"{-late:.6g}."
+            f"from {span(clock.frames)}. If that is wrong, and both began together, set `offset` "
+            f"to {-late:.6g}."
         )
     if 1 / ALIKE < ratio < ALIKE:
         return None

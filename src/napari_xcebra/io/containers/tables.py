@@ -344,7 +344,7 @@ def _header_rows(rows: Sequence[Sequence[str]], path: Path) -> int:
     if all(is_number(cell) for cell in rows[0]):
         return int(_are_names(rows, path))
     if _named_by_their_first(rows):
-        return int(_are_names([row[1:] for row in rows], path))
+        return int(_rise_evenly(rows[0][1:]) or _are_names([row[1:] for row in rows], path))
     words = list(takewhile(lambda row: not any(map(is_number, row)), rows))
     for heads in range(len(words), 1, -1):
         if all(_names_on(row, rows[heads:]) for row in words[1:heads]):
@@ -362,6 +362,12 @@ def _named_by_their_first(rows: Sequence[Sequence[str]]) -> bool:
         and all(begins)
         and all(is_number(cell) or not cell for row in rows for cell in row[1:])
     )
+
+
+def _rise_evenly(cells: Sequence[str]) -> bool:
+    """Whether three numbers or more rise in even steps, as times do and traces do not."""
+    steps = np.diff([float(cell or "nan") for cell in cells])
+    return len(steps) > 1 and bool(steps[0] > 0 and np.ptp(steps) <= 1e-3 * steps[0])
 
 
 def _names_on(row: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
