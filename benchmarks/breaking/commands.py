@@ -159,7 +159,9 @@ class OfARun(Command):
     def prepare(self, folder: Path) -> None:
         in_fork(lambda: str(save_recording(recording(), folder / "recording.npz")))
         for number in (START, OTHER):
-            called(*training(folder, number, f"run-{number}"))
+            code, said = called(*training(folder, number, f"run-{number}"))
+            if code:
+                raise RuntimeError(said)
         super().prepare(folder)
 
     def typed(self, folder: Path, number: int) -> list[object]:
