@@ -1,6 +1,5 @@
 """Footprints from label images, masks and ImageJ ROIs, or one sentence that says why not."""
 
-import io
 import struct
 import time
 import zipfile
@@ -226,19 +225,6 @@ def test_a_name_that_leads_elsewhere_leads_nowhere(tmp_path):
     assert [p.name for p in tmp_path.rglob("*")] == ["inside", "RoiSet.zip"]
 
 
-def claiming(path, size):
-    """A zip whose directory claims a member of that many bytes."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.roi", bytes(40 * 2**20))
-    packed = bytearray(content.getvalue())
-    for signature, offset in ((b"PK\3\4", 22), (b"PK\1\2", 24)):
-        place = packed.index(signature) + offset
-        packed[place : place + 4] = struct.pack("<I", min(size, 2**32 - 2))
-    path.write_bytes(packed)
-    return path
-
-
 def far_away():
     return polygon(np.array([[0, 0], [1e8, 0], [0, 5]], np.float32))
 
@@ -246,11 +232,9 @@ def far_away():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda p: claiming(p, 10**12), "more than 16,777,216 bytes"),
         (lambda p: roi_set(p, []), "holds no ImageJ ROI"),
         (lambda p: roi_set(p, [point()]), "has 0 cells and 1 points"),
         (lambda p: roi_set(p, [box(ROI_TYPE.RECT, 0, 0, 9000, 9000)]), "no cell is that large"),
-        (lambda p: roi_set(p, [box(ROI_TYPE.RECT, 0, 0, 4000, 4000)] * 20), "far more pixels"),
         (lambda p: roi_set(p, [far_away()]), "outside any field of view"),
         (lambda p: p.write_bytes(b"PK\5\6"), "damaged"),
         (lambda p: p.write_bytes(b"Iout" + bytes(7)), "too short|requires a buffer"),
@@ -282,8 +266,8 @@ def header(width, height, *, compression=1, pages_loop=False):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (header(10**6, 10**6), "1000000 × 1000000 pixels: it is damaged"),
-        (header(10**6, 10**6, compression=8), "1000000 × 1000000 pixels: it is damaged"),
+        (header(10**6, 10**6), "more memory than it can have"),
+        (header(10**6, 10**6, compression=8), "more memory than it can have"),
         (header(10**5, 10**5, compression=8), "it is damaged"),
         (header(5, 10, pages_loop=True), "cannot be read"),
         (header(5, 10, compression=5), "imagecodecs|cannot be read"),

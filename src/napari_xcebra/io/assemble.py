@@ -200,13 +200,7 @@ def with_behavior(
 
 
 def _odd_clock(found: Extraction, settings: OpenSettings) -> tuple[str, ...]:
-    """A sentence if the file's own clock gives a rate at which nobody images.
-
-    Raises
-    ------
-    InputError
-        If the file also gives a rate, which its clock would have in another unit.
-    """
+    """A sentence on a rate at which nobody images; raises if the clock denies the file's rate."""
     rate = None if settings.rate else _own_rate(found)
     times = np.asarray([] if found.times is None else found.times, np.float64)
     counted = rate_of(times) if ascends(times) else None
@@ -220,11 +214,10 @@ def _odd_clock(found: Extraction, settings: OpenSettings) -> tuple[str, ...]:
     rate = counted or rate
     if rate is None or settings.rate or SLOWEST <= rate <= FASTEST:
         return ()
-    usual = [f"{rate * f:.4g} if it counts {unit}" for unit, f in (("ms", 1e3), ("µs", 1e6))]
-    fits = [text for text, f in zip(usual, (1e3, 1e6), strict=True) if 1 <= rate * f <= FASTEST]
+    in_ms = f", but {1e3 * rate:.4g} if it counts ms" if 1e3 * rate < FASTEST else ""
     return (
-        f"The clock of the file gives {rate:.4g} frames per second{', but ' * bool(fits)}"
-        f"{' or '.join(fits)}. If that is wrong, set `rate`.",
+        f"The clock of the file gives {rate:.4g} frames per second{in_ms}. If that is wrong, set "
+        "`rate`.",
     )
 
 

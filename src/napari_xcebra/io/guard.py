@@ -88,14 +88,7 @@ def question(function: Callable[[Path], bool], path: Path) -> Call:
 
 
 def _is_guarded(guarded: bool | None = None) -> bool:
-    """Whether files are read in the limited child.
-
-    Parameters
-    ----------
-    guarded : bool, optional
-        What the caller asks for; by default, what the environment variable
-        ``NAPARI_XCEBRA_GUARDED`` says, of which 0 means no.
-    """
+    """Whether files are read in the limited child: as asked for, or as the environment says."""
     if guarded is None:
         guarded = os.environ.get(GUARDED, "") != "0"
     # a Python that is part of another program cannot be started a second time

@@ -151,13 +151,6 @@ def test_what_is_neither_number_nor_text_is_refused(path):
             read(file[name])
 
 
-def test_many_entries_of_one_long_text_are_refused(path):
-    with h5py.File(path, "r+") as file:
-        file["long"] = ["x" * 2**20] * 100
-    with pytest.raises(InputError, match="texts that are too long"), open_hdf5(path) as file:
-        read(file["long"])
-
-
 def test_an_attribute_that_claims_a_lot_is_refused(path):
     with h5py.File(path, "r+", libver="latest") as file:
         file.create_group("latest").attrs["huge"] = np.zeros(2**18)

@@ -286,14 +286,9 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
     timed = [s for s in series if _has_times(s, settings, marked is not None)]
     plain = [s for s in series if not _has_times(s, settings, marked is not None)]
     one_a_frame = _one_a_frame(plain, times, behavior.notes)
+    unused = [note for note in behavior.notes if "is not used" in note]
     by_time = place_by_time(
-        timed,
-        times,
-        offset,
-        settings,
-        behavior.name,
-        is_marked=marked is not None,
-        about=[note for note in behavior.notes if "is not used" in note],
+        timed, times, offset, settings, behavior.name, is_marked=marked is not None, about=unused
     )
     pairs = [*one_a_frame.pairs, *by_time.pairs]
     events, about_events = _events(behavior, times, offset, needed=not pairs)

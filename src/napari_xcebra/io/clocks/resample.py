@@ -521,7 +521,8 @@ def place_by_time(
         notes += [*said, *_coverage(who, clock, len(frames))]
         if not is_marked and (differ := _compare_lengths(who, clock, offset)) is not None:
             warnings.append(differ)
-        if members[0].times_in != "frames" and _is_reversed(rows):
+        backwards = isinstance(rows, np.ndarray) and (np.diff(rows) < 0).all()
+        if backwards and members[0].times_in != "frames" and len(clock.times) > 1:
             warnings.append(
                 f"The clock of {who} runs backwards: its rows were read from the last to the "
                 "first. If that is wrong, and it counts down, write times that rise."
@@ -580,10 +581,6 @@ def _clock_of_series(
     if series.times_in == "frames" and not gap and len(marked) > 1:
         gap = 1.5 * float(np.median(np.diff(marked)))  # a frame without a number is not known
     return _clock_of(ordered, marked, gap), rows, notes
-
-
-def _is_reversed(rows: np.ndarray | slice) -> bool:
-    return isinstance(rows, np.ndarray) and len(rows) > 1 and bool((np.diff(rows) < 0).all())
 
 
 def _resampled(

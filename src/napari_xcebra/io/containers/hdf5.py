@@ -236,25 +236,13 @@ def read(dataset: h5py.Dataset, at_once: int = AT_ONCE) -> Any:
 
 
 def _texts(dataset: h5py.Dataset) -> Any:
-    """Texts of a dataset, read in blocks: many entries may point at one long text."""
-    if dataset.size * dataset.dtype.itemsize > SMALL:
-        raise InputError(f"{dataset.file.filename}: {dataset.name} has too many texts.")
+    """Texts of a dataset."""
     texts = dataset.asstr(errors="replace")
     if dataset.shape == ():
         return str(texts[()])
     if dataset.ndim > 1:
         raise InputError(f"{dataset.file.filename}: {dataset.name} is a table of texts.")
-    found: list[str] = []
-    length = 0
-    for first in range(0, len(dataset), 256):
-        block = [str(text) for text in texts[first : first + 256]]
-        length += sum(map(len, block))
-        if length > SMALL:
-            raise InputError(
-                f"{dataset.file.filename}: {dataset.name} has texts that are too long."
-            )
-        found += block
-    return np.array(found, object)
+    return np.array([str(text) for text in texts[()]], object)
 
 
 def _times(shape: tuple[int, ...] | None) -> str:
@@ -262,8 +250,6 @@ def _times(shape: tuple[int, ...] | None) -> str:
 
 
 SUFFIXES = (".h5", ".hdf5", ".hdf", ".nc")
-MOST = 8 * 2**30
-"""Bytes that are read of one file."""
 MOST_TEXTS = 100_000
 
 
@@ -278,19 +264,11 @@ def read_arrays(path: Path) -> Arrays:
     What has two axes and is large stays on disk; what has more is left out then.
     """
     found = Arrays()
-    total = 0
     with open_hdf5(path) as file:
         for node in walk(file):
             if not isinstance(node, h5py.Dataset) or node.size in (None, 0):
                 continue
-            array = _array(node)
-            if isinstance(array, np.ndarray):
-                total += array.nbytes
-            if total > MOST:
-                raise InputError(
-                    f"{path} has over {MOST // 2**30} GB of numbers: save fewer in it."
-                )
-            if array is not None:
+            if (array := _array(node)) is not None:
                 name = str(node.name).strip("/")
                 found[name], found.axes[name] = array, _axes(node)
     return found

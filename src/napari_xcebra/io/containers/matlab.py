@@ -41,15 +41,11 @@ from napari_xcebra.io.settings import Layout
 
 HEADER, PEEK = 128, 4096
 """Bytes of the header of MATLAB 5; and bytes that hold the names of the fields of a struct."""
-COMPRESSED, STRUCT = 15, 2
+COMPRESSED = 15
 DEPTH = 5
 """Structs and cells in each other, up to this many."""
-MOST_ELEMENTS = 200_000
-"""Elements of the cells of a file together."""
 ELEMENTS = "/#refs#/"
 """Where MATLAB keeps what cells refer to."""
-MOST = 8 * 2**30
-"""Bytes of all arrays of a file together."""
 
 
 def is_mat(path: Path) -> bool:
@@ -83,10 +79,10 @@ def read_mat(path: Path, depth: int = DEPTH) -> dict[str, np.ndarray]:
         with path.open("rb") as file:
             header = file.read(HEADER)
         if _byte_order(header):
-            return dict(_limited(path, _from_scipy(path, depth)))
+            return dict(_from_scipy(path, depth))
         if is_mat(path):
             with open_hdf5(path) as file:
-                return dict(_limited(path, _from_group(file, "", depth, set())))
+                return dict(_from_group(file, "", depth, set()))
     raise InputError(
         f"{path} is not a .mat file of MATLAB 5 or later, or its first bytes are damaged: in "
         "MATLAB, save it with -v7 or -v7.3."
@@ -100,44 +96,22 @@ def _byte_order(header: bytes) -> str | None:
     return {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}.get(header[124:128])
 
 
-def struct_fields(path: Path) -> dict[str, list[str]]:
-    """Names of the fields of each struct in a MATLAB 5 file; none where it is damaged."""
-    found: dict[str, list[str]] = {}
+def struct_heads(path: Path) -> list[bytes]:
+    """First bytes of each array in a MATLAB 5 file, which for structs hold the names of fields."""
+    heads: list[bytes] = []
     try:
         with path.open("rb") as file:
             order = _byte_order(file.read(HEADER))
             while order and len(tag := file.read(8)) == 8:
                 kind, length = struct.unpack(f"{order}II", tag)
                 end = file.tell() + length
-                peek = file.read(min(length, PEEK))
-                if kind == COMPRESSED:
-                    peek = zlib.decompressobj().decompress(peek, PEEK)[8:]
-                parts = _parts(peek, order)
-                if parts and parts[0][:1] == (b"\x02" if order == "<" else b"\x00"):
-                    flags = struct.unpack(f"{order}I", parts[0][:4])[0]
-                    size = struct.unpack(f"{order}i", parts[3][:4])[0]
-                    names = [parts[4][at : at + size] for at in range(0, len(parts[4]), size)]
-                    if flags & 0xFF == STRUCT:
-                        found[parts[2].decode("ascii", "replace")] = [
-                            name.split(b"\0")[0].decode("ascii", "replace") for name in names
-                        ]
+                head = file.read(min(length, PEEK))
+                packed = kind == COMPRESSED
+                heads.append(zlib.decompressobj().decompress(head, PEEK) if packed else head)
                 file.seek(end)
-    except (OSError, ValueError, IndexError, struct.error, zlib.error):
+    except (OSError, struct.error, zlib.error):
         pass
-    return found
-
-
-def _parts(body: bytes, order: str) -> list[bytes]:
-    """The first parts of an array: flags, shape, name, and for structs what fields are called."""
-    parts: list[bytes] = []
-    at = 0
-    while len(parts) < 5 and at + 8 <= len(body):
-        first, size = struct.unpack_from(f"{order}II", body, at)
-        small = first >> 16  # up to four bytes are packed into the tag
-        start = at + 4 if small else at + 8
-        parts.append(body[start : start + (small or size)])
-        at = at + 8 if small else start + size + -size % 8
-    return parts
+    return heads
 
 
 def _from_scipy(path: Path, depth: int) -> Iterator[tuple[str, np.ndarray]]:
@@ -209,8 +183,6 @@ def _elements(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Arrays in a cell, or in one field of a list of structs, which lie elsewhere in the file."""
     check(cell)
-    if len(seen) + cell.size > MOST_ELEMENTS:
-        raise InputError(f"{cell.file.filename} has over {MOST_ELEMENTS:,} elements in its cells.")
     is_cell = attribute(cell, "MATLAB_class") == "cell"
     for number, reference in enumerate(np.ravel(cell[()]), start=1):
         node = cell.file[reference] if reference else None
@@ -270,17 +242,6 @@ def _sparse(group: h5py.Group) -> np.ndarray | None:
 def _dense(matrix: scipy.sparse.csc_array) -> np.ndarray | None:
     """A sparse matrix with its zeros, or None if that is too large."""
     return matrix.toarray() if math.prod(matrix.shape) <= LARGEST_DENSE else None
-
-
-def _limited(
-    path: Path, arrays: Iterator[tuple[str, np.ndarray]]
-) -> Iterator[tuple[str, np.ndarray]]:
-    total = 0
-    for name, array in arrays:
-        total += array.nbytes
-        if total > MOST:
-            raise InputError(f"{path} has over {MOST // 2**30} GB of numbers: save fewer in it.")
-        yield name, array
 
 
 _LAST = re.compile(r"[({]\d+[)}](?=[^({]*$)")

@@ -28,8 +28,6 @@ from napari_xcebra.text import decimal_mark, parse_number
 TABLE = "a table of numbers"
 SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
-MOST_VALUES = 500_000_000
-"""Values a Parquet file may claim: repeated values take no place in it."""
 LONGEST_LINE = 16 * 2**20
 """Characters after which a line is cut when the form of a table is looked at."""
 _SEPARATORS = "\t;,"
@@ -314,12 +312,6 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             f"{path} is a Parquet file, which needs pyarrow: pip install napari-xcebra[parquet]."
         ) from None
     with parquet.ParquetFile(path) as file:
-        about = file.metadata
-        if about.num_rows * about.num_columns > MOST_VALUES:
-            raise InputError(
-                f"{path} claims {about.num_rows:,} rows × {about.num_columns:,} columns: that is "
-                "too large for a table of behaviour."
-            )
         # without the hints for pandas, what was its index is a column again
         return file.read(use_threads=False).to_pandas(ignore_metadata=True)
 
@@ -356,12 +348,8 @@ def _named_by_their_first(rows: Sequence[Sequence[str]]) -> bool:
     """Whether each row, the first too, begins with a word, and numbers follow."""
     length = len(rows[0])
     begins = [len(row) == length and bool(row[0]) and not is_number(row[0]) for row in rows]
-    return (
-        length > 2
-        and len(rows) > 1
-        and all(begins)
-        and all(is_number(cell) or not cell for row in rows for cell in row[1:])
-    )
+    numbers = all(is_number(cell) or not cell for row in rows for cell in row[1:])
+    return length > 2 and len(rows) > 1 and all(begins) and numbers
 
 
 def _rise_evenly(cells: Sequence[str]) -> bool:

@@ -25,7 +25,6 @@ from napari_xcebra.errors import InputError, sentence_on_failure
 from napari_xcebra.files import first_bytes
 from napari_xcebra.io.extraction import judged, micrometres
 from napari_xcebra.io.movie.finding import Like
-from napari_xcebra.recording.footprints import MOST_PIXELS
 from napari_xcebra.recording.movies import (
     Frames,
     JoinedFrames,
@@ -37,7 +36,6 @@ from napari_xcebra.recording.movies import (
 from napari_xcebra.recording.stored import changed_since
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-MOST_PAGES = 100_000
 # each of these would have pages looked for elsewhere than in the chain of pages
 _NO_DIALECTS: dict[str, Any] = {
     "is_lsm": False,
@@ -124,18 +122,13 @@ def _described_size(text: str, resolution: tuple[float, float] | None, unit: int
 
 
 def _pages(file: Any) -> Iterator[Any]:
-    """Pages in order; a chain that leads back to an earlier one is damaged."""
+    """Pages in order, without previews; a chain that leads back to an earlier one is damaged."""
     seen: set[int] = set()
-    for number in range(MOST_PAGES):
-        try:
-            page = file.pages[number]
-        except IndexError:
-            return
+    for page in file.pages:
         if page.offset in seen:
             raise ValueError("its pages form a circle")
         seen.add(page.offset)
-        # a preview of the page before
-        if not page.is_reduced or number == 0:
+        if not page.is_reduced or len(seen) == 1:
             yield page
 
 
@@ -160,11 +153,6 @@ def _check(path: Path, pages: list[Any]) -> None:
     types = {np.dtype(page.dtype).kind if page.dtype is not None else "" for page in pages}
     if not types <= set("biuf"):
         raise InputError(f"{path} has pixels that are not numbers: a greyscale image is needed.")
-    if sum(math.prod(page.shape) for page in pages) > MOST_PIXELS:
-        raise InputError(
-            f"{path} claims {len(pages)} images of {' × '.join(map(str, pages[0].shape))} pixels: "
-            "it is damaged, or no label image."
-        )
 
 
 def _can_unpack(page: Any) -> bool:

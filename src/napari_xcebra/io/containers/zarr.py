@@ -158,12 +158,7 @@ def _stored_array(path: Path, root: Path) -> StoredArray:
         about = json_in(path / ".zarray")
         form = _form(about)
         present = tuple(_present(path, root, form))
-        axes = json_in(path / ".zattrs").get("_ARRAY_DIMENSIONS", [])
-        axes = tuple(map(str, axes)) if isinstance(axes, list) else ()
-        if len(axes) != len(form.shape):
-            axes = ()
-        packed_by = (form.compressor or "") if form.compressor in UNTOLD else ""
-        return StoredArray(path, form.shape, form.chunks, form.dtype, axes, present, packed_by)
+        return form.stored(path, json_in(path / ".zattrs").get("_ARRAY_DIMENSIONS"), present)
 
 
 @dataclass(frozen=True)
@@ -181,6 +176,17 @@ class Form:
     def chunk_bytes(self) -> int:
         """Size of a chunk once it is unpacked."""
         return math.prod(self.chunks) * self.dtype.itemsize
+
+    def __post_init__(self) -> None:
+        if self.chunk_bytes > LARGEST_CHUNK:
+            raise ValueError(f"its chunks claim {self.chunk_bytes:,} bytes each")
+
+    def stored(self, path: Path, names: Any, present: tuple[tuple[int, ...], ...]) -> StoredArray:
+        """The array, whose axes have these names if they are as many."""
+        axes = tuple(map(str, names)) if isinstance(names, list) else ()
+        axes = axes if len(axes) == len(self.shape) else ()
+        packed_by = (self.compressor or "") if self.compressor in UNTOLD else ""
+        return StoredArray(path, self.shape, self.chunks, self.dtype, axes, present, packed_by)
 
 
 def json_in(path: Path) -> dict[str, Any]:
@@ -219,10 +225,7 @@ def _form(about: dict[str, Any]) -> Form:
     separator = about.get("dimension_separator", ".")
     if separator not in (".", "/"):
         raise ValueError(f"its chunks are named with {separator!r}")
-    form = Form(shape, chunks, dtype, separator, compressor, bool(filters))
-    if form.chunk_bytes > LARGEST_CHUNK:
-        raise ValueError(f"its chunks claim {form.chunk_bytes:,} bytes each")
-    return form
+    return Form(shape, chunks, dtype, separator, compressor, bool(filters))
 
 
 def sizes_in(given: Any, name: str) -> tuple[int, ...]:
@@ -351,11 +354,7 @@ def _stored_array_v3(path: Path, root: Path) -> StoredArray:
                 raise ValueError(f"it has more than {MOST_CHUNKS:,} chunks")
             if file.name != FILE and not shards:
                 _check_chunk(file, form)
-        names = about.get("dimension_names")
-        axes = tuple(map(str, names)) if isinstance(names, list) else ()
-        axes = axes if len(axes) == len(form.shape) else ()
-        packed_by = (form.compressor or "") if form.compressor in UNTOLD else ""
-        return StoredArray(path, form.shape, form.chunks, form.dtype, axes, _grid(form), packed_by)
+        return form.stored(path, about.get("dimension_names"), _grid(form))
 
 
 def _grid(form: Form) -> tuple[tuple[int, ...], ...]:
@@ -391,10 +390,7 @@ def _form_v3(about: dict[str, Any]) -> Form:
     packed = [name for name in names if name not in ARRANGING]
     if len(packed) > 1:
         raise ValueError(f"it is packed by {', '.join(packed)}")
-    form = Form(shape, chunks, dtype, "/", packed[0] if packed else None, "crc32c" in names)
-    if form.chunk_bytes > LARGEST_CHUNK:
-        raise ValueError(f"its chunks claim {form.chunk_bytes:,} bytes each")
-    return form
+    return Form(shape, chunks, dtype, "/", packed[0] if packed else None, "crc32c" in names)
 
 
 def _chunk_shape(grid: Any) -> tuple[int, ...]:

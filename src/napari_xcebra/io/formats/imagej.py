@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from napari_xcebra.io.decisions.decided import Decided
 
 MAGIC = b"Iout"
-MOST_ROIS, MOST_BYTES = 100_000, 16 * 2**20
-MOST_SIDE, LARGEST, MOST_DRAWN = 2**15, 2**24, 2**26
-"""Pixels: the side of a field of view, the box around one ROI, those of all ROIs together."""
-MOST_WORK = 2**32
-"""Pixels of a box times the points of its outline, for all ROIs: some seconds."""
+MOST_SIDE, LARGEST = 2**15, 2**24
+"""Pixels: the side of a field of view, and the box around one ROI."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +46,8 @@ def read_rois(path: Path) -> DrawnRois:
     shapes = [_shape(roi, path) for roi in _rois(path)]
     if not shapes:
         raise InputError(f"{path} holds no ImageJ ROI.")
-    areas = [_area(shape, f"ROI {i + 1} of {path}") for i, shape in enumerate(shapes)]
-    points = [sum(map(len, shape.outlines)) for shape in shapes]
-    if sum(areas) > MOST_DRAWN or np.dot(areas, points) > MOST_WORK:
-        raise InputError(f"{path} has ROIs that cover far more pixels than cells do.")
+    for number, shape in enumerate(shapes, start=1):
+        _check_place(shape, f"ROI {number} of {path}")
     pixels = [_filled(shape) for shape in shapes]
     row, column = np.concatenate(pixels, axis=1)
     footprints = Footprints(
@@ -83,22 +78,13 @@ def _contents(path: Path) -> Iterator[bytes]:
     with sentence_on_failure(path), path.open("rb") as file:
         if file.read(4) == MAGIC:
             file.seek(0)
-            yield _bounded(file)
+            yield file.read()
             return
         with zipfile.ZipFile(file) as archive:
             members = [m for m in archive.infolist() if m.filename.lower().endswith(".roi")]
-            if len(members) > MOST_ROIS:
-                raise ValueError(f"it holds {len(members)} ROIs")
             for member in members:
                 with archive.open(member) as packed:
-                    yield _bounded(packed)
-
-
-def _bounded(file: IO[bytes]) -> bytes:
-    content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise ValueError(f"a ROI has more than {MOST_BYTES:,} bytes")
-    return content
+                    yield packed.read()
 
 
 @dataclass(frozen=True)
@@ -135,17 +121,16 @@ def _box(roi: Any) -> np.ndarray:
     return np.array([[top, left], [top, right], [bottom, right], [bottom, left]], np.float64)
 
 
-def _area(shape: _Shape, name: str) -> int:
-    """Pixels of the box around the outlines, or a sentence where no cell is that large."""
+def _check_place(shape: _Shape, name: str) -> None:
+    """Raise where no cell lies, or is that large."""
     if not shape.outlines:
-        return 0
+        return
     points = np.concatenate(shape.outlines)
     if not np.isfinite(points).all() or np.abs(points).max() > MOST_SIDE:
         raise InputError(f"{name} lies outside any field of view: the file is damaged.")
     height, width = np.ptp(points, axis=0) + 2
     if width * height > LARGEST:
         raise InputError(f"{name} is {width:.0f} × {height:.0f} pixels: no cell is that large.")
-    return int(width * height)
 
 
 def _filled(shape: _Shape) -> np.ndarray:

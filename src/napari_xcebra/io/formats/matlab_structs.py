@@ -39,7 +39,7 @@ from napari_xcebra.io.containers.hdf5 import (
     open_hdf5,
     turned,
 )
-from napari_xcebra.io.containers.matlab import is_mat, matlab_array, read_mat, struct_fields
+from napari_xcebra.io.containers.matlab import is_mat, matlab_array, read_mat, struct_heads
 from napari_xcebra.io.extraction import Extraction, Signal, finite_image
 from napari_xcebra.io.settings import OpenSettings
 from napari_xcebra.recording.footprints import Footprints
@@ -79,7 +79,7 @@ def _has_struct(path: Path, fields: tuple[str, ...]) -> bool:
     if not path.is_file() or not is_mat(path):
         return False
     if not has_signature(path):
-        return any(set(fields) <= set(names) for names in struct_fields(path).values())
+        return any(all(field.encode() in head for field in fields) for head in struct_heads(path))
     try:
         with open_hdf5(path) as file:
             return _group(file, fields) is not None
@@ -97,10 +97,16 @@ def _open_struct(path: Path, fields: tuple[str, ...]) -> Iterator[Struct]:
                 raise _missing(path, fields)
             yield _Hdf5Struct(group)
         return
-    names = [name for name, found in struct_fields(path).items() if set(fields) <= set(found)]
-    if not names:
+    arrays = read_mat(path)
+    names = dict.fromkeys(name.partition(".")[0] for name in arrays)
+    of = next((n for n in names if all(_has_field(arrays, f"{n}.{f}") for f in fields)), None)
+    if of is None:
         raise _missing(path, fields)
-    yield _Mat5Struct(path, names[0], read_mat(path))
+    yield _Mat5Struct(path, of, arrays)
+
+
+def _has_field(arrays: Mapping[str, np.ndarray], name: str) -> bool:
+    return any(each == name or each.startswith((f"{name}.", f"{name}{{")) for each in arrays)
 
 
 def _images_of(

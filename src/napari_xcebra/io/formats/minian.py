@@ -35,8 +35,6 @@ NAME = "Minian (a folder with A.zarr and C.zarr)"
 
 FURTHEST = 2**15
 """Rows and columns of a sensor; larger coordinates are invalid."""
-MOST_PIXELS = 2**28
-"""Pixels of all footprints together."""
 
 
 def sniff(path: Path) -> bool:
@@ -226,15 +224,11 @@ def _footprints(
     cell_of = np.array([position.get(unit, -1) for unit in units.tolist()], np.int32)
     parts: list[np.ndarray] = [np.zeros((3, 0), np.int32)]
     weights: list[np.ndarray] = [np.zeros(0, np.float32)]
-    total = 0
     for where, block in stored.blocks():
         inside = np.nonzero(block > 0)
         pixels = [np.int32(where[axis].start) + inside[axis].astype(np.int32) for axis in order]
         cell = cell_of[pixels[0]]
         kept = cell >= 0
-        total += int(kept.sum())
-        if total > MOST_PIXELS:
-            raise InputError(f"{stored.path} has footprints of more than {MOST_PIXELS:,} pixels.")
         parts.append(np.stack([cell, pixels[1] + field.top, pixels[2] + field.left])[:, kept])
         weights.append(block[inside][kept].astype(np.float32))
     cell, row, column = np.concatenate(parts, axis=1)

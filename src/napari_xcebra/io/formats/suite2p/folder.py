@@ -189,7 +189,6 @@ def read_fall(arrays: Mapping[str, np.ndarray], path: Path) -> Extraction | None
     facts = Facts(_options(arrays))
     if "events" in signals and not facts.deconvolved:
         del signals["events"]
-    n_frames = fluorescence.shape[1] if cells_first else fluorescence.shape[0]
     footprints, on_rois = footprints_of(rois, facts.field, path)
     cells = columns_of(rois)
     accepted, likely = _flags(arrays.get("iscell"), count)
@@ -197,6 +196,19 @@ def read_fall(arrays: Mapping[str, np.ndarray], path: Path) -> Extraction | None
     red, likely = _flags(arrays.get("redcell"), count)
     cells |= {} if red is None else {"red": red}
     cells |= {} if likely is None else {"red_probability": likely}
+    return plane_of(facts, signals, cells, accepted, footprints, [*notes, *on_rois])
+
+
+def plane_of(
+    facts: Facts,
+    signals: dict[Signal, Any],
+    cells: dict[str, np.ndarray],
+    accepted: np.ndarray | None,
+    footprints: Footprints | None,
+    notes: Sequence[str],
+) -> Extraction:
+    """What was found in a plane, with all that the options of suite2p say of it."""
+    n_frames, n_cells = signals["fluorescence"].shape
     images, more = ({}, ()) if facts.field is None else facts.images(facts.field)
     excluded, bad = facts.bad_frames(n_frames)
     starts, pieces = facts.starts(n_frames)
@@ -204,7 +216,7 @@ def read_fall(arrays: Mapping[str, np.ndarray], path: Path) -> Extraction | None
     return Extraction(
         signals,
         facts.rate,
-        cell_ids=np.arange(count),
+        cell_ids=np.arange(n_cells),
         accepted=accepted,
         cells=cells,
         footprints=footprints,
@@ -213,7 +225,7 @@ def read_fall(arrays: Mapping[str, np.ndarray], path: Path) -> Extraction | None
         starts=starts,
         neuropil_coefficient=facts.neuropil_coefficient,
         pixel_size=pixel_size,
-        notes=(*notes, *on_rois, *more, *bad, *pieces, *about_pixels),
+        notes=(*notes, *more, *bad, *pieces, *about_pixels),
     )
 
 

@@ -28,6 +28,7 @@ from napari_xcebra.io.formats.suite2p.folder import (
     is_extracted,
     mixed,
     plane_number,
+    plane_of,
     planes_in,
     read_facts,
     read_flags,
@@ -232,8 +233,7 @@ def _read_plane(folder: Path, settings: OpenSettings) -> Extraction:
     if "events" in signals and not facts.deconvolved:
         del signals["events"]
         notes.append("spks.npy is empty: suite2p was told not to deconvolve.")
-    field = facts.field
-    cells, footprints, on_rois = _rois(folder / "stat.npy", n_cells, field)
+    cells, footprints, on_rois = _rois(folder / "stat.npy", n_cells, facts.field)
     accepted = None
     if (folder / "iscell.npy").is_file():
         accepted, likely = read_flags(folder / "iscell.npy", n_cells)
@@ -241,28 +241,13 @@ def _read_plane(folder: Path, settings: OpenSettings) -> Extraction:
     if (folder / "redcell.npy").is_file():
         cells["red"], likely = read_flags(folder / "redcell.npy", n_cells)
         cells |= {} if likely is None else {"red_probability": likely}
-    images, more = ({}, ()) if field is None else facts.images(field)
-    excluded, bad = facts.bad_frames(n_frames)
+    found = plane_of(facts, signals, cells, accepted, footprints, [*notes, *on_rois])
     if "plane" in cells and (filled := _filled_frames(signals["fluorescence"], cells["plane"])):
-        excluded = np.zeros(n_frames, bool) if excluded is None else excluded
+        excluded = np.zeros(n_frames, bool) if found.excluded is None else found.excluded
         excluded[-filled:] = True
-        bad += (f"The last {filled} frames are left out: not all planes have them.",)
-    starts, pieces = facts.starts(n_frames)
-    pixel_size, about_pixels = facts.pixel_size
-    return Extraction(
-        signals,
-        facts.rate,
-        cell_ids=np.arange(n_cells),
-        accepted=accepted,
-        cells=cells,
-        footprints=footprints,
-        images=images,
-        excluded=excluded,
-        starts=starts,
-        neuropil_coefficient=facts.neuropil_coefficient,
-        pixel_size=pixel_size,
-        notes=(*notes, *on_rois, *more, *bad, *pieces, *about_pixels),
-    )
+        note = f"The last {filled} frames are left out: not all planes have them."
+        found = replace(found, excluded=excluded, notes=(*found.notes, note))
+    return found
 
 
 def _rois(
