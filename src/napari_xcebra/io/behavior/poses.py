@@ -295,6 +295,8 @@ def _read(frame: h5py.Group, name: str) -> np.ndarray:
 
 
 FRAME = "frame_idx"
+MOST_POINTS = 200_000_000
+"""Frames × animals × nodes of a table: one number in it may claim any length of the video."""
 _USUAL = ("track", "xy", "node", "frame")
 """Axes of the tracks where the file does not name them."""
 
@@ -370,6 +372,11 @@ def _sleap_from_csv(path: Path) -> list[_Track]:
         animals = table["track"].astype("string").fillna("").to_numpy(object)
     names = list(dict.fromkeys(animals))
     n_frames = int(frames.max()) + 1
+    if n_frames * len(names) * len(nodes) > MOST_POINTS:
+        raise InputError(
+            f"{path} has {len(nodes)} nodes of {len(names)} tracks in {n_frames:,} frames: that is "
+            "too much; join the tracks of each animal first."
+        )
     tracks = []
     for name in names:
         rows = np.flatnonzero(animals == name)
@@ -388,6 +395,6 @@ def _sleap_from_csv(path: Path) -> list[_Track]:
 
 def _frame_numbers(table: pd.DataFrame, path: Path) -> np.ndarray:
     numbers = pd.to_numeric(table.get(FRAME, pd.Series(dtype=float)), errors="coerce")
-    if numbers.empty or numbers.isna().any() or not numbers.between(0, 2**31).all():
+    if numbers.empty or numbers.isna().any() or not numbers.between(0, MOST_POINTS).all():
         raise InputError(f"{path} has rows without a frame number ({FRAME}).")
     return numbers.to_numpy().astype(np.int64)
