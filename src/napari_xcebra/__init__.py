@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution.discovery.hidden import HiddenFactor, HiddenFactors
     from napari_xcebra.attribution.single_cell import cell_statistics
     from napari_xcebra.batch.cohorts import Cohort, cohort
+    from napari_xcebra.batch.hypotheses import hypotheses
     from napari_xcebra.curation import Curation, open_curation
     from napari_xcebra.interop.cebra_files import save_cebra
     from napari_xcebra.interop.cebra_fit import open_cebra
@@ -69,6 +70,7 @@ __all__ = [
     "embedding_quality",
     "fit",
     "fit_sessions",
+    "hypotheses",
     "open_cebra",
     "open_curation",
     "open_recording",
@@ -97,6 +99,7 @@ _HOMES = {
     "attribution.discovery.hidden": ["HiddenFactor", "HiddenFactors"],
     "attribution.single_cell": ["cell_statistics"],
     "batch.cohorts": ["Cohort", "cohort"],
+    "batch.hypotheses": ["hypotheses"],
     "curation": ["Curation", "open_curation"],
     "interop.cebra_files": ["save_cebra"],
     "interop.cebra_fit": ["open_cebra"],

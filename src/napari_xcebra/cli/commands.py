@@ -54,7 +54,7 @@ from napari_xcebra.settings import worded
 from napari_xcebra.support.leftovers import clear_leftovers
 from napari_xcebra.support.logs import LOGGER, start_logging, stop_logging
 
-HOWS = ("auto", "statistics", "input-layer")
+HOWS = ("auto", "statistics", "input-layer", "all-layers")
 # `io.decisions.OUTPUT_KINDS` would bring h5py and pandas with it; a test holds the two together.
 OUTPUT_KINDS = ("suite2p", "caiman", "nwb", "csv", "imagej")
 REPORT, NWB, FIGURE = "report.html", "results.nwb", "painted.pdf"
@@ -121,6 +121,21 @@ COMMANDS = (
                 "as many as its variables have)", default=""),
             flag("--seeds", "N", "fits at each number of latents (default %(default)s)",
                 type=int, default=3),
+            PROCESSES,
+        ),
+        *TRAINING,
+    )),
+    Command("hypotheses", "many_runs.hypotheses", TRAIN,
+        "compare which variables, alone or together, are in the cells, against shuffled labels", (
+        *RECORDING, FACTOR, *OUTPUT,
+        group("hypotheses",
+            repeated("--together", "NAME+NAME",
+                "a combination of factors to try, such as place+speed; may be repeated (default: "
+                "every combination)"),
+            flag("--seeds", "N", "fits of each combination (default %(default)s)",
+                type=int, default=3),
+            flag("--shuffles", "N",
+                "fits of each with shuffled labels (default %(default)s)", type=int, default=3),
             PROCESSES,
         ),
         *TRAINING,
@@ -196,10 +211,11 @@ COMMANDS = (
         FIT, *RECORDING,
         flag("--how", None,
             "statistics: the same cells on another day, nothing is trained; input-layer: other "
-            "cells, the first layer is trained on them; auto (default): statistics if at least "
+            "cells, the first layer is trained on them; all-layers: the same cells, training goes "
+            "on; auto (default): statistics if at least "
             "half of the cells are present, else input-layer", choices=HOWS, default=HOWS[0]),
         matched("of the fit's session and this one"),
-        flag("--steps", "N", "steps to train an input layer for (default 200)", type=int),
+        flag("--steps", "N", "steps to train for (default 200)", type=int),
         ATTRIBUTION, *OUTPUT,
     )),
     Command("quality", "many_runs.quality", "FIT PATH [--behavior FILE] [--out DIR]",

@@ -1,4 +1,4 @@
-"""Trains many times and compares: `sweep`, `cohort`, `dimension`, further seeds; and `quality`."""
+"""Trains many times and compares: `sweep`, `cohort`, `hypotheses`, `dimension`; and `quality`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from napari_xcebra.cli.printing import (
     Interrupted,
     count_bar,
     dimension_table,
+    hypotheses_table,
     interrupt_as_request,
     say,
     say_written,
@@ -307,6 +308,37 @@ def dimension(arguments: argparse.Namespace) -> None:
     consistency_by_dimension(found, out / "dimension.png")
     say(arguments, dimension_table(found), "", found.reason)
     say_written(arguments, [found.to_csv(out / "dimension.csv"), out / "dimension.png"])
+
+
+def hypotheses(arguments: argparse.Namespace) -> None:
+    """Compare combinations of variables, each against shuffled labels."""
+    from napari_xcebra.batch.hypotheses import hypotheses as compare
+    from napari_xcebra.report.figures.comparisons import hypotheses_side_by_side
+
+    out, recording = output_folder(arguments), recording_from(arguments)
+    settings = settings_from(arguments)
+    together = [each.split("+") for each in arguments.together]
+    with (
+        _several(arguments, recording, settings, arguments.seeds + arguments.shuffles) as pool,
+        interrupt_as_request() as request,
+        count_bar(arguments, "step", "further fits") as bar,
+    ):
+        found = compare(
+            recording,
+            factors_from(arguments.factor),
+            settings,
+            together=together or None,
+            seeds=arguments.seeds,
+            shuffles=arguments.shuffles,
+            on_progress=bar,
+            stop=request,
+            executor=pool,
+        )
+    if found is None:
+        raise Interrupted("Stopped before all were trained. Nothing was written.")
+    hypotheses_side_by_side(found, out / "hypotheses.png")
+    say(arguments, hypotheses_table(found), "", found.reason)
+    say_written(arguments, [found.to_csv(out / "hypotheses.csv"), out / "hypotheses.png"])
 
 
 def _several(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.attribution.comparison import Comparison
     from napari_xcebra.batch import SweepProgress
+    from napari_xcebra.batch.hypotheses import Hypotheses
     from napari_xcebra.learn import Fit, Goodness, Progress
     from napari_xcebra.learn.quality.consistency import Dimensions
 
@@ -113,6 +114,24 @@ def dimension_table(dimensions: Dimensions) -> str:
         for d in dimensions.tried
     ]
     return table(["latents", "consistency R²", "pairs of seeds", ""], rows)
+
+
+def hypotheses_table(found: Hypotheses) -> str:
+    """One row a hypothesis: nats beside shuffled labels, what it adds, R², consistency, verdict."""
+    rows = [
+        [
+            each.name,
+            f"{each.nats:.2f}",
+            f"{max(each.shuffled_goodness):.2f}" if each.shuffled_goodness else "–",
+            "–" if isnan(found.adds(each)) else f"{found.adds(each):+.2f}",
+            f"{np.mean(each.r2):.2f}",
+            "–" if isnan(each.consistency) else f"{each.consistency:.2f}",
+            each.strength,
+        ]
+        for each in found.ranked
+    ]
+    header = ["hypothesis", "nats", "shuffled, at most", "adds", "R²", "consistency R²", "verdict"]
+    return table(header, rows)
 
 
 def factor_table(

@@ -6,6 +6,7 @@ They follow its conventions (`fit`, `transform`, `score`, `get_params`) and do n
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -14,6 +15,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from napari_xcebra.errors import InputError
+from napari_xcebra.learn.adaptation import STEPS, adapt
 from napari_xcebra.learn.data.factors import Factor
 from napari_xcebra.learn.fitting import fit
 from napari_xcebra.learn.objective.ridge import logistic, regressed
@@ -57,10 +59,9 @@ class _Estimator:
         utils = import_module("sklearn.utils")  # it is there if this is asked for
         decodes = self._kind == "decoder"
         return utils.Tags(
-            estimator_type="regressor" if decodes else None,
-            target_tags=utils.TargetTags(required=decodes),
-            transformer_tags=None if decodes else utils.TransformerTags(),
-            regressor_tags=utils.RegressorTags() if decodes else None,
+            estimator_type=None,  # a decoder is a regressor or a classifier, as its label is
+            target_tags=utils.TargetTags(required=decodes, multi_output=decodes),
+            transformer_tags=None if decodes else utils.TransformerTags(preserves_dtype=[]),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -68,24 +69,43 @@ class _Estimator:
 
     def _checked(self, x: Any, *, fitting: bool = False) -> np.ndarray:
         """Rows of numbers, with as many columns as were fitted."""
-        name, rows = type(self).__name__, np.asarray(x)
+        name = type(self).__name__
+        if not fitting and not hasattr(self, "n_features_in_"):
+            raise _not_fitted(f"This {name} is not fitted yet: call `fit` first.")
+        if hasattr(x, "toarray"):
+            raise InputError(f"X is sparse: {name} needs a dense array; pass `X.toarray()`.")
+        rows = np.asarray(x)
+        if rows.dtype.kind == "c":
+            raise InputError(f"Complex data not supported: {name} needs real numbers.")
+        if rows.dtype.kind == "O":
+            rows = rows.astype(np.float64)
         if rows.ndim != 2 or rows.dtype.kind not in "fiub":
             raise InputError(
                 f"X has shape {rows.shape} and type {rows.dtype}: {name} needs numbers in "
-                "(frames, columns)."
+                "(frames, columns). Reshape your data, with X[:, None] if it is one column."
             )
+        for number, what in zip(rows.shape, ("sample", "feature"), strict=True):
+            if number == 0:
+                raise InputError(
+                    f"Found array with 0 {what}(s) (shape={rows.shape}) while a minimum of 1 is "
+                    "required."
+                )
         if not np.isfinite(rows).all():
             raise InputError("X holds NaN or infinite values: fill them in or leave them out.")
         if fitting:
             self.n_features_in_ = rows.shape[1]
-        elif not hasattr(self, "n_features_in_"):
-            raise InputError(f"This {name} is not fitted yet: call `fit` first.")
         elif rows.shape[1] != self.n_features_in_:
             raise InputError(
                 f"X has {rows.shape[1]} features, but {name} is expecting {self.n_features_in_} "
                 "features as input."
             )
         return rows.astype(np.float64)
+
+
+def _not_fitted(sentence: str) -> InputError:
+    """An error that scikit-learn knows, where it is loaded."""
+    known = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", None)
+    return type("NotFitted", (InputError, known), {})(sentence) if known else InputError(sentence)
 
 
 class XCEBRA(_Estimator):
@@ -147,27 +167,52 @@ class XCEBRA(_Estimator):
         self.fit_: Fit
         self.recording_: Recording
 
-    def fit(self, X: Any, *y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, *more: Any) -> Self:
         """Train on traces, (frames, cells), and labels, (frames,) or (frames, columns) each."""
-        labels = [np.asarray(each) for each in y if each is not None]
+        labels = _given(y, *more)
         if self.latents is not None and len(self.latents) != len(labels):
             raise InputError(
                 f"`latents` has {len(self.latents)} entries and there are {len(labels)} labels: "
                 "one for each is needed."
             )
-        traces = self._checked(X, fitting=True)
-        behavior = {f"label {n}": _variable(f"label {n}", each) for n, each in enumerate(labels)}
-        self.recording_ = Recording.from_arrays(traces, self.rate, behavior)
+        behavior = self._recorded(self._checked(X, fitting=True), labels)
         counts = self.latents or [None] * len(labels)
         factors = {name: Factor([name], n) for name, n in zip(behavior, counts, strict=True)}
         own = {n: v for n, v in self.get_params().items() if n not in ("rate", "latents", "preset")}
         own = {name: value for name, value in own.items() if value is not None}
         settings = PRESETS[self.preset](**own, mode="hybrid" if labels else "time")
         self.fit_ = fit(self.recording_, factors, settings)
+        return self._read_out(X, labels)
+
+    def partial_fit(self, X: Any, y: Any = None, *more: Any) -> Self:
+        """Go on training with more frames of the same cells and labels; at first as `fit`.
+
+        Frames of earlier calls are not kept: `fit_` and `recording_` are of the last ones, on which
+        goodness is measured.
+        """
+        if not hasattr(self, "n_features_in_"):
+            return self.fit(X, y, *more)
+        labels = _given(y, *more)
+        if len(labels) != len(self._readouts):
+            raise InputError(f"{len(labels)} labels were given: {len(self._readouts)} are needed.")
+        self._recorded(self._checked(X), labels)
+        self.fit_ = adapt(self.fit_, self.recording_, "all-layers", steps=self.steps or STEPS)
+        return self._read_out(X, labels)
+
+    def _recorded(self, traces: np.ndarray, labels: list[np.ndarray]) -> dict[str, Variable]:
+        """Labels as variables of a recording, which is kept."""
+        for number, what in zip(traces.shape, ("sample", "feature"), strict=True):
+            if number == 1:
+                raise InputError(f"X has 1 {what}(s): an encoder needs many frames and cells.")
+        behavior = {f"label {n}": _variable(f"label {n}", each) for n, each in enumerate(labels)}
+        self.recording_ = Recording.from_arrays(traces, self.rate, behavior)
+        return behavior
+
+    def _read_out(self, X: Any, labels: list[np.ndarray]) -> Self:
         embedding = self.transform(X)
         self._readouts = [
-            LinearDecoder().fit(embedding[:, self.fit_.part(name).latents], labels[n])
-            for n, name in enumerate(behavior)
+            LinearDecoder().fit(embedding[:, part.latents], label)
+            for part, label in zip(self.fit_.parts, labels, strict=False)
         ]
         return self
 
@@ -183,17 +228,17 @@ class XCEBRA(_Estimator):
         embedding = self.fit_.embed(Recording.from_arrays(padded, self.rate))
         return embedding[before : len(embedding) - after]
 
-    def fit_transform(self, X: Any, *y: Any) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None, *more: Any) -> np.ndarray:
         """`fit`, then `transform`."""
-        return self.fit(X, *y).transform(X)
+        return self.fit(X, y, *more).transform(X)
 
-    def score(self, X: Any, *y: Any) -> float:
+    def score(self, X: Any, y: Any = None, *more: Any) -> float:
         """Mean over labels of R², or accuracy if discrete, of a linear readout of their latents.
 
         Without labels, the nats above chance on the held-out frames of its training.
         """
         embedding = self.transform(X)
-        labels = [np.asarray(each) for each in y if each is not None]
+        labels = _given(y, *more)
         if not labels:
             return float(next(iter(self.fit_.goodness.values())).goodness)
         if len(labels) != len(self._readouts):
@@ -214,9 +259,18 @@ class _LatentDecoder(_Estimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from an embedding, (frames, latents), and its label."""
         rows, label = self._checked(X, fitting=True), np.asarray(y)
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        if label.dtype.kind == "f" and not np.isfinite(label).all():
+            raise InputError("y holds NaN or infinite values: leave those frames out.")
         if len(label) != len(rows):
             raise InputError(f"X has {len(rows)} frames and y {len(label)}: they need as many.")
-        self.classes_ = None if label.dtype.kind == "f" else np.unique(label)
+        discrete = label.dtype.kind != "f"
+        if discrete and label.ndim == 2 and label.shape[1] == 1:
+            label = label[:, 0]
+        self.classes_ = np.unique(label) if discrete else None
         self._learn(rows, label)
         return self
 
@@ -259,7 +313,8 @@ class LinearDecoder(_LatentDecoder):
             self._read = logistic(rows, code, len(self.classes_), self.penalty)
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: D102
-        found = self._read(self._checked(X))
+        rows = self._checked(X)
+        found = self._read(rows)
         if self.classes_ is not None:
             return self.classes_[found.argmax(1)]
         return found.reshape(len(found), *self._shape)
@@ -295,6 +350,10 @@ class KNNDecoder(_LatentDecoder):
         code = np.searchsorted(self.classes_, self._label[nearest])
         votes = (code[:, :, None] == np.arange(len(self.classes_))).sum(1)
         return self.classes_[votes.argmax(1)]
+
+
+def _given(*labels: Any) -> list[np.ndarray]:
+    return [np.asarray(each) for each in labels if each is not None]
 
 
 def _variable(name: str, label: np.ndarray) -> Variable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
@@ -25,10 +25,10 @@ from napari_xcebra.learn.training.progress import Progress
 from napari_xcebra.learn.training.training import Training
 from napari_xcebra.recording import Recording
 
-How = Literal["auto", "statistics", "input-layer"]
+How = Literal["auto", "statistics", "input-layer", "all-layers"]
 
 STEPS = 200
-"""Steps for which an input layer is trained by default."""
+"""Steps for which layers are trained by default."""
 
 BY_ID = (
     "Cells with the same id were treated as the same cells. If this is another animal, or cells "
@@ -57,10 +57,11 @@ def adapt(
     fit : Fit
     recording : Recording
         With the variables of the fit's factors.
-    how : {"auto", "statistics", "input-layer"}
+    how : {"auto", "statistics", "input-layer", "all-layers"}
         "statistics": the same cells on another day. Nothing is trained; traces are standardised
         by that day's own mean and spread, and cells that are missing count as at their mean.
         "input-layer": other cells. The first layer is trained on them; what follows stays.
+        "all-layers": the same cells. Training goes on from the fit's weights.
         "auto": the first if at least half of the cells are found again, else the second.
     matched : mapping of int to int, optional
         Ids of the fit's cells to ids in the recording, if they are not the same.
@@ -83,15 +84,18 @@ def adapt(
     if how == "auto":
         how = "statistics" if len(found) >= LEAST_KEPT * len(fit.inputs.cell_ids) else "input-layer"
     if how == "input-layer":
-        return _with_new_input(fit, recording, steps, on_progress, stop)
-    if how != "statistics":
-        raise InputError(f"how is {how!r}: one of auto, statistics, input-layer is needed.")
+        return _trained_on(fit, recording, None, steps, on_progress, stop)
+    if how not in get_args(How):
+        raise InputError(f"how is {how!r}: one of {', '.join(get_args(How))} is needed.")
     if not found:
         raise InputError(
             "None of the fit's cells are in this recording: match them with `matched`, or train "
             "the input layer on the new cells (how='input-layer')."
         )
-    carried = _with_new_statistics(fit, recording, found)
+    if how == "all-layers":
+        carried = _trained_on(fit, recording, found, steps, on_progress, stop)
+    else:
+        carried = _with_new_statistics(fit, recording, found)
     return carried if matched is not None else replace(carried, notes=(*carried.notes, BY_ID))
 
 
@@ -211,22 +215,27 @@ def _with_new_statistics(fit: Fit, recording: Recording, found: Mapping[int, int
     )
 
 
-def _with_new_input(
+def _trained_on(
     fit: Fit,
     recording: Recording,
+    cells: Mapping[int, int] | None,
     steps: int,
     on_progress: Callable[[Progress], object] | None,
     stop: Callable[[], bool] | None,
 ) -> Fit:
-    """The later layers of the fit, with a first layer trained on the cells of this recording."""
-    training = CarriedTraining(fit, recording, _settings(fit, steps=steps))
+    """The fit, with a first layer for the cells of this recording, or all layers, trained here."""
+    if cells is not None:
+        accepted = np.isin(np.asarray(recording.cell_ids), list(cells))
+        recording = replace(recording, accepted=accepted)
+    own = {} if cells is None else {"accepted_only": True}
+    training = CarriedTraining(fit, recording, _settings(fit, steps=steps, **own), cells)
     check_measurable(training)
     train(training, on_progress=on_progress, stop=stop)
     result = finish(training, recording)
+    what = "only its input layer was trained" if cells is None else "training went on"
     note = (
         f"Trained on {fit.source or 'another recording'} and carried to the "
-        f"{len(result.inputs.cell_ids)} cells of this one: only its input layer was trained, for "
-        f"{training.step} steps."
+        f"{len(result.inputs.cell_ids)} cells of this one: {what}, for {training.step} steps."
     )
     return replace(result, notes=(note, *result.notes))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy  # whose parts are imported when they are first used
@@ -504,13 +504,9 @@ def logistic(
     mean, spread = mean_and_spread(x)
     columns, truth = (x - mean) / spread, np.eye(count)[code]
 
-    def log_odds(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        scores = rows @ weights[:-1] + weights[-1]
-        return scores - scipy.special.logsumexp(scores, axis=1, keepdims=True)
-
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
         weights = flat.reshape(-1, count)
-        told = log_odds(weights, columns)
+        told = _log_odds(columns, weights)
         missed = (np.exp(told) - truth) / len(x)
         gradient = np.vstack([columns.T @ missed + penalty * weights[:-1], missed.sum(0)])
         value = -(told * truth).sum() / len(x) + penalty / 2 * np.square(weights[:-1]).sum()
@@ -518,4 +514,16 @@ def logistic(
 
     start = np.zeros((x.shape[1] + 1) * count)
     best = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B").x.reshape(-1, count)
-    return lambda rows: log_odds(best, (rows - mean) / spread)
+    return partial(_log_odds_of, weights=best, mean=mean, spread=spread)
+
+
+def _log_odds(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Log probabilities of each value at each standardised row."""
+    scores = rows @ weights[:-1] + weights[-1]
+    return scores - scipy.special.logsumexp(scores, axis=1, keepdims=True)
+
+
+def _log_odds_of(
+    rows: np.ndarray, weights: np.ndarray, mean: np.ndarray, spread: np.ndarray
+) -> np.ndarray:
+    return _log_odds((rows - mean) / spread, weights)

@@ -228,14 +228,16 @@ def suggest_dimension(
         embeddings.append((done.embed(recording) * done.scale)[::every])
         of_time = done.parts[-1].stop - done.parts[-1].start if "time" in done.factors else 0
         if len(embeddings) > 1:
-            found = _Dimension(done.parts[-1].stop - of_time, of_time, _pairs(embeddings))
+            of_factors = done.parts[-1].stop - of_time
+            found = _Dimension(of_factors, of_time, pairwise_consistency(embeddings))
             tried[-1 if len(embeddings) > 2 else len(tried) :] = [found]
         if len(embeddings) == seeds:
             embeddings = []
     return Dimensions(tuple(tried)) if tried else None
 
 
-def _pairs(embeddings: Sequence[np.ndarray]) -> tuple[float, ...]:
+def pairwise_consistency(embeddings: Sequence[np.ndarray]) -> tuple[float, ...]:
+    """`consistency` of every pair, the mean of both directions."""
     r2 = consistency(embeddings)
     both = (r2 + r2.T) / 2
     return tuple(float(value) for value in both[np.triu_indices(len(r2), 1)])

@@ -24,6 +24,7 @@ from napari_xcebra.report.figures.paper import (
 from napari_xcebra.text import two
 
 if TYPE_CHECKING:
+    from napari_xcebra.batch.hypotheses import Hypotheses, Hypothesis
     from napari_xcebra.learn import Fit
     from napari_xcebra.learn.joint.consistency import SessionConsistency
     from napari_xcebra.learn.quality.consistency import Dimensions
@@ -65,6 +66,36 @@ def consistency_by_dimension(dimensions: Dimensions, path: Where = None) -> Figu
 ROW = 0.3
 """Height of a method, in inches."""
 NOTHING = "#D9D9D9"
+
+
+def hypotheses_side_by_side(found: Hypotheses, path: Where = None) -> Figure:
+    """A row a hypothesis: nats and R² of each seed beside those of shuffled labels; consistency."""
+    rows = found.ranked[::-1]
+    figure = Figure(figsize=(9, 1.6 + 0.4 * len(rows)))
+    figure.set_layout_engine("constrained")
+    panels: tuple[tuple[str, Callable[[Hypothesis], Sequence[float]], str], ...] = (
+        ("goodness (nats above chance)", lambda h: h.goodness, "shuffled_goodness"),
+        ("R² of decoding, held out", lambda h: h.r2, "shuffled_r2"),
+        ("consistency R² between seeds", lambda h: (h.consistency,), ""),
+    )
+    for ax, (title, values, null) in zip(figure.subplots(1, 3, sharey=True), panels, strict=True):
+        for place, each in enumerate(rows):
+            for number, value in enumerate(values(each)):
+                label = "trained on the labels" if not (place or number) else None
+                ax.plot(value, place, "o", color=LINES[0], label=label)
+            for number, value in enumerate(getattr(each, null) if null else ()):
+                label = "on shuffled labels" if not (place or number) else None
+                ax.plot(value, place, "o", mfc="none", color=NOT_USED, label=label)
+        ax.set_xlabel(title)
+        ax.margins(x=0.1, y=0.15)
+        if null:
+            ax.axvline(0, color=NOT_USED, lw=0.8)
+    first = figure.axes[0]
+    first.set_yticks(range(len(rows)), [in_picture(each.name) for each in rows])
+    figure.legend(
+        *first.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False
+    )
+    return written(figure, path)
 
 
 def methods_side_by_side(comparison: Comparison, path: Where = None) -> Figure:
