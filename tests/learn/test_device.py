@@ -11,6 +11,7 @@ from quick_settings import quick
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from napari_xcebra.attribution import METHODS, attribute
 from napari_xcebra.learn import FitSettings, Training, fit
 from napari_xcebra.learn.adaptation import CarriedTraining
 from napari_xcebra.learn.device import FrameData, in_double
@@ -20,6 +21,7 @@ from napari_xcebra.learn.training.training import _Adam, _rates_of
 from napari_xcebra.simulate import box
 
 META = torch.device("meta")
+read = FrameData.__getitem__
 
 
 class OneDevice(TorchDispatchMode):
@@ -191,6 +193,45 @@ def test_hidden_cells_are_drawn_on_the_device():
         seen = data.seen(torch.zeros(20, dtype=torch.int64, device=META), 0.5, 3)
     assert seen.device == META
     assert watched.copies == 0
+
+
+class Card(OneDevice):
+    """Also gives what `meta` cannot: values that come back to the host, and places that are true.
+
+    They are random numbers, and the first place.
+    """
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        name = operation.overloadpacket.__name__
+        if name == "nonzero" and args[0].device == META:
+            return torch.empty((1, args[0].ndim), dtype=torch.int64, device=META)
+        wanted = (kwargs or {}).get("device")
+        if name == "_to_copy" and args[0].device == META and wanted == torch.device("cpu"):
+            self.copies += 1
+            return torch.rand(args[0].shape).to(kwargs.get("dtype") or args[0].dtype)
+        return super().__torch_dispatch__(operation, types, args, kwargs)
+
+
+@pytest.fixture(scope="module", params=[1, 5], ids=["frames", "windows"])
+def trained(request, recorded):
+    settings = quick(steps=3, lambda_=0.1, window=request.param)
+    return fit(recorded.recording, recorded.factors, settings)
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "feature-ablation"])
+def test_a_map_mixes_no_devices(recorded, trained, method):
+    # Captum reads the numbers of the features back, one by one, to ablate them
+    frames = slice(list(METHODS).index(method), None, 5)  # others than those kept from before
+    with Card() as watched:
+        attribute(trained, recorded.recording, method, frames=frames, device="meta", workers=1)
+    assert watched.copies > 0
+
+
+def test_inputs_of_a_map_left_on_the_processor_are_caught(recorded, trained, monkeypatch):
+    data = trained.frame_data(recorded.recording)
+    monkeypatch.setattr(FrameData, "__getitem__", lambda _, frames: read(data, frames % 1000 + 9))
+    with pytest.raises((AssertionError, RuntimeError), match=r"mixes|device"), Card():
+        attribute(trained, recorded.recording, "neuron-gradient", device="meta", workers=1)
 
 
 CARDS = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}

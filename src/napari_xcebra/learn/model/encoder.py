@@ -82,7 +82,7 @@ class Encoder(nn.Module):
         """
         for cells in groups:
             held = x.clone()
-            held[:, torch.as_tensor(cells)] = 0
+            held[:, torch.as_tensor(cells, device=x.device)] = 0
             yield self(held)
 
     def pullback(self, directions: Tensor, activations: Activations) -> Tensor:
