@@ -8,7 +8,7 @@ import pytest
 
 from napari_xcebra.batch import Member, Shard, Sweep
 from napari_xcebra.batch.plan import plain as plain_value
-from napari_xcebra.batch.running import _shifted
+from napari_xcebra.batch.running import shifted
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Variable
 
@@ -113,14 +113,14 @@ def test_a_mistake_is_found_before_anything_runs(simulation, what, sentence):
 def test_shifted_labels_keep_their_course_and_lose_their_cells(simulation):
     recording = replace(simulation.recording, starts=[0, 600])
     seconds = 100 / recording.rate
-    moved = _shifted(recording, seconds)
+    moved = shifted(recording, seconds)
     before, after = recording.variable("z2").values, moved.variable("z2").values
     np.testing.assert_array_equal(after, np.roll(before, 100, axis=0))
     np.testing.assert_array_equal(moved.traces, recording.traces)
     # where labels of one trial meet those of another, no pair is drawn
     assert list(moved.starts) == [0, 100, 600, 700]
-    assert _shifted(recording, 0.0) is recording
-    back = _shifted(moved, -seconds).variable("z2").values
+    assert shifted(recording, 0.0) is recording
+    back = shifted(moved, -seconds).variable("z2").values
     np.testing.assert_array_equal(back, before)
 
 

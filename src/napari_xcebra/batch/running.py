@@ -309,7 +309,7 @@ def _run_member(recording: Recording, member: Member, test: bool = True) -> Memb
     report = current_report()
     with _ALONE:
         began = time.perf_counter()
-        recording = _shifted(recording, member.shift)
+        recording = shifted(recording, member.shift)
         watching: dict[str, Any] = {"on_progress": Counter(report, "step"), "stop": report.stop}
         fit = train(recording, member.factors, member.settings, **watching)
         if fit.steps < member.settings.steps and report.stop():
@@ -345,7 +345,7 @@ def _lean(recording: Recording) -> Recording:
     return replace(recording, footprints=None, images={}, cells={}, movie=None, video=None)
 
 
-def _shifted(recording: Recording, seconds: float) -> Recording:
+def shifted(recording: Recording, seconds: float) -> Recording:
     """The recording with its labels moved by some seconds, the last ones to the beginning.
 
     The labels keep their own time course but lose what ties them to the cells. Where the labels of
