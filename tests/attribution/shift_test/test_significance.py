@@ -15,6 +15,7 @@ from napari_xcebra.attribution import (
     seconds_to_test,
     significance,
 )
+from napari_xcebra.attribution.shift_test.result import Significance
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn import FitSettings, fit
 from napari_xcebra.recording import Recording, Variable
@@ -169,3 +170,12 @@ def test_it_reports_can_be_stopped_and_says_beforehand_how_long_it_takes(tested)
     with pytest.raises(AttributionStopped):
         significance(untrained, recording, stop=lambda: True)
     assert 0 < seconds_to_test(untrained, recording) < 60
+
+
+def test_copies_are_said_to_leave_nothing_to_test():
+    p = np.ones((1, 3), np.float32)
+    found = Significance(
+        ("speed",), p, p, 100, {"speed": 5.0}, confounded={"speed": ("wheel",)}, nulls={}
+    )
+    assert "goes with wheel so closely that hardly anything is left to test" in found.how("speed")
+    assert "train without one of them" in found.how("speed")
