@@ -76,6 +76,7 @@ def latents_without(
     stream: Stream,
     latents: slice,
     groups: Sequence[np.ndarray],
+    watch: Watch,
     moments: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Latents with each group of cells held at its mean, standardised.
@@ -84,6 +85,8 @@ def latents_without(
     ----------
     latents : slice
         Dimensions of the embedding.
+    watch : Watch
+        Asked whether to stop.
     moments : (2, groups, 1, latents) float32, optional
         Mean and spread to standardise by; those of these frames if not given.
 
@@ -103,6 +106,7 @@ def latents_without(
             for rows, embedding in zip(found, embeddings, strict=True):
                 rows[done : done + len(x)] = embedding[:, latents].cpu().numpy()
             done += len(x)
+            watch.advance(0)  # may stop here
     if moments is None:
         moments = np.stack(mean_and_spread(found, axis=1))
     # in place: copies of all frames may be large
@@ -456,15 +460,15 @@ def make_encoding(stream: Stream, watch: Watch, effort: Effort = THOROUGH) -> En
         watch.advance(2 * PASS * len(stream.frames))
     else:
         if effort.predictors is None:
-            encoding = replace(encoding, predictors=_with_best_decay(encoding))
+            encoding = replace(encoding, predictors=_with_best_decay(encoding, watch))
         watch.advance(PASS * len(stream.frames))
         if effort.lags:
-            encoding = _with_lags(encoding)
+            encoding = _with_lags(encoding, watch)
         watch.advance(PASS * len(stream.frames))
     if thorough:
         _last.clear()
         _last[stream.key] = encoding.predictors.decay, encoding.lags, encoding.lag_errors
-    encoding = replace(encoding, latents=latents_without(stream, time, groups)[0])
+    encoding = replace(encoding, latents=latents_without(stream, time, groups, watch)[0])
     watch.advance(PASS * len(stream.frames))
     return encoding
 
@@ -473,7 +477,7 @@ _last: dict[bytes, tuple[float, np.ndarray, np.ndarray]] = {}
 """Decay and lags of the last encoding: its scores and its test are made of the same."""
 
 
-def _with_best_decay(encoding: Encoding) -> Predictors:
+def _with_best_decay(encoding: Encoding, watch: Watch) -> Predictors:
     """Predictors with the decay of the indicator that predicts held-out traces best."""
     predictors, rate = encoding.predictors, encoding.stream.recording.rate
     if not predictors.bases:
@@ -485,6 +489,7 @@ def _with_best_decay(encoding: Encoding) -> Predictors:
     blocks, width = len(encoding.blocks), predictors.width
     sums = [[BlockSums.empty(blocks, width, len(some)) for _ in lags] for _ in tried]
     for block, positions, traces in encoding.read(DECAY_FRAMES // blocks):
+        watch.advance(0)  # may stop here
         frames = encoding.stream.frames[positions]
         for by_lag, candidate in zip(sums, tried, strict=True):
             for own, x in zip(by_lag, candidate.rows(frames, lags.tolist()), strict=True):
@@ -508,7 +513,7 @@ def _missed(by_lag: Sequence[HeldOut]) -> np.ndarray:
     return missed
 
 
-def _with_lags(encoding: Encoding) -> Encoding:
+def _with_lags(encoding: Encoding, watch: Watch) -> Encoding:
     """Encoding with the lag of each cell that predicts it best."""
     predictors = encoding.predictors
     lags = candidate_lags(encoding.stream.recording.rate)
@@ -523,6 +528,7 @@ def _with_lags(encoding: Encoding) -> Encoding:
         for (block, _, traces), x in zip(sample, rows, strict=True):
             sums.add(block, x[number], traces)
         own[:] = held_out_errors(sums)
+        watch.advance(0)  # may stop here
     chosen, spread = best_lags(errors, lags)
     return replace(encoding, lags=chosen, lag_errors=spread)
 

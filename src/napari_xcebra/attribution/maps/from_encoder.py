@@ -193,7 +193,7 @@ def _make_decoding(
     hidden = cell_groups(cells, latents, groups)
     frames = _take_stretches(_select_known(stream), MOST_LATENTS // (latents * len(hidden)))
     stream = replace(stream, frames=frames)
-    found, moments = latents_without(stream, slice(0, latents), hidden)
+    found, moments = latents_without(stream, slice(0, latents), hidden, watch)
     np.clip(found, -WIDEST, WIDEST, out=found)
     watch.advance(PASS * len(stream.frames))
     sample = np.unique(np.linspace(0, len(stream.frames) - 1, SAMPLED).astype(np.int64))
@@ -219,7 +219,7 @@ def _make_decoding(
         moments,
     )
     decoding = _without_shared(decoding, sample)
-    decoding = _with_lags(decoding)
+    decoding = _with_lags(decoding, watch)
     watch.advance(PASS * len(stream.frames))
     return decoding
 
@@ -263,7 +263,7 @@ def _without_shared(decoding: _Decoding, sample: np.ndarray) -> _Decoding:
     return replace(decoding, shared=np.stack(shared), spread=np.stack(spread))
 
 
-def _with_lags(decoding: _Decoding) -> _Decoding:
+def _with_lags(decoding: _Decoding, watch: Watch) -> _Decoding:
     """Let each cell lead or follow the latents, where that predicts it clearly better."""
     lags = candidate_lags(decoding.stream.recording.rate, LAG_STEP)
     blocks, cells = len(decoding.blocks), len(decoding.lags)
@@ -271,6 +271,7 @@ def _with_lags(decoding: _Decoding) -> _Decoding:
     errors = np.empty((len(lags), blocks, cells))
     sums = [[BlockSums.empty(blocks, width, len(own)) for _ in lags] for own in decoding.groups]
     for block, positions, traces in decoding.read(max(1, LAG_FRAMES // blocks)):
+        watch.advance(0)
         drift, at = decoding.drift(positions), [decoding.lagged(positions, lag) for lag in lags]
         for by_lag, group, latents in zip(sums, decoding.groups, decoding.latents, strict=True):
             y = traces[:, group]
@@ -280,6 +281,7 @@ def _with_lags(decoding: _Decoding) -> _Decoding:
     for by_lag, group in zip(sums, decoding.groups, strict=True):
         for row, own in zip(errors, by_lag, strict=True):
             row[:, group] = held_out_errors(own)
+            watch.advance(0)  # may stop here
     chosen, spread = best_lags(errors, lags)
     return replace(decoding, lags=chosen, lag_errors=spread)
 
@@ -335,7 +337,11 @@ class EncoderMap:
         for start in range(0, len(stream.frames), at_once):
             here = replace(stream, frames=stream.frames[start : start + at_once])
             found, _ = latents_without(
-                here, slice(0, latents), self.decoding.groups, self.decoding.moments
+                here,
+                slice(0, latents),
+                self.decoding.groups,
+                Watch(0, None, None),  # a chunk is short
+                self.decoding.moments,
             )
             np.clip(found, -WIDEST, WIDEST, out=found)
             slopes = np.empty((latents, len(here.frames), cells), np.float32)
