@@ -64,14 +64,21 @@ def info(arguments: argparse.Namespace) -> None:
 def report(arguments: argparse.Namespace) -> None:
     """Write one page about a run or a sweep."""
     from napari_xcebra.batch.sweep_report import report_on
-    from napari_xcebra.report import write_report
+    from napari_xcebra.report import run_report, write_report
+    from napari_xcebra.report.material import material_in
 
     folder = Path(arguments.run)
     path = Path(arguments.out) if arguments.out else folder / REPORT
     path = path if path.suffix else path / REPORT
     output_folder(argparse.Namespace(out=path.parent))  # a sentence now rather than afterwards
     recording = recording_from(arguments) if arguments.path else None
-    write_report(report_on(folder, recording), path)
+    if (folder / "sweep.json").exists() or not folder.is_dir():
+        document = report_on(folder)
+    else:
+        run = material_in(folder, recording)
+        document = run_report(run)
+        say(arguments, *run.missing)
+    write_report(document, path)
     if not arguments.quiet:
         print(f"Wrote {path} ({path.stat().st_size / 2**20:.1f} MB).")
     if arguments.open:

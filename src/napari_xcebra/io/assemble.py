@@ -35,17 +35,9 @@ Value = TypeVar("Value")
 def _told_apart(
     placed: Placed, known: Mapping[str, Variable], file: str
 ) -> tuple[Placed, tuple[str, ...]]:
-    """Behaviour of a file with names that no other file has, and a sentence on each change.
+    """Behaviour of a file with names that no file before it has, and a sentence on each change.
 
     A variable that is known already with the same values is left out.
-
-    Parameters
-    ----------
-    placed : Placed
-    known : mapping of str to Variable
-        What files before it have.
-    file : str
-        Its name, which is put behind names that are taken.
     """
     kept: list[Variable] = []
     names: dict[str, str] = {}

@@ -84,17 +84,7 @@ def _track_of(animal: str, part: str, columns: Mapping[str, np.ndarray]) -> _Tra
 def _behavior_of(
     tracks: Sequence[_Track], settings: OpenSettings, path: Path, *, sparse: bool = False
 ) -> Behavior:
-    """Behaviour of tracks: points less likely than `settings.likelihood` are unknown.
-
-    Parameters
-    ----------
-    tracks : sequence of _Track
-    settings : OpenSettings
-    path : Path
-        Of the file, for sentences.
-    sparse : bool
-        Whether the source may leave out frames at the end.
-    """
+    """Behaviour of tracks; a `sparse` source may leave out frames at the end."""
     name, animals = path.name, {track.animal for track in tracks}
     series, notes, unsure, found = [], [], 0, 0
     poor: dict[str, float] = {}

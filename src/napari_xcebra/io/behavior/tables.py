@@ -265,18 +265,8 @@ def _events_of(
 ) -> tuple[Events, ...]:
     """Events, if a column says when each row happened and the rows are no samples.
 
-    Parameters
-    ----------
-    columns : mapping of str to (rows,) array or pandas Series
-    stem : str
-        Name of the file, which names events that no column names.
-    where : str
-        The file, for sentences.
-    reading : str
-        As `OpenSettings.behavior_clock`.
-    told : bool
-        Whether the user says that the rows are events: then any column of times, or the first
-        column of numbers, and any column of words will do.
+    Where the user says so (`told`), any column of times, or the first of numbers, and any of words
+    will do. `stem` names events that no column names; `where` is the file, for sentences.
     """
     onset = _named(columns, _START) or (
         _named(columns, _EVENT | {"time", "times"}) if told else None

@@ -69,17 +69,7 @@ def _column(table: pd.DataFrame) -> np.ndarray | None:
 
 
 def _mended(times: np.ndarray, path: Path, settings: OpenSettings) -> tuple[np.ndarray, list[str]]:
-    """Times that increase, and a note on those that did not.
-
-    Parameters
-    ----------
-    times : (rows,) float64
-        Seconds.
-    path : Path
-        Of the file, for sentences.
-    settings : OpenSettings
-        Says whether times that run backwards are replaced by some between their neighbours.
-    """
+    """Times (rows,) that increase, and a note on those that did not."""
     wrong = ~_increasing(times)
     if not wrong.any():
         return times, []

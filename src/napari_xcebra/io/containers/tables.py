@@ -205,16 +205,7 @@ def _decimal_mark(cells: Iterable[str]) -> str:
 
 
 def _as_numbers(column: pd.Series, path: Path, decimal: str) -> pd.Series:
-    """Column of text as numbers, if each is one, missing, or a word for a missing number.
-
-    Parameters
-    ----------
-    column : pd.Series
-    path : Path
-        For sentences.
-    decimal : {".", ","}
-        Decimal mark of the table.
-    """
+    """Column of text as numbers, if each is one, missing, or a word for a missing number."""
     if not (pd.api.types.is_string_dtype(column.dtype) or column.dtype == object):
         return column
     texts = column.astype("string").str.strip()

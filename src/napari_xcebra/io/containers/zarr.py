@@ -142,15 +142,7 @@ def _is_array(path: Path) -> bool:
 
 
 def _stored_array(path: Path, root: Path) -> StoredArray:
-    """Array in a folder, after checking its metadata and chunks.
-
-    Parameters
-    ----------
-    path : Path
-        Folder of the array.
-    root : Path
-        Folder that the user gave: nothing outside is read.
-    """
+    """Array in a folder, after checking its metadata and chunks; nothing outside `root` is read."""
     with sentence_on_failure(path):
         if (path / "zarr.json").exists():
             raise ValueError("it is of zarr version 3 as well, which is not read here")

@@ -94,14 +94,7 @@ class Roles:
 def _roles_of(arrays: Mapping[str, Any], path: Path, chosen: str = "") -> Roles:
     """Find the role of each array in a file, or raise a sentence that lists them.
 
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        Vectors have one axis.
-    path : Path
-        For the sentence.
-    chosen : str
-        Name of the array that holds the traces; empty to find it.
+    `chosen` is the array of the traces; empty to find it.
     """
     signals = _chosen(arrays, chosen) if chosen else _signals(arrays) or _only_wide(arrays, path)
     left = [name for name in arrays if name not in signals.values()]

@@ -246,15 +246,7 @@ class _TraceTable:
 
 
 def _read_trace_table(path: Path, settings: OpenSettings, beside: FilesBeside) -> _TraceTable:
-    """Traces of a table.
-
-    Parameters
-    ----------
-    path : Path
-    settings : OpenSettings
-    beside : FilesBeside
-        What may say how many cells and frames there are.
-    """
+    """Traces of a table; `beside` may say how many cells and frames there are."""
     table = read_table(path, keep=("frame", "name"))
     table.columns = pd.Index([str(name) for name in table.columns])
     if (ids := _cell_column(table)) is not None:

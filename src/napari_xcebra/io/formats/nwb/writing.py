@@ -376,19 +376,7 @@ def _add_to_copy(
     found: Results,
     subject: Mapping[str, str] | None = None,
 ) -> None:
-    """Copy a file, and add decisions, behaviour of other files and the results to the copy.
-
-    Parameters
-    ----------
-    nwb : module
-        pynwb.
-    source : Path
-        File that the recording was opened from.
-    path : Path
-        Of the copy; replaced if it is there.
-    subject : mapping of str to str, optional
-        The animal, if the file does not say which.
-    """
+    """Copy a file, and add decisions, behaviour of other files and the results to the copy."""
     rows = _rows(source, recording.n_cells)
     accepted = np.asarray(recording.accepted)
 
