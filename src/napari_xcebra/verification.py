@@ -20,8 +20,7 @@ from napari_xcebra.curation.changes import KIND, read_journal, summary_of
 from napari_xcebra.curation.journal import BESIDE_FILE, ENDING, FOLDER, IN_FOLDER
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import CHECKSUM, first_bytes, open_file, read_description, read_json
-from napari_xcebra.io.decisions.backups import is_ours, record_of
-from napari_xcebra.io.decisions.unfinished import NOTES
+from napari_xcebra.io.decisions.backups import NOTES, is_ours, record_of
 from napari_xcebra.learn import result as fits
 from napari_xcebra.learn.result import Fit
 from napari_xcebra.runs import Run

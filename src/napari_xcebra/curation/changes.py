@@ -30,9 +30,9 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 """Names of the numbers in `Curation.status`."""
 UNDECIDED, ACCEPTED, REJECTED = range(3)
 
-BY = ("", "threshold", "hand")
-"""Who decided: nobody, a threshold, a person."""
-NOBODY, THRESHOLD, HAND = range(3)
+BY = ("", "threshold", "hand", "extractor", "proposal")
+"""Who decided: nobody, a threshold, a person, the extractor, what was learned from decisions."""
+NOBODY, THRESHOLD, HAND, EXTRACTOR, PROPOSAL = range(5)
 
 TAG = "tag "
 """Before the name of a tag in the name of its column."""
@@ -176,6 +176,15 @@ def _threshold(cells: Cells, entry: Entry) -> tuple[np.ndarray, _Columns]:
     return these, _decisions(entry, status, np.where(status == ACCEPTED, THRESHOLD, NOBODY))
 
 
+def _adopt(cells: Cells, entry: Entry) -> tuple[np.ndarray, _Columns]:
+    sides = [cells.positions_of(entry[side]) for side in ("accepted", "rejected")]
+    these = np.concatenate(sides)
+    status = np.repeat([ACCEPTED, REJECTED], [len(side) for side in sides])
+    free = cells.columns["by"][these] != HAND
+    these, status = these[free], status[free]
+    return these, _decisions(entry, status, np.full(len(these), BY.index(entry["of"])))
+
+
 def _tag(cells: Cells, entry: Entry) -> tuple[np.ndarray, _Columns]:
     these = cells.positions_of(entry["cells"])
     return these, {TAG + entry["tag"]: np.full(len(these), entry["on"], bool)}
@@ -187,7 +196,13 @@ def _note(cells: Cells, entry: Entry) -> tuple[np.ndarray, _Columns]:
     return these, {"note": np.full(len(these), np.array(entry["text"], object))}
 
 
-_EFFECTS = {"decide": _decide, "threshold": _threshold, "tag": _tag, "note": _note}
+_EFFECTS = {
+    "decide": _decide,
+    "threshold": _threshold,
+    "adopt": _adopt,
+    "tag": _tag,
+    "note": _note,
+}
 
 
 def _decisions(entry: Entry, status: np.ndarray, by: np.ndarray) -> _Columns:
@@ -212,6 +227,10 @@ def _sentence(entry: Entry, ids: np.ndarray, after: _Columns) -> str:
         return f"{verb} {named}."
     if entry["do"] == "tag":
         return f"{'Tagged' if entry['on'] else 'Removed tag'} {entry['tag']}: {named}."
+    if entry["do"] == "adopt":
+        kept, not_kept = (int((after["status"] == s).sum()) for s in (ACCEPTED, REJECTED))
+        of = {"extractor": "as the extractor has them", "proposal": "as proposed"}[entry["of"]]
+        return f"Accepted {counted(kept, 'ROI')} and rejected {not_kept}, {of}."
     if entry["do"] == "note":
         return f"{'Wrote a' if entry['text'] else 'Removed the'} note on {named}."
     of = f" of {entry['factor']}" if entry["factor"] else ""
@@ -506,6 +525,13 @@ _NEEDED: dict[str, dict[str, Any]] = {
     "redo": {"of": _is_number},
     "decide": {**_STEP, "cells": _are_ids, "status": lambda value: value in STATUSES},
     "threshold": {**_STEP, "accepted": _are_ids, "undecided": _are_ids, "factor": _is_text},
+    "adopt": {
+        **_STEP,
+        "accepted": _are_ids,
+        "rejected": _are_ids,
+        "of": lambda value: value in BY[EXTRACTOR:],
+        "about": lambda value: isinstance(value, dict),
+    },
     "tag": {**_STEP, "cells": _are_ids, "tag": _is_text, "on": lambda v: isinstance(v, bool)},
     "note": {**_STEP, "cells": _are_ids, "text": _is_text},
 }

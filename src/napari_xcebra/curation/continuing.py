@@ -102,7 +102,7 @@ def open_curation(
 def read_curation(journal: str | os.PathLike[str]) -> Curation:
     """Decisions in a journal without its recording, read-only: on all cells it names."""
     opened = Journal(journal, read_only=True)
-    named = ("cells", "accepted", "undecided")
+    named = ("cells", "accepted", "rejected", "undecided")
     ids = {i for entry in opened.entries for key in named for i in entry.get(key, ())}
     steps = [entry for entry in opened.entries if entry["do"] != "opened"]
     curators = dict.fromkeys(entry["curator"] for entry in steps if entry["curator"])

@@ -6,8 +6,9 @@ the journal first and then applied, by the same code that applies it when the jo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from psygnal import Signal
@@ -16,6 +17,7 @@ from napari_xcebra.curation.changes import (
     ACCEPTED,
     BY,
     HAND,
+    REJECTED,
     STATUSES,
     TAG,
     THRESHOLD,
@@ -105,6 +107,10 @@ class Curation:
     def by_threshold(self) -> np.ndarray:
         """(cells,) bool, accepted because a score is above a threshold."""
         return self._columns["by"] == THRESHOLD
+
+    def by(self, cell: int) -> str:
+        """Who decided on a cell: "hand", "threshold", "extractor", "proposal", or nobody: ""."""
+        return BY[self._columns["by"][cell]]
 
     def status_of(self, cell: int) -> Status:
         """Status of one cell, as a word."""
@@ -212,6 +218,31 @@ class Curation:
                 "undecided": [],  # earlier versions took decisions by threshold back
             }
         )
+
+    def adopt(
+        self,
+        accepted: np.ndarray,
+        rejected: np.ndarray,
+        of: Literal["extractor", "proposal"],
+        about: Mapping[str, Any] | None = None,
+    ) -> Change | None:
+        """Take over what somebody else says, in one step; decisions by hand stay as they are.
+
+        Parameters
+        ----------
+        accepted, rejected : (cells,) bool
+            The extractor speaks for undecided cells alone; a proposal may also contradict it.
+        of : {"extractor", "proposal"}
+            Who says so.
+        about : mapping, optional
+            Plain values on how that came about, which the journal keeps.
+        """
+        status = self._columns["status"]
+        free = status == UNDECIDED if of == "extractor" else ~self.by_hand
+        sides = {"accepted": accepted & (status != ACCEPTED),
+                 "rejected": rejected & (status != REJECTED)}  # fmt: skip
+        ids = {name: self._cells.ids_of(side & free) for name, side in sides.items()}
+        return self._do({"do": "adopt", "of": of, **ids, "about": dict(about or {})})
 
     def tag(self, cells: Any, tag: str, on: bool | None = None) -> Change | None:
         """Give cells a tag or take it away.

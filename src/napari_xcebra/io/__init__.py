@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from napari_xcebra.errors import InputError, printable
-from napari_xcebra.io.decisions.unfinished import unfinished_in
+from napari_xcebra.io.decisions.backups import unfinished_in
 from napari_xcebra.io.discovery import format_of
 from napari_xcebra.io.extraction import Behavior, Extraction
 from napari_xcebra.io.formats.native import save_recording

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from napari_xcebra.widgets.layers.legend import ColorScale
     from napari_xcebra.widgets.layers.mouse import Lasso
     from napari_xcebra.widgets.layers.scores_over_time import AroundPainter, TimePainter
-    from napari_xcebra.widgets.services.reading import CellStudies
+    from napari_xcebra.widgets.services.reading import CallChecks, CellStudies
     from napari_xcebra.widgets.services.run_jobs import (
         DimensionSearch,
         RunJobs,
@@ -139,6 +139,13 @@ class Services:
         from napari_xcebra.widgets.services.reading import CellStudies
 
         return CellStudies(self.state)
+
+    @cached_property
+    def checks(self) -> CallChecks:
+        """Says which calls of the extractor are doubtful, and proposes decisions."""
+        from napari_xcebra.widgets.services.reading import CallChecks
+
+        return CallChecks(self.state, self.curations, self.queue)
 
     @cached_property
     def lasso(self) -> Lasso:

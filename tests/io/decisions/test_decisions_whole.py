@@ -11,10 +11,10 @@ from written_files import CELLS, state, temporary_files
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import TEMPORARY, temporary_beside
 from napari_xcebra.io import open_recording
+from napari_xcebra.io.decisions.backups import _lists
 from napari_xcebra.io.decisions.outputs import plan_output
 from napari_xcebra.io.decisions.plan import Plan, change_to
 from napari_xcebra.io.decisions.restoring import plan_restore, repair, restore
-from napari_xcebra.io.decisions.unfinished import _lists
 from napari_xcebra.io.formats.suite2p.writing import ISCELL, SIDECAR
 
 STEPS = [(os, "replace"), (os, "link"), (os, "unlink"), (os, "fsync"), (os, "open")]

@@ -22,7 +22,7 @@ from napari_xcebra.files import (
     usual_mode,
 )
 from napari_xcebra.io.decisions import backups
-from napari_xcebra.io.decisions.unfinished import (
+from napari_xcebra.io.decisions.backups import (
     Place,
     Stamp,
     Unfinished,

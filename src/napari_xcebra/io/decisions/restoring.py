@@ -17,6 +17,7 @@ from napari_xcebra.curation.order import centroids_of
 from napari_xcebra.errors import InputError
 from napari_xcebra.files import in_a_sentence
 from napari_xcebra.io.decisions import backups
+from napari_xcebra.io.decisions.backups import unfinished_in
 from napari_xcebra.io.decisions.plan import (
     FileChange,
     Plan,
@@ -26,7 +27,6 @@ from napari_xcebra.io.decisions.plan import (
     check_writable,
     seen,
 )
-from napari_xcebra.io.decisions.unfinished import unfinished_in
 from napari_xcebra.io.formats.suite2p.folder import folders_near
 from napari_xcebra.io.formats.suite2p.writing import check_backup, written_near
 from napari_xcebra.recording.recording import Recording
@@ -206,7 +206,7 @@ class _Recalled:
     def onto(self, curation: Curation) -> int:
         """Apply the decisions, with tags and notes, where nobody has decided by hand yet.
 
-        Decisions by threshold stay decisions by threshold.
+        Decisions that were not made by hand stay decisions of whoever made them.
 
         Returns
         -------
@@ -217,12 +217,19 @@ class _Recalled:
         rows = rows[~curation.by_hand[self.known]]
         accepted = np.where(rows["accepted"], "accepted", "rejected")
         status = rows["status"].to_numpy() if "status" in rows else accepted
-        by_hand = rows["by"].to_numpy() != "threshold" if "by" in rows else np.ones(len(rows), bool)
+        by = rows["by"].to_numpy() if "by" in rows else np.full(len(rows), "hand")
         cells = np.flatnonzero(np.isin(curation.cell_ids, rows["cell"]))
-        above = np.zeros(curation.n_cells, bool)
-        above[cells[~by_hand & (status == "accepted")]] = True
-        if above.any():
+
+        def by_others(who: str, decision: str) -> np.ndarray:
+            return np.isin(np.arange(curation.n_cells), cells[(by == who) & (status == decision)])
+
+        if (above := by_others("threshold", "accepted")).any():
             curation.decide_above(above)
+        for who in ("extractor", "proposal"):
+            sides = by_others(who, "accepted"), by_others(who, "rejected")
+            if np.any(sides):
+                curation.adopt(*sides, who)
+        by_hand = ~np.isin(by, ("threshold", "extractor", "proposal"))
         for decision in ("accepted", "rejected"):
             meant = cells[by_hand & (status == decision)]
             if len(meant):

@@ -238,7 +238,7 @@ class SecondView(OfState):
 
 COVERING = (
     "movie", "activity", "outlines", "cells", "decisions",
-    "scores", "scores over time", "scores around an event",
+    "scores", "scores over time", "scores around an event", "property",
 )  # fmt: skip
 """Layers that lie over the image; what was decided is shown by the lines."""
 NAME = "cell and neighbours"

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 from napari.layers import Image, Labels, Layer
 from napari.utils.colormaps import CyclicLabelColormap, ensure_colormap
+from napari.utils.colormaps.standardize_color import transform_color
 
 from napari_xcebra.attribution.methods import is_consensus, title_of_method
 from napari_xcebra.attribution.score_map import Latent, ScoreMap, attribution_of, color_limits
@@ -20,6 +21,7 @@ from napari_xcebra.recording.footprints import drawn_labels
 from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.layers.camera import SecondView
 from napari_xcebra.widgets.layers.layers import cell_features, footprints_of, outline_others
+from napari_xcebra.widgets.plots.plot_style import ON_DARK
 from napari_xcebra.widgets.state.shown import COLORMAP, TRAINING, bright_cells, painted_map
 from napari_xcebra.widgets.state.signals import OfState, Signal
 from napari_xcebra.widgets.state.state import KEY, Role, metadata, role_of
@@ -142,6 +144,40 @@ def _provenance(attribution: Attribution, factor: str) -> dict[str, Any]:
 def _repaint(layer: Labels, scores: np.ndarray, **how: Any) -> None:
     """Give the cells of a layer the colours of new scores; see `colors_of`."""
     layer.colormap = _label_colormap(colors_of(np.asarray(scores, np.float64), **how))
+
+
+def color_by(state: State, name: str, values: np.ndarray | None) -> None:
+    """Colour the cells of the recording in front by a property of theirs; None ends that.
+
+    The name of the layer says which values its colours run between, or the colours of its words.
+    """
+    opened = state.current
+    layer = state.layers.one(opened, "property")
+    if opened is None or values is None:
+        if layer is not None:
+            state.viewer.layers.remove(layer)
+        return
+    if values.dtype.kind in "biuf":
+        shown = values.astype(np.float64)
+        known = shown[np.isfinite(shown)]
+        # a few outliers do not count
+        low, high = map(float, np.percentile(known, [1, 99])) if len(known) else (0.0, 1.0)
+        colors = colors_of(shown, state.shown.colormap, (low, high))
+        ends = f"{low:.3g} to {high:.3g}".replace("-", "−")
+    else:
+        words, place = np.unique(values.astype(str), return_inverse=True)
+        colors = np.zeros((len(values) + 1, 4), np.float32)
+        colors[1:] = transform_color([ON_DARK[i % len(ON_DARK)] for i in place])
+        ends = ", ".join(words[:6]) + (" …" if len(words) > 6 else "")
+    title = unmarked(f"{name}: {ends}")
+    if layer is None:
+        about = metadata("property", opened.recording, opened.token)
+        layer = Labels(opened.labels, name=title, opacity=0.85, metadata=about)
+        chosen = set(state.viewer.layers.selection)
+        state.layers.put(layer, place_below(state, "decisions", "selection", "close-up"))
+        state.viewer.layers.selection = chosen
+        layer.editable = False
+    layer.name, layer.colormap = title, _label_colormap(colors)
 
 
 def set_contrast(layer: Image, limits: tuple[float, float], most: float) -> tuple[float, float]:

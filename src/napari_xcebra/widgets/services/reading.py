@@ -19,6 +19,9 @@ from qtpy.QtCore import QEventLoop, QThreadPool, QTimer
 from qtpy.QtWidgets import QProgressDialog
 
 from napari_xcebra import jobs
+from napari_xcebra.attribution.score_map import ScoreMap
+from napari_xcebra.curation.evidence import CellEvidence, Proposal, measure, propose
+from napari_xcebra.curation.order import Doubts, find_doubts
 from napari_xcebra.errors import InputError, Stopped
 from napari_xcebra.io.discovery import is_pose, is_recording, needs_library
 from napari_xcebra.io.guard import open_task, question
@@ -30,13 +33,17 @@ from napari_xcebra.recording.traces import LazyTraces
 from napari_xcebra.widgets.controls.napari_window import main_window, real_viewer
 from napari_xcebra.widgets.services.jobs import in_background
 from napari_xcebra.widgets.state.preferences import kept_pixel_size
+from napari_xcebra.widgets.state.shown import shown_map
 from napari_xcebra.widgets.state.signals import OfState, Signal
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
 
+    from napari_xcebra.attribution import Attribution
     from napari_xcebra.io.opening import Opening
     from napari_xcebra.jobs import Call, Job, Worker
+    from napari_xcebra.widgets.state.cell_queue import CellQueue
+    from napari_xcebra.widgets.state.curations import Curations
     from napari_xcebra.widgets.state.state import State
 
 
@@ -399,3 +406,101 @@ class CellStudies(OfState):
     def _forget(self) -> None:
         self._kept.clear()
         self._wanted = ()
+
+
+class CallChecks(OfState):
+    """Measures the ROIs of the recording in front, and tells the queue which calls are doubtful.
+
+    Also proposes decisions, once asked to, after each decision by hand.
+    """
+
+    changed = Signal()
+    """Doubts or proposals are others."""
+
+    def __init__(self, state: State, curations: Curations, queue: CellQueue) -> None:
+        super().__init__(state)
+        self._curations, self._queue = curations, queue
+        self._measured: tuple[Recording, CellEvidence] | None = None
+        self._judged: tuple[Attribution | None, float] | None = None
+        self._learned = b""
+        self._busy = False
+        self.proposal: Proposal | None = None
+        self.why_none = ""
+        """Why there is no proposal, in a sentence."""
+        self.failed = ""
+        state.front_changed.connect(self._forget)
+
+    def ask(self, *, proposal: bool) -> None:
+        """Find out what is not known yet of the recording in front."""
+        opened = self.state.current if self.state_open else None
+        if self._busy or opened is None or self.failed:
+            return
+        recording, before = opened.recording, self._measured
+        evidence = before[1] if before is not None and before[0] is recording else None
+        calls = self._curations.extractor(opened)
+        painted = None if self.state.shown.blind else shown_map(self.state)
+        about = painted.attribution if painted else None, self.state.shown.threshold
+        curation = self._curations.of(opened)
+        status, by_hand = curation.status, curation.by_hand
+        last = self._judged or (None, np.nan)
+        judge = evidence is None or last[0] is not about[0] or last[1] != about[1]
+        taught = np.where(by_hand, status, 0).tobytes()
+        learn = proposal and (evidence is None or self._learned != taught)
+        if not judge and not learn:
+            return
+        self._busy = True
+
+        def work() -> tuple[CellEvidence, Doubts | None, Proposal | None, str]:
+            found = measure(recording, lambda: self.state.closed) if evidence is None else evidence
+            doubts = _doubts(recording, found, calls, *about) if judge else None
+            if not learn:
+                return found, doubts, None, ""
+            try:
+                return found, doubts, propose(found, status, by_hand, calls), ""
+            except InputError as error:
+                return found, doubts, None, str(error)
+
+        def done(found: tuple[CellEvidence, Doubts | None, Proposal | None, str]) -> None:
+            self._busy = False
+            if not self.state_open or self.state.current is not opened:
+                return
+            measured, doubts, learned, why_none = found
+            self._measured = recording, measured
+            if learn:
+                self._learned, self.proposal, self.why_none = taught, learned, why_none
+            if doubts is not None:
+                self._judged = about
+                self._queue.measured = measured.own(recording)
+                self._queue.doubts = doubts
+            self.changed.emit()
+
+        def failed(sentence: str, _: str) -> None:
+            self._busy = False
+            self.failed = sentence
+            self.changed.emit()
+
+        in_background(work, done, failed)
+
+    def _forget(self) -> None:
+        self._measured = self._judged = None
+        self._learned = b""
+        self.proposal, self.why_none, self.failed = None, "", ""
+        self._queue.measured, self._queue.doubts = {}, None
+
+
+def _doubts(
+    recording: Recording,
+    evidence: CellEvidence,
+    calls: np.ndarray,
+    attribution: Attribution | None,
+    threshold: float,
+) -> Doubts:
+    """Doubts by the evidence, and by a map where it was made by two routes."""
+    routes = {}
+    if attribution is not None and {"from_variables", "from_encoder"} <= set(attribution.details):
+        for factor in attribution.factors:
+            painted = ScoreMap(attribution, factor, None, "")
+            if not painted.at_chance:
+                both = [attribution.detail(factor, f"from_{r}") for r in ("variables", "encoder")]
+                routes[factor] = np.where(painted.above(threshold), both, np.nan)
+    return find_doubts(recording, evidence, calls, routes)

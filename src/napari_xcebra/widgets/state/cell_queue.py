@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from napari_xcebra.attribution.score_map import ScoreMap
-from napari_xcebra.curation import STATUSES, UNDECIDED, CellFilter, Curation, Queue, Status, ordered
+from napari_xcebra.curation import (
+    STATUSES,
+    UNDECIDED,
+    CellFilter,
+    Change,
+    Curation,
+    Queue,
+    Status,
+    ordered,
+)
+from napari_xcebra.curation.evidence import Proposal
+from napari_xcebra.curation.order import Doubts, properties_of
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions.restoring import recall
 from napari_xcebra.io.formats.suite2p.writing import table_beside
@@ -18,6 +29,7 @@ from napari_xcebra.widgets.state.shown import chosen_map, shown_map
 from napari_xcebra.widgets.state.signals import OfState, Signal
 
 if TYPE_CHECKING:
+    from napari_xcebra.recording import Recording
     from napari_xcebra.widgets.state.curations import Curations
     from napari_xcebra.widgets.state.state import State
     from napari_xcebra.workspace_file import Opened
@@ -26,6 +38,8 @@ if TYPE_CHECKING:
 BLIND_ORDERS = ("random", "position", "id")
 """Orders that say nothing about the scores."""
 EMPTY = "No cells match the filter."
+MEASURING = " Doubtful ones come up once all are measured."
+NO_DOUBT = "No ROI is doubtful: save the decisions, or choose another order of the queue."
 
 
 @dataclass(frozen=True)
@@ -41,12 +55,22 @@ class QueueChoice:
         Above the threshold or not; None for both.
     tag : str
         Empty for any.
+    column : str
+        Name of a property of the cells; empty for none.
+    low, high : float
+        Range of its values, both included.
+    word : str
+        Its value, where values are words; empty for any.
     """
 
     order: str = "score"
     status: Literal["any"] | Status = "any"
     above: bool | None = None
     tag: str = ""
+    column: str = ""
+    low: float = -np.inf
+    high: float = np.inf
+    word: str = ""
 
     @property
     def filter(self) -> CellFilter:
@@ -69,6 +93,11 @@ class CellQueue(OfState):
         super().__init__(state)
         self.curations = curations
         self._choice = QueueChoice()
+        self._doubts: Doubts | None = None
+        self._properties: tuple[Recording, dict[str, np.ndarray]] | None = None
+        self.measured: dict[str, np.ndarray] = {}
+        """What was measured of the cells in front, beside what their file says."""
+        self._passed: set[int] = set()
         self._cell: int | None = None
         self._order: tuple[tuple[Any, ...], np.ndarray] | None = None
         self._queue: Queue | None = None
@@ -98,16 +127,64 @@ class CellQueue(OfState):
         self._forget_queue()
 
     @property
+    def properties(self) -> dict[str, np.ndarray]:
+        """(cells,) array of each property of the cells, by name."""
+        recording = self.state.recording
+        if recording is None:
+            return {}
+        if self._properties is None or self._properties[0] is not recording:
+            self._properties = recording, properties_of(recording)
+        return {**self._properties[1], **self.measured}
+
+    def in_range(self) -> np.ndarray:
+        """Positions of the cells in the chosen range of the chosen property."""
+        return np.flatnonzero(self._in_range)
+
+    @property
+    def _in_range(self) -> np.ndarray:
+        choice, values = self._choice, self.properties.get(self._choice.column)
+        recording = self.state.recording
+        if values is None:
+            return np.ones(0 if recording is None else recording.n_cells, bool)
+        if values.dtype.kind not in "biuf":
+            return (values.astype(str) == choice.word) | (choice.word == "")
+        numbers = values.astype(np.float64)
+        inside: np.ndarray = (numbers >= choice.low) & (numbers <= choice.high)
+        return inside | (choice.low == -np.inf) & (choice.high == np.inf)
+
+    @property
+    def doubts(self) -> Doubts | None:
+        """Which of the extractor's calls are doubtful; None before that was found out."""
+        recording, doubts = self.state.recording, self._doubts
+        if recording is None or doubts is None or len(doubts.degree) != recording.n_cells:
+            return None
+        return doubts
+
+    @doubts.setter
+    def doubts(self, doubts: Doubts | None) -> None:
+        self._doubts, self._order = doubts, None
+        self._forget_queue()
+        if doubts is not None and self.by_doubt:  # as was asked for before they were known
+            self.begin()
+
+    @property
+    def by_doubt(self) -> bool:
+        """Whether only doubtful cells come up."""
+        return self.choice.order == "doubt"
+
+    @property
     def orders(self) -> tuple[str, ...]:
         """Orders that are possible now."""
         if self.state.shown.blind:
             return BLIND_ORDERS
+        doubt = () if self.doubts is None else ("doubt",)
+        by_value = ("property",) if self._choice.column in self.properties else ()
         painted = chosen_map(self.state)
         if painted is None:
-            return ("position", "random", "id")
+            return (*doubt, "position", *by_value, "random", "id")
         known = ["q-value"] if painted.q is not None else []
         known += ["instability"] if painted.places is not None else []
-        return ("score", *known, "disagreement", "position", "random", "id")
+        return (*doubt, "score", *known, "disagreement", "position", *by_value, "random", "id")
 
     @property
     def queue(self) -> Queue | None:
@@ -122,6 +199,9 @@ class CellQueue(OfState):
         return self._queue
 
     def _ordered(self, opened: Opened, order: str, painted: ScoreMap | None) -> np.ndarray:
+        value = self.properties.get(self._choice.column)
+        if order == "property":
+            return ordered(order, np.asarray(opened.recording.cell_ids), value=value)
         map_key = (painted.attribution, painted.factor, painted.latent) if painted else ()
         key = (opened.recording, order, *map_key)
         if self._order is None or not _same(self._order[0], key):
@@ -134,6 +214,7 @@ class CellQueue(OfState):
                 spread=_spread(painted),
                 extractor=recording.cells.get("probability", recording.accepted),
                 centroids=opened.centers if order == "position" else None,
+                doubt=None if self.doubts is None else self.doubts.degree,
             )
             self._order = (key, found)
         return self._order[1]
@@ -145,7 +226,7 @@ class CellQueue(OfState):
         if queue is None or curation is None:
             return 0, 0
         keep = self._pass_filter(replace(self.choice, status="any"), curation)
-        return int((self.status[keep] != UNDECIDED).sum()), int(keep.sum())
+        return int((keep & ~self._open).sum()), int(keep.sum())
 
     @property
     def place(self) -> tuple[int, int]:
@@ -163,13 +244,26 @@ class CellQueue(OfState):
         opened = self.state.current
         return np.zeros(0, np.int8) if opened is None else self.curations.status(opened)
 
+    @property
+    def _open(self) -> np.ndarray:
+        """(cells,) bool, cells that wait for a decision; of doubtful ones, for a look at least."""
+        curation = self.curations.current
+        if not self.by_doubt or curation is None:
+            return self.status == UNDECIDED
+        waiting = ~curation.by_hand
+        waiting[list(self._passed)] = False
+        return waiting
+
     def _pass_filter(self, choice: QueueChoice, curation: Curation) -> np.ndarray:
         painted = chosen_map(self.state)
-        return choice.filter.keep(
+        keep = choice.filter.keep(
             self.status,
             None if painted is None else painted.above(self.state.shown.threshold),
             curation.tagged(choice.tag) if choice.tag else None,
         )
+        if choice.order == "doubt" and (doubts := self.doubts) is not None:
+            keep &= doubts.degree > 0
+        return keep & self._in_range
 
     def _forget_queue(self) -> None:
         self._queue = None
@@ -199,8 +293,7 @@ class CellQueue(OfState):
         """Go to the first undecided cell of the queue, or to its first cell."""
         queue = self.queue
         if queue is not None:
-            undecided = queue.with_keep(queue.keep & (self.status == UNDECIDED))
-            first = undecided.next()
+            first = queue.with_keep(queue.keep & self._open).next()
             self.go_to(queue.next() if first is None else first)
 
     def step(self, by: Literal[-1, 1]) -> None:
@@ -208,8 +301,13 @@ class CellQueue(OfState):
         queue = self.queue
         if queue is None:
             return
+        if self.by_doubt and by > 0 and self.cell is not None:
+            self._passed.add(self.cell)
         found = queue.next(self.cell) if by > 0 else queue.previous(self.cell)
-        if found is None:
+        if found is None and self.by_doubt and by > 0:
+            self.said.emit(self._seen_all, "good", "")
+            self.moved.emit()
+        elif found is None:
             end = "last" if by > 0 else "first"
             said = f"This is the {end} cell of the queue." if len(queue) else EMPTY
             self.said.emit(said, "plain", "")
@@ -221,10 +319,10 @@ class CellQueue(OfState):
         if queue is None:
             return
         if not len(queue):
-            self.said.emit(EMPTY, "plain", "")
+            self.said.emit(NO_DOUBT if self.by_doubt else EMPTY, "plain", "")
             return
-        if "undecided" in self.choice.filter.statuses:
-            queue = queue.with_keep(queue.keep & (self.status == UNDECIDED))
+        if self.by_doubt or "undecided" in self.choice.filter.statuses:
+            queue = queue.with_keep(queue.keep & self._open)
         found = queue.next(self.cell)
         if found is None:
             found = queue.next() if queue.next() != self.cell else None
@@ -232,11 +330,17 @@ class CellQueue(OfState):
             self.said.emit(
                 f"End of the queue. Starting over: {left} cell{'s' * (left != 1)} left."
                 if found is not None
+                else self._seen_all
+                if self.by_doubt
                 else "End of the queue: every other cell in it is decided.",
                 "plain" if found is not None else "good",
                 "",
             )
         self.go_to(found)
+
+    @property
+    def _seen_all(self) -> str:
+        return NO_DOUBT.replace("No ROI is doubtful", "No doubtful ROI is left")
 
     def _follow_selection(self) -> None:
         if len(self.state.selection) == 1:
@@ -245,6 +349,7 @@ class CellQueue(OfState):
 
     def _start_over(self) -> None:
         self._cell = None
+        self._passed.clear()
         self._forget_queue()
 
 
@@ -289,6 +394,42 @@ class Deciding(OfState):
             self.said.emit(change.sentence, "good", "")
         if step_on:
             self.queue.step_on()
+
+    def flip(self) -> None:
+        """Reject the selected cells if all are accepted, by the extractor or since; else accept."""
+        opened, cells = self.state.current, self.state.selection
+        if opened is not None:
+            accepted = self.curations.accepted(opened)[cells].all()
+            self.decide("rejected" if accepted else "accepted")
+
+    def start_from_extractor(self) -> None:
+        """Take over the extractor's calls on all undecided ROIs, then show the doubtful ones."""
+        opened = self.state.current
+        if opened is None:
+            return
+        calls = self.curations.extractor(opened)
+        change = self.curations.act(lambda curation: curation.adopt(calls, ~calls, "extractor"))
+        if self.curations.refused:
+            return
+        said = change.sentence if change is not None else ""
+        if not self.state.shown.blind:
+            self.queue.choice = replace(self.queue.choice, order="doubt", status="any", above=None)
+            doubts = self.queue.doubts
+            said += f" Doubtful: {counted(doubts.count, 'call')}." if doubts else MEASURING
+            self.queue.begin()
+        self.said.emit(said.strip(), "good", "")
+
+    def apply_proposal(self, proposal: Proposal, threshold: float) -> Change | None:
+        """Accept and reject as proposed, from a probability on, in one undo step."""
+        curation = self.curations.current
+        if curation is None:
+            return None
+        sides = proposal.sides(threshold, curation.status)
+        about = {"threshold": float(threshold), **proposal.provenance()}
+        change = self.curations.act(lambda each: each.adopt(*sides, "proposal", about))
+        if change is not None:
+            self.said.emit(change.sentence, "good", "")
+        return change
 
     def tag(self, name: str) -> None:
         """Add a tag, or remove it."""

@@ -50,6 +50,7 @@ Role = Literal[
     "scores",
     "scores over time",
     "scores around an event",
+    "property",
     "decisions",
     "selection",
     "close-up",

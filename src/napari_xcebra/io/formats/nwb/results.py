@@ -133,7 +133,7 @@ MEANINGS = {
     "rank_high": "worst rank over trainings with other seeds",
     "stable": "whether every training puts the cell on the same side of the threshold",
     "status": "accepted, rejected or undecided",
-    "by": "how it was decided: by hand or by a threshold",
+    "by": "who decided: by hand, a threshold, the extractor, or a proposal",
     "tags": "tags, separated by semicolons",
     "note": "what the curator wrote",
     "curator": "who decided",

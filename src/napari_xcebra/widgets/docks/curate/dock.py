@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QFileDialog, QFrame, QLabel, QPushButton, QSizePolicy, QWidget
+from qtpy.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QWidget
 from superqt.utils import qdebounced
 
 from napari_xcebra.attribution.score_map import ScoreMap
 from napari_xcebra.curation import (
     STATUSES,
     UNDECIDED,
-    Agreement,
-    Curation,
-    between,
-    read_curation,
-    with_model,
 )
-from napari_xcebra.errors import InputError
-from napari_xcebra.text import chance_text, counted
-from napari_xcebra.widgets.controls.boxes import PlainLabel, in_markup
+from napari_xcebra.text import chance_text
+from napari_xcebra.widgets.controls.boxes import PlainLabel, primary_button
 from napari_xcebra.widgets.controls.layouts import (
     TWO_LINES,
     Fold,
@@ -36,11 +29,13 @@ from napari_xcebra.widgets.controls.layouts import (
 )
 from napari_xcebra.widgets.controls.napari_window import Presence, end_with_dock, follow
 from napari_xcebra.widgets.controls.notice import NextStep, Notice
-from napari_xcebra.widgets.docks.curate.keys import DECISIONS, KeyBindings, KeysAndTags
+from napari_xcebra.widgets.docks.curate.by_exception import PropertyRow, ProposalPanel
+from napari_xcebra.widgets.docks.curate.keys import DECISIONS, KeyBindings, KeysAndTags, readable
 from napari_xcebra.widgets.docks.curate.rows import (
     COLORS,
     MARKS,
     TITLES,
+    AgreementPanel,
     DecisionRow,
     QueueBox,
     SelectionRow,
@@ -48,6 +43,7 @@ from napari_xcebra.widgets.docks.curate.rows import (
     Tally,
 )
 from napari_xcebra.widgets.docks.curate.saving import FinishRow, JournalLine
+from napari_xcebra.widgets.layers.scores import color_by
 from napari_xcebra.widgets.plots.pictures import LEAST, MOST, ClipStrip
 from napari_xcebra.widgets.plots.score_plots import ScoreStrip
 from napari_xcebra.widgets.services.reading import NO_MOVIE, CellStudy
@@ -67,7 +63,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _CellFacts:
-    """What the card says of a cell; `by` is "by threshold", or empty for a decision by hand."""
+    """What the card says of a cell; `by` is empty for a decision by hand, else "by threshold"."""
 
     title: str
     scores: str = ""
@@ -100,13 +96,13 @@ def _facts_of(state: State, curations: Curations, cells: np.ndarray) -> _CellFac
         title += f" · {recording.cells['name'][cell]}"
     status = STATUSES[curations.status(opened)[cell]]
     painted = shown_map(state)
-    by_threshold = bool(curation.by_threshold[cell]) and status != "undecided"
+    by = curation.by(cell) if status != "undecided" else ""
     return _CellFacts(
         title=title,
         scores=_scores(painted, cell, state.shown),
         extractor=_extractor(recording, cell, accepted=bool(curations.extractor(opened)[cell])),
         status=status,
-        by="by threshold" if by_threshold else "",
+        by="" if by in ("", "hand") else f"by {by}",
         tags=curation.tags(cell),
         note=curation.note(cell),
         cell=cell,
@@ -186,6 +182,9 @@ class _CellCard(QFrame):
         self.scores = ScoreStrip()
         self.extractor = PlainLabel()
         self.extractor.setToolTip("Verdict of the program that extracted the cell.")
+        self.reason = PlainLabel(wrap=True)
+        self.reason.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+        self.reason.setToolTip("Why the call of the extractor is doubtful; what is proposed.")
         self.clips = ClipStrip()
         self.neighbors = [self._row() for _ in range(ROWS)]
         self._shown: tuple[int, ...] = ()
@@ -194,7 +193,7 @@ class _CellCard(QFrame):
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         top = in_row((self.title, 1), self.status)
         beside = in_column(*self.neighbors, spacing=0)
-        parts = (top, self.scores, self.extractor, (self.clips, 1), beside)
+        parts = (top, self.scores, self.extractor, self.reason, (self.clips, 1), beside)
         in_column(*parts, of=self, spacing=4).setContentsMargins(8, 6, 8, 6)
 
     def _row(self) -> QPushButton:
@@ -225,6 +224,12 @@ class _CellCard(QFrame):
             self.scores.say(facts.scores)
         else:
             self.scores.show_cell(painted, facts.cell, threshold, facts.words, facts.scores)
+
+    def show_reason(self, *sentences: str) -> None:
+        """Say why to look at it; the room for it stays, said or not."""
+        self.reason.setVisible(bool(sentences))
+        self.reason.setFixedHeight(3 * TWO_LINES // 2 + max(0, len(sentences) - 1) * TWO_LINES)
+        self.reason.setText("\n".join(filter(None, sentences)))
 
     def show_study(self, study: CellStudy | None, opened: Opened, cell: int | None) -> None:
         """Show clips and neighbours of a cell; None while they are being read."""
@@ -259,115 +264,6 @@ LINE = 20
 """Height of a line of text, in pixels."""
 
 
-class _AgreementPanel(QWidget):
-    """A button to hide and reveal the scores, and tables of agreement."""
-
-    blind = Signal(bool)
-    compared = Signal(str)
-    """Path of another curator's journal."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.hide_scores = QPushButton()
-        self.hide_scores.setCheckable(True)
-        self.sentence = PlainLabel()
-        self.table = QLabel()
-        self.table.setTextFormat(Qt.TextFormat.RichText)
-        self.compare = QPushButton("Compare with another curator …")
-        self.compare.setToolTip(
-            "Open the journal (.jsonl) of someone else who judged the same cells."
-        )
-        self.other = Notice()
-        self.other_table = QLabel()
-        self.other_table.setTextFormat(Qt.TextFormat.RichText)
-        self.sentence.setWordWrap(True)
-        for label in (self.sentence, self.table, self.other_table):
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        buttons = in_row(self.hide_scores, self.compare)
-        in_column(buttons, self.sentence, self.table, self.other, self.other_table, of=self)
-        self.hide_scores.clicked.connect(lambda on=False: self.blind.emit(on))
-        self.compare.clicked.connect(lambda _=False: self._ask())
-        self.show_model(None, blind=False, decided=0)
-        self.other_table.hide()
-
-    def show_curation(self, curation: Curation, painted: ScoreMap | None, shown: Shown) -> None:
-        """Show how far decisions by hand agree with a map, if there is one to compare with."""
-        by_hand = int((curation.by_hand & (curation.status != UNDECIDED)).sum())
-        found = None
-        if painted is not None and not shown.blind and by_hand:
-            selected = np.where(painted.known, painted.above(shown.threshold), np.nan)
-            found = with_model(curation, selected, shown.factor)
-        self.show_model(found, blind=shown.blind, decided=by_hand)
-
-    def show_model(self, agreement: Agreement | None, *, blind: bool, decided: int) -> None:
-        """Show how well curator and model agree, unless scores are hidden."""
-        self.hide_scores.setChecked(blind)
-        self.hide_scores.setText("Reveal scores" if blind else "Judge blind")
-        self.hide_scores.setToolTip(
-            "Show the scores again, and how well your decisions agree with them."
-            if blind
-            else (
-                "Hide all scores in the image, tables and plots while you decide; cells are then "
-                "shown at random or by position."
-            )
-        )
-        if blind:
-            said = f"Scores are hidden. {counted(decided, 'cell')} decided by hand."
-        else:
-            said = (
-                agreement.sentence
-                if agreement
-                else "Decide on some cells to see how well you agree with the model."
-            )
-        self.sentence.setText(said)
-        shown = agreement is not None and agreement.n_cells > 0 and not blind
-        self.table.setVisible(shown)
-        self.table.setText(_as_html(agreement) if agreement is not None else "")
-
-    def compare_with(self, path: str, curation: Curation) -> None:
-        """Show how well the journal of another curator agrees with these decisions."""
-        try:
-            with read_curation(path) as other:
-                found = between(curation, other)
-        except InputError as error:
-            self.other.say(str(error), "problem")
-            self.other_table.hide()
-            return
-        self.other.say(found.sentence, "plain")
-        self.other_table.setText(_as_html(found))
-        self.other_table.setVisible(found.n_cells > 0)
-
-    def forget_recording(self) -> None:
-        """Forget the other curator, who judged another recording."""
-        self.other.clear()
-        self.other_table.hide()
-
-    def _ask(self) -> None:
-        path, _ = QFileDialog.getOpenFileName(
-            self, "Decisions of another curator", "", "Journals (*.jsonl)"
-        )
-        if path:
-            self.compared.emit(path)
-
-
-def _as_html(agreement: Agreement) -> str:
-    """Confusion table."""
-    first, second = map(escape, agreement.names)
-    table = agreement.table
-    heads = "".join(f"<td align='right'>{name}</td>" for name in table.columns)
-    rows = "".join(
-        f"<tr><td>{in_markup(first)}: {index}</td>"
-        + "".join(f"<td align='right'><b>{int(count)}</b></td>" for count in counts)
-        + "</tr>"
-        for index, counts in zip(table.index, table.to_numpy(), strict=True)
-    )
-    return (
-        "<table cellspacing='0' cellpadding='3'>"
-        f"<tr><td></td><td colspan='2'>{in_markup(second)}</td></tr>"
-        f"<tr><td></td>{heads}</tr>{rows}</table>"
-    )
-
-
 WIDTH = 350
 PAUSE = 120
 """Milliseconds that a cell is looked at before its clips are read."""
@@ -399,6 +295,11 @@ class CurateDock(QWidget):
         self.journal = JournalLine(self.curations)
         self.tally = Tally(self.journal.place)
         self.card = _CellCard()
+        self.start = primary_button("")
+        self.start.setToolTip(
+            "Take over what the extractor decided, in one step that can be undone; then only the "
+            "doubtful ROIs come up, each with its reason."
+        )
         self.decide = DecisionRow()
         self.words = TagsAndNote()
         self.notice = Notice()
@@ -406,7 +307,9 @@ class CurateDock(QWidget):
         self.notice.setMinimumHeight(TWO_LINES + 14)
         self.selection = SelectionRow(self.state, self.services.lasso, self.deciding)
         self.queue_box = QueueBox()
-        self.agreement = _AgreementPanel()
+        self.property_row = PropertyRow(self.state, self.queue)
+        self.proposal = ProposalPanel(self.services.checks, self.deciding)
+        self.agreement = AgreementPanel()
         self.keys = KeysAndTags(self.state)
         self.finish = FinishRow(self.state, self.curations, self.services.retraining)
         # signals come in groups: what can be seen is brought up to date once
@@ -416,7 +319,12 @@ class CurateDock(QWidget):
 
     def _lay_out(self) -> None:
         self.words_fold = Fold("Tags and note", "Saved with the decision.", self.words)
-        self.queue_fold = Fold("Queue", "Which cells come up, and in which order.", self.queue_box)
+        self.queue_fold = Fold("Queue", "Which cells come up, and in which order.", self.queue_box,
+                               self.property_row)  # fmt: skip
+        self.proposal_fold = Fold(
+            "Proposal", "Learns from your decisions what you would decide on the other cells.",
+            self.proposal,
+        )  # fmt: skip
         self.many_fold = Fold(
             "Several cells at once", "Draw around cells, or accept by score.", self.selection
         )
@@ -427,8 +335,9 @@ class CurateDock(QWidget):
         )
         self.keys.addWidget(self.journal.curator)
         self._parts = QWidget()
-        folds = (self.words_fold, self.queue_fold, self.many_fold, self.blind_fold, self.keys)
-        above = (self.journal, self.tally, (self.card, 1), self.decide)
+        folds = (self.words_fold, self.queue_fold, self.proposal_fold, self.many_fold,
+                 self.blind_fold, self.keys)  # fmt: skip
+        above = (self.journal, self.tally, self.start, (self.card, 1), self.decide)
         in_column(*above, in_column(*folds, spacing=2), of=self._parts, spacing=6)
         inside = QWidget()
         give_room(self.empty)  # it stands alone
@@ -451,6 +360,10 @@ class CurateDock(QWidget):
         self.card.clips.chosen.connect(self._go_to)
         self.decide.asked.connect(self.act)
         self.queue_box.chosen.connect(self._choose_queue)
+        self.start.clicked.connect(lambda _=False: self.act("extractor"))
+        self.property_row.chosen.connect(self._choose_queue)
+        self.property_row.painted.connect(self._color_by)
+        self.proposal_fold.button.clicked.connect(self._later)
         self.queue_box.factor_chosen.connect(lambda name: self._show(factor=name, latent=None))
         self.selection.said.connect(self.notice.say)
         self.selection.drawing.connect(self._see_all)
@@ -475,6 +388,7 @@ class CurateDock(QWidget):
             (self.services.retraining.said, self.notice.say),
             (self.services.training.changed, self._later),
             (self.services.studies.ready, self._show_study),
+            (self.services.checks.changed, self._later),
             (self.close_up.changed, self._later),
         ):
             follow(self, signal, method)
@@ -492,6 +406,7 @@ class CurateDock(QWidget):
         self.bindings.bind(keys)
         self.words.show_tags(tags, keys)
         self.decide.show_keys(keys)
+        self.start.setText(f"Start from the extractor's decisions   {readable(keys['extractor'])}")
         self.selection.show_keys(keys)
         self._later()
 
@@ -512,6 +427,12 @@ class CurateDock(QWidget):
         self.notice.clear()
         if name in DECISIONS:
             self.deciding.decide(DECISIONS[name])
+        elif name == "flip":
+            self.deciding.flip()
+        elif name == "extractor":
+            self.deciding.start_from_extractor()
+        elif name == "save":
+            self.finish.open_dialog()
         elif name in ("previous", "next"):
             self.queue.step(-1 if name == "previous" else 1)
         elif name in ("undo", "redo"):
@@ -546,6 +467,11 @@ class CurateDock(QWidget):
 
     def _choose_queue(self, choice: Any) -> None:
         self.queue.choice = choice
+
+    def _color_by(self, name: str) -> None:
+        """Colour the field by a property of the cells; not at all without a name."""
+        self.close_up.wanted = self.close_up.wanted and not name
+        color_by(self.state, name, self.queue.properties.get(name))
 
     def _show(self, **what: Any) -> None:
         self.state.shown = replace(self.state.shown, **what)
@@ -590,6 +516,10 @@ class CurateDock(QWidget):
         self.selection.show_state()
         self.finish.show_state()
         self._show_agreement()
+        status = self.queue.status
+        self.start.setVisible(bool((status == UNDECIDED).any()) and not self.curations.offers)
+        if self.proposal_fold.unfolded:
+            self.proposal.show_state(status)
 
     def _show_cell(self) -> None:
         curation, queue = self.curations.current, self.queue
@@ -615,6 +545,8 @@ class CurateDock(QWidget):
         """Read clips and neighbours of the cell, then those of the one that comes next."""
         selection, queue = self.state.selection, self.queue.queue
         seen = self.presence.now and self.isVisible()
+        if seen:
+            self.services.checks.ask(proposal=self.proposal_fold.unfolded)
         if seen and len(selection) == 1 and queue is not None:
             self.services.studies.ask(int(selection[0]), queue.next(int(selection[0])))
 
@@ -622,12 +554,21 @@ class CurateDock(QWidget):
         """Show what is known of the selected cell; `cell` is the one that was studied."""
         opened, selection = self.state.current, self.state.selection
         chosen = int(selection[0]) if len(selection) == 1 else None
+        self._show_reason(chosen)
         if opened is None or (cell is not None and cell != chosen):
             return
         study = None if chosen is None else self.services.studies.of(chosen)
         self.card.show_study(study, opened, chosen)
         if study is not None and chosen is not None:
             self.close_up.show_neighbors(chosen, study.neighbors)
+
+    def _show_reason(self, cell: int | None) -> None:
+        doubts, proposal = self.queue.doubts, self.services.checks.proposal
+        blind = self.state.shown.blind
+        said = [] if doubts is None or blind else ["" if cell is None else doubts.reasons[cell]]
+        if proposal is not None and self.proposal_fold.unfolded:
+            said.append("" if cell is None else proposal.sentence(cell))
+        self.card.show_reason(*said)
 
     def _show_queue(self) -> None:
         state, curation = self.state, self.curations.current
@@ -641,6 +582,7 @@ class CurateDock(QWidget):
             tuple(dict.fromkeys([*self.keys.tag_names, *curation.all_tags])),
             state.shown.threshold if painted else None,
         )
+        self.property_row.show_choice(self.queue.choice)
         self.queue_fold.title = f"Queue: {TITLES[self.queue.choice.order]}"
 
     def _show_agreement(self) -> None:

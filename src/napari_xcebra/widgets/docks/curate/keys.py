@@ -9,6 +9,8 @@ from typing import Any
 from qtpy.QtCore import QEvent, QObject, Qt, Signal
 from qtpy.QtGui import QKeySequence
 from qtpy.QtWidgets import (
+    QAbstractButton,
+    QApplication,
     QGridLayout,
     QLabel,
     QLineEdit,
@@ -61,12 +63,15 @@ class _KeyAction:
 ACTIONS = (
     _KeyAction("accept", "A", "Accept, then go to the next cell"),
     _KeyAction("reject", "R", "Reject, then go to the next cell"),
+    _KeyAction("flip", "Space", "Flip accepted and rejected, then go to the next cell"),
     _KeyAction("undecided", "U", "Leave undecided, then go to the next cell"),
     _KeyAction("previous", "Left", "Previous cell", repeats=True, on_image="Up"),
     _KeyAction("next", "Right", "Next cell", repeats=True, on_image="Down"),
     _KeyAction("undo", "Ctrl+Z", "Undo", repeats=True),
     _KeyAction("redo", "Ctrl+Shift+Z", "Redo", repeats=True, also="Ctrl+Y"),
     _KeyAction("close up", "C", "Close-up of the cell, or the whole field"),
+    _KeyAction("extractor", "E", "Start from the extractor's decisions"),
+    _KeyAction("save", "W", "Write the decisions"),
     _KeyAction("note", "N", "Write a note (Enter ends it)"),
     _KeyAction("lasso", "L", "Draw a lasso around cells"),
     _KeyAction("rectangle", "Shift+L", "Draw a rectangle around cells"),
@@ -78,7 +83,6 @@ RESERVED = {
     "Tab": "moves to the next control",
     "Shift+Tab": "moves to the previous control",
     "Backtab": "moves to the previous control",
-    "Space": "presses the button that has the focus, and moves the image while it is held",
     "Return": "presses a button or ends a note",
     "Enter": "presses a button or ends a note",
     "Esc": "cancels the lasso",
@@ -237,9 +241,16 @@ class KeyBindings(QObject):
         shortcut = QShortcut(where)
         shortcut.setAutoRepeat(action.repeats)
         shortcut.setEnabled(False)
-        shortcut.activated.connect(lambda: self._act(action.name))
+        shortcut.activated.connect(lambda: self._press(action))
         self.parent().destroyed.connect(shortcut.deleteLater)
         return shortcut
+
+    def _press(self, action: _KeyAction) -> None:
+        focus = QApplication.focusWidget()
+        if action.key == "Space" and isinstance(focus, QAbstractButton):
+            focus.click()  # whoever goes through a dock by the Tab key presses buttons so
+        else:
+            self._act(action.name)
 
     def bind(self, keys: Keys) -> None:
         """Give the actions their keys."""

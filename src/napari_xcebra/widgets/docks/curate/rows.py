@@ -1,14 +1,16 @@
-"""Has the controls to decide: on one cell, on many at once, on the next in the queue, in words."""
+"""Has the controls to decide: on one cell, on many, on the next, in words; and who agrees."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QKeySequence
 from qtpy.QtWidgets import (
+    QFileDialog,
     QGridLayout,
     QLabel,
     QLineEdit,
@@ -20,15 +22,33 @@ from qtpy.QtWidgets import (
 )
 
 from napari_xcebra.attribution.score_map import ScoreMap
-from napari_xcebra.curation import ORDERS
-from napari_xcebra.widgets.controls.boxes import SMALL, PlainLabel, fill, plain, small_box
+from napari_xcebra.curation import (
+    ORDERS,
+    UNDECIDED,
+    Agreement,
+    Curation,
+    between,
+    read_curation,
+    with_model,
+)
+from napari_xcebra.errors import InputError
+from napari_xcebra.text import counted
+from napari_xcebra.widgets.controls.boxes import (
+    SMALL,
+    PlainLabel,
+    fill,
+    in_markup,
+    plain,
+    small_box,
+)
 from napari_xcebra.widgets.controls.layouts import in_column, in_row
 from napari_xcebra.widgets.controls.napari_window import follow, main_window
+from napari_xcebra.widgets.controls.notice import Notice
 from napari_xcebra.widgets.docks.curate.keys import MOST_TAGS, Keys, readable
 from napari_xcebra.widgets.layers.layers import ACCEPTED, REJECTED
 from napari_xcebra.widgets.layers.mouse import Form, Lasso
 from napari_xcebra.widgets.state.cell_queue import Deciding, QueueChoice
-from napari_xcebra.widgets.state.shown import shown_map
+from napari_xcebra.widgets.state.shown import Shown, shown_map
 from napari_xcebra.widgets.state.state import State
 
 if TYPE_CHECKING:
@@ -105,6 +125,8 @@ class DecisionRow(QWidget):
     def _button(self, name: str, style: str = SMALL) -> QPushButton:
         button = QPushButton()
         button.setStyleSheet(style)
+        # after a click, keys still decide: Space flips, and does not press it again
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         if style != SMALL:
             button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         button.clicked.connect(lambda _=False: self.asked.emit(name))
@@ -272,6 +294,8 @@ def _titled(painted: ScoreMap) -> str:
 
 
 TITLES = {
+    "doubt": "doubtful ones only, most doubtful first",
+    "property": "by the property below",
     "score": "by score, highest first",
     "q-value": "by q-value, lowest first",
     "instability": "by instability over seeds",
@@ -281,6 +305,11 @@ TITLES = {
     "id": "by id",
 }
 HELP = {
+    "doubt": (
+        "ROIs on which the extractor was unsure, which look like those it decided otherwise, which "
+        "may be one cell twice, or whose maps disagree."
+    ),
+    "property": "Highest first. Available once a property is chosen below.",
     "q-value": (
         "q is the expected share of false discoveries at this score. Available once scores are "
         "tested against chance."
@@ -430,3 +459,112 @@ class TagsAndNote(QWidget):
     def _tell_tag(self, number: int) -> None:
         if number < len(self._names):
             self.tag_toggled.emit(self._names[number])
+
+
+class AgreementPanel(QWidget):
+    """A button to hide and reveal the scores, and tables of agreement."""
+
+    blind = Signal(bool)
+    compared = Signal(str)
+    """Path of another curator's journal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hide_scores = QPushButton()
+        self.hide_scores.setCheckable(True)
+        self.sentence = PlainLabel()
+        self.table = QLabel()
+        self.table.setTextFormat(Qt.TextFormat.RichText)
+        self.compare = QPushButton("Compare with another curator …")
+        self.compare.setToolTip(
+            "Open the journal (.jsonl) of someone else who judged the same cells."
+        )
+        self.other = Notice()
+        self.other_table = QLabel()
+        self.other_table.setTextFormat(Qt.TextFormat.RichText)
+        self.sentence.setWordWrap(True)
+        for label in (self.sentence, self.table, self.other_table):
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        buttons = in_row(self.hide_scores, self.compare)
+        in_column(buttons, self.sentence, self.table, self.other, self.other_table, of=self)
+        self.hide_scores.clicked.connect(lambda on=False: self.blind.emit(on))
+        self.compare.clicked.connect(lambda _=False: self._ask())
+        self.show_model(None, blind=False, decided=0)
+        self.other_table.hide()
+
+    def show_curation(self, curation: Curation, painted: ScoreMap | None, shown: Shown) -> None:
+        """Show how far decisions by hand agree with a map, if there is one to compare with."""
+        by_hand = int((curation.by_hand & (curation.status != UNDECIDED)).sum())
+        found = None
+        if painted is not None and not shown.blind and by_hand:
+            selected = np.where(painted.known, painted.above(shown.threshold), np.nan)
+            found = with_model(curation, selected, shown.factor)
+        self.show_model(found, blind=shown.blind, decided=by_hand)
+
+    def show_model(self, agreement: Agreement | None, *, blind: bool, decided: int) -> None:
+        """Show how well curator and model agree, unless scores are hidden."""
+        self.hide_scores.setChecked(blind)
+        self.hide_scores.setText("Reveal scores" if blind else "Judge blind")
+        self.hide_scores.setToolTip(
+            "Show the scores again, and how well your decisions agree with them."
+            if blind
+            else (
+                "Hide all scores in the image, tables and plots while you decide; cells are then "
+                "shown at random or by position."
+            )
+        )
+        if blind:
+            said = f"Scores are hidden. {counted(decided, 'cell')} decided by hand."
+        else:
+            said = (
+                agreement.sentence
+                if agreement
+                else "Decide on some cells to see how well you agree with the model."
+            )
+        self.sentence.setText(said)
+        shown = agreement is not None and agreement.n_cells > 0 and not blind
+        self.table.setVisible(shown)
+        self.table.setText(_as_html(agreement) if agreement is not None else "")
+
+    def compare_with(self, path: str, curation: Curation) -> None:
+        """Show how well the journal of another curator agrees with these decisions."""
+        try:
+            with read_curation(path) as other:
+                found = between(curation, other)
+        except InputError as error:
+            self.other.say(str(error), "problem")
+            self.other_table.hide()
+            return
+        self.other.say(found.sentence, "plain")
+        self.other_table.setText(_as_html(found))
+        self.other_table.setVisible(found.n_cells > 0)
+
+    def forget_recording(self) -> None:
+        """Forget the other curator, who judged another recording."""
+        self.other.clear()
+        self.other_table.hide()
+
+    def _ask(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(
+            self, "Decisions of another curator", "", "Journals (*.jsonl)"
+        )
+        if path:
+            self.compared.emit(path)
+
+
+def _as_html(agreement: Agreement) -> str:
+    """Confusion table."""
+    first, second = map(escape, agreement.names)
+    table = agreement.table
+    heads = "".join(f"<td align='right'>{name}</td>" for name in table.columns)
+    rows = "".join(
+        f"<tr><td>{in_markup(first)}: {index}</td>"
+        + "".join(f"<td align='right'><b>{int(count)}</b></td>" for count in counts)
+        + "</tr>"
+        for index, counts in zip(table.index, table.to_numpy(), strict=True)
+    )
+    return (
+        "<table cellspacing='0' cellpadding='3'>"
+        f"<tr><td></td><td colspan='2'>{in_markup(second)}</td></tr>"
+        f"<tr><td></td>{heads}</tr>{rows}</table>"
+    )

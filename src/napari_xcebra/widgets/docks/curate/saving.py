@@ -289,6 +289,7 @@ class _SaveDecisions(QDialog):
         self.preview.setToolTip("What will be written where; nothing has been written yet.")
         self.notice = Notice()
         self.write_button = QPushButton("Write")
+        self.write_button.setDefault(True)
         self.write_button.setToolTip(
             "Write everything in the preview; if anything fails, nothing is changed."
         )
