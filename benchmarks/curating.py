@@ -68,6 +68,12 @@ def curated(cells: int, side: int) -> dict[str, list[float]]:
             "undo": "undo",
         }.items()
     }
+    wait_for(lambda: dock.queue.doubts is not None)
+    dock.act("extractor")
+    settle()
+    for what, name in {"by doubt: next": "next", "by doubt: flip, next": "flip"}.items():
+        times[what] = timed(lambda name=name: dock.act(name), TIMES)
+    dock.act("undo")
     thresholds = iter(np.linspace(0, 1, 5))
     times["accept all above the threshold"] = timed(
         lambda: accept_above(dock, state, float(next(thresholds))), 5
@@ -92,6 +98,14 @@ def timed(call: Callable[[], object], times: int) -> list[float]:
         settle()
         taken.append(1e3 * (time.thread_time() - start))
     return taken
+
+
+def wait_for(ready: Callable[[], bool]) -> None:
+    """Let the window go on until something is there."""
+    until = time.monotonic() + 300
+    while not ready() and time.monotonic() < until:
+        QApplication.processEvents()
+        time.sleep(0.01)
 
 
 def settle() -> None:

@@ -2,18 +2,27 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from napari_xcebra.attribution.ranks import auroc
-from napari_xcebra.curation import Curation, Journal, open_curation, ordered, read_curation
+from napari_xcebra.curation import (
+    Curation,
+    Journal,
+    merge_cells,
+    open_curation,
+    ordered,
+    read_curation,
+)
 from napari_xcebra.curation.evidence import learn, measure, propose
 from napari_xcebra.curation.order import find_doubts, properties_of
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions.restoring import recall
 from napari_xcebra.recording import Footprints, Recording
+from napari_xcebra.recording.traces import NpyTraces
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 UNDECIDED, ACCEPTED, REJECTED = range(3)
@@ -188,3 +197,46 @@ def test_properties_are_what_the_file_says_and_where_a_cell_lies():
     assert list(found) == ["x", "y", "depth", "region"]
     assert ordered("property", recording.cell_ids, value=found["depth"]).tolist() == [1, 0]
     assert ordered("property", recording.cell_ids, value=found["region"]).tolist() == [1, 0]
+
+
+def test_merged_cells_keep_all_that_they_are_made_of_through_a_kill_and_undo(make_recording):
+    recording = make_recording(6, ids=np.arange(6) + 20)
+    curation = open_curation(recording)
+    change = curation.merge([1, 4, 2], into=4)
+    assert change.sentence == "Merged 3 cells into cell 24, traces averaged by size."
+    assert curation.accepted(np.ones(6, bool)).tolist() == [True, False, False, True, True, True]
+    curation.merge([4, 5], into=5, how="sum")
+    assert {k: v.tolist() for k, v in curation.merged.items()} == {5: [1, 2, 4, 5]}
+    # as the system does when the process is killed
+    curation.journal._release()
+    again = open_curation(recording)
+    merged = merge_cells(recording, again)
+    np.testing.assert_allclose(
+        merged.traces[:, 5], recording.traces[:, [1, 2, 4, 5]].sum(axis=1), rtol=1e-5
+    )
+    np.testing.assert_array_equal(merged.traces[:, :5], recording.traces[:, :5])
+    assert np.bincount(merged.footprints.cell).tolist() == [3, 3, 3, 3, 3, 12]
+    assert again.table()["merged_into"].tolist() == ["", "25", "25", "", "25", "25"]
+    with pytest.raises(InputError, match="cannot be merged again"):
+        again.merge([0, 1])
+    again.undo()
+    assert again.merged.keys() == {4}
+    assert again.split(4).sentence == "Took 3 cells apart again."
+    assert merge_cells(recording, again) is recording
+    again.undo()
+    again.undo()
+    assert not again.status.any() and not again.merged
+    again.close()
+
+
+def test_traces_on_disk_are_merged_as_they_are_read(make_recording, tmp_path):
+    recording = make_recording(6, frames=50)
+    np.save(tmp_path / "a.npy", np.asarray(recording.traces))
+    on_disk = replace(recording, traces=NpyTraces(tmp_path / "a.npy", cells_first=False))
+    curation = Curation(recording.cell_ids)
+    curation.merge([0, 3])
+    np.testing.assert_allclose(
+        merge_cells(on_disk, curation).traces[:, :],
+        merge_cells(recording, curation).traces,
+        rtol=1e-6,
+    )

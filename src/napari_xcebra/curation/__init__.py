@@ -10,7 +10,12 @@ from napari_xcebra.curation.changes import (
     Summary,
     summary_of,
 )
-from napari_xcebra.curation.continuing import CellsInDoubt, open_curation, read_curation
+from napari_xcebra.curation.continuing import (
+    CellsInDoubt,
+    merge_cells,
+    open_curation,
+    read_curation,
+)
 from napari_xcebra.curation.decisions import Agreement, Curation, agreement, between, with_model
 from napari_xcebra.curation.journal import (
     Journal,
@@ -43,6 +48,7 @@ __all__ = [
     "journal_path",
     "journals_beside",
     "journals_of",
+    "merge_cells",
     "open_curation",
     "ordered",
     "read_curation",

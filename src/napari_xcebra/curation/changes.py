@@ -74,7 +74,7 @@ class Cells:
     Attributes
     ----------
     columns : dict of str to (cells,) array
-        status, by, note, curator, time, and one for each tag.
+        status, by, note, curator, time, merged, summed, and one for each tag.
     unknown : set of int
         Ids that were asked for and that no cell has.
     """
@@ -91,6 +91,9 @@ class Cells:
             "note": np.full(len(self), "", object),
             "curator": np.full(len(self), "", object),
             "time": np.full(len(self), "", object),
+            # id of the cell that takes up this one, its own for that cell itself; -1 for none
+            "merged": np.full(len(self), -1, np.int64),
+            "summed": np.zeros(len(self), bool),
         }
 
     def __len__(self) -> int:
@@ -185,6 +188,21 @@ def _adopt(cells: Cells, entry: Entry) -> tuple[np.ndarray, _Columns]:
     return these, _decisions(entry, status, np.full(len(these), BY.index(entry["of"])))
 
 
+def _merge(cells: Cells, entry: Entry) -> tuple[np.ndarray, _Columns]:
+    these = cells.positions_of(entry["cells"])
+    kept = cells.ids[these] == entry["into"]
+    columns = _decisions(entry, np.where(kept, ACCEPTED, REJECTED), np.full(len(these), HAND))
+    columns["merged"] = np.full(len(these), entry["into"])
+    return these, columns | {"summed": kept & (entry["how"] == "sum")}
+
+
+def _split(cells: Cells, entry: Entry) -> tuple[np.ndarray, _Columns]:
+    these = cells.positions_of(entry["cells"])
+    columns = _decisions(entry, np.full(len(these), ACCEPTED), np.full(len(these), HAND))
+    columns["merged"] = np.full(len(these), -1)
+    return these, columns | {"summed": np.zeros(len(these), bool)}
+
+
 def _tag(cells: Cells, entry: Entry) -> tuple[np.ndarray, _Columns]:
     these = cells.positions_of(entry["cells"])
     return these, {TAG + entry["tag"]: np.full(len(these), entry["on"], bool)}
@@ -200,6 +218,8 @@ _EFFECTS = {
     "decide": _decide,
     "threshold": _threshold,
     "adopt": _adopt,
+    "merge": _merge,
+    "split": _split,
     "tag": _tag,
     "note": _note,
 }
@@ -231,6 +251,11 @@ def _sentence(entry: Entry, ids: np.ndarray, after: _Columns) -> str:
         kept, not_kept = (int((after["status"] == s).sum()) for s in (ACCEPTED, REJECTED))
         of = {"extractor": "as the extractor has them", "proposal": "as proposed"}[entry["of"]]
         return f"Accepted {counted(kept, 'ROI')} and rejected {not_kept}, {of}."
+    if entry["do"] == "merge":
+        traces = "summed" if entry["how"] == "sum" else "averaged by size"
+        return f"Merged {named} into cell {entry['into']}, traces {traces}."
+    if entry["do"] == "split":
+        return f"Took {named} apart again."
     if entry["do"] == "note":
         return f"{'Wrote a' if entry['text'] else 'Removed the'} note on {named}."
     of = f" of {entry['factor']}" if entry["factor"] else ""
@@ -532,6 +557,13 @@ _NEEDED: dict[str, dict[str, Any]] = {
         "of": lambda value: value in BY[EXTRACTOR:],
         "about": lambda value: isinstance(value, dict),
     },
+    "merge": {
+        **_STEP,
+        "cells": _are_ids,
+        "into": lambda value: type(value) is int and abs(value) < 2**63,
+        "how": lambda value: value in ("mean", "sum"),
+    },
+    "split": {**_STEP, "cells": _are_ids},
     "tag": {**_STEP, "cells": _are_ids, "tag": _is_text, "on": lambda v: isinstance(v, bool)},
     "note": {**_STEP, "cells": _are_ids, "text": _is_text},
 }

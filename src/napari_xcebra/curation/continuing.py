@@ -1,4 +1,4 @@
-"""Opens the curation of a recording where it was left."""
+"""Opens the curation of a recording where it was left, and applies it to the recording."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import errno
 import os
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from napari_xcebra.curation.changes import now, read_journal
 from napari_xcebra.curation.decisions import Curation
@@ -25,6 +28,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.files import MOST_TEXT, read_bytes, whole
 from napari_xcebra.recording.fingerprint import Fingerprint
 from napari_xcebra.recording.recording import Recording
+from napari_xcebra.recording.traces import LazyTraces, MergedTraces
 from napari_xcebra.text import counted
 
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -107,6 +111,41 @@ def read_curation(journal: str | os.PathLike[str]) -> Curation:
     steps = [entry for entry in opened.entries if entry["do"] != "opened"]
     curators = dict.fromkeys(entry["curator"] for entry in steps if entry["curator"])
     return Curation(sorted(ids), journal=opened, curator=" and ".join(curators))
+
+
+def merge_cells(recording: Recording, curation: Curation) -> Recording:
+    """Copy of a recording in which merged cells have the light and the pixels of all their parts.
+
+    The parts stay as they are, and are not accepted. Ids and the number of cells stay, so that
+    decisions and results still belong to it.
+
+    Parameters
+    ----------
+    recording : Recording
+        As it was opened.
+    curation : Curation
+        Which cells are merged, and how.
+    """
+    groups, summed = curation.merged, curation.summed
+    if not groups:
+        return recording
+    spots = recording.footprints
+    sizes = np.ones(recording.n_cells)
+    if spots is not None:
+        sizes = np.maximum(np.bincount(spots.cell, minlength=recording.n_cells), 1).astype(float)
+    mixed = []
+    for cell, parts in groups.items():
+        weights = np.ones(len(parts)) if summed[cell] else sizes[parts] / sizes[parts].sum()
+        mixed.append((cell, tuple(parts.tolist()), tuple(weights.tolist())))
+    traces: Any = MergedTraces(recording.traces, tuple(mixed))
+    if not isinstance(recording.traces, LazyTraces):
+        traces = traces.block(slice(0, recording.n_frames), slice(0, recording.n_cells))
+    return replace(
+        recording,
+        traces=traces,
+        footprints=None if spots is None else spots.merged(groups),
+        accepted=np.asarray(recording.accepted) & ~curation.parts,
+    )
 
 
 def _opened_where_possible(

@@ -125,7 +125,28 @@ class Curation:
             Such as `recording.accepted`.
         """
         status = self._columns["status"]
-        return np.where(status == UNDECIDED, np.asarray(default, bool), status == ACCEPTED)
+        accepted = np.where(status == UNDECIDED, np.asarray(default, bool), status == ACCEPTED)
+        return accepted & ~self.parts
+
+    @property
+    def parts(self) -> np.ndarray:
+        """(cells,) bool, cells that were merged into another one, and no longer count."""
+        into = self._columns["merged"]
+        return (into >= 0) & (into != self.cell_ids)
+
+    @property
+    def merged(self) -> dict[int, np.ndarray]:
+        """Positions of all that was merged into a cell, itself included, by its position."""
+        into = self._columns["merged"]
+        return {
+            int(cell): np.flatnonzero(into == into[cell])
+            for cell in np.flatnonzero((into >= 0) & (into == self.cell_ids))
+        }
+
+    @property
+    def summed(self) -> np.ndarray:
+        """(cells,) bool, cells whose parts are summed rather than averaged."""
+        return self._columns["summed"].copy()
 
     @property
     def all_tags(self) -> tuple[str, ...]:
@@ -147,7 +168,7 @@ class Curation:
         return str(self._columns["note"][cell])
 
     def table(self) -> pd.DataFrame:
-        """One row per cell: cell, status, by ("hand", "threshold"), tags, note, curator, time."""
+        """One row per cell: cell, status, by, tags, note, curator, time, and what was merged."""
         import pandas as pd
 
         tags: list[list[str]] = [[] for _ in range(self.n_cells)]
@@ -155,6 +176,14 @@ class Curation:
             for cell in np.flatnonzero(self._columns[TAG + tag]):
                 tags[cell].append(tag)
         columns = self._columns
+        into, merged = columns["merged"], {}
+        if (into >= 0).any():
+            keeper = self._cells.positions_of(np.where(into < 0, self.cell_ids, into))
+            how = np.where(columns["summed"][keeper], "sum", "mean")
+            merged = {
+                "merged_into": np.where(into < 0, "", into.astype(str)),
+                "merged_how": np.where(into < 0, "", how),
+            }
         return pd.DataFrame(
             {
                 "cell": self.cell_ids,
@@ -164,6 +193,7 @@ class Curation:
                 "note": columns["note"].copy(),
                 "curator": columns["curator"].copy(),
                 "time": columns["time"].copy(),
+                **merged,
             }
         )
 
@@ -243,6 +273,36 @@ class Curation:
                  "rejected": rejected & (status != REJECTED)}  # fmt: skip
         ids = {name: self._cells.ids_of(side & free) for name, side in sides.items()}
         return self._do({"do": "adopt", "of": of, **ids, "about": dict(about or {})})
+
+    def merge(
+        self, cells: Any, into: int | None = None, how: Literal["mean", "sum"] = "mean"
+    ) -> Change | None:
+        """Make one cell of several, which keeps the id of one of them; the others are rejected.
+
+        Parameters
+        ----------
+        cells : (n,) int or (cells,) bool
+            Positions; what was merged into one of them before comes along.
+        into : int, optional
+            Position of the cell that stays; the first if not given.
+        how : {"mean", "sum"}
+            Whether traces are averaged by the size of the footprints, or summed.
+        """
+        given = self._cells.positions_of(self._cells.ids_of(cells))
+        wanted = {int(p) for cell in given for p in self.merged.get(int(cell), [cell])}
+        if len(wanted) < 2:
+            raise InputError("Two cells or more are needed to merge them.")
+        if any(self.parts[cell] for cell in given):
+            raise InputError("A cell that is merged into another one cannot be merged again.")
+        ids = self.cell_ids[sorted(wanted)].tolist()
+        keeper = int(self.cell_ids[int(given[0]) if into is None else into])
+        return self._do({"do": "merge", "cells": ids, "into": keeper, "how": how})
+
+    def split(self, cell: int) -> Change | None:
+        """Take a merged cell apart; all of its parts count as accepted cells again."""
+        into = self._columns["merged"][cell]
+        these = np.flatnonzero((self._columns["merged"] == into) & (into >= 0))
+        return self._do({"do": "split", "cells": self.cell_ids[these].tolist()})
 
     def tag(self, cells: Any, tag: str, on: bool | None = None) -> Change | None:
         """Give cells a tag or take it away.

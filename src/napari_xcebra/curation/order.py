@@ -313,10 +313,13 @@ class Doubts:
         0 for none, up to 1.
     reasons : tuple of str
         A short sentence for each ROI, the gravest first; empty without doubt.
+    twin : (cells,) int
+        The accepted ROI that each may be one cell with; -1 for none.
     """
 
     degree: np.ndarray
     reasons: tuple[str, ...]
+    twin: np.ndarray
 
     @property
     def count(self) -> int:
@@ -344,6 +347,7 @@ def find_doubts(
     """
     calls = np.asarray(calls, bool)
     found: list[list[tuple[float, str]]] = [[] for _ in calls]
+    twins = np.full(len(calls), -1)
     ids = np.asarray(recording.cell_ids)
     probability = recording.cells.get("probability")
     if probability is not None:
@@ -363,6 +367,8 @@ def find_doubts(
     for cell in map(int, np.flatnonzero(calls & (evidence.twin >= 0))):
         twin = int(evidence.twin[cell])
         # of two, the weaker one is in question; of two alike, the later one
+        if calls[twin]:
+            twins[cell] = twin
         if calls[twin] and (strength[cell], -cell) < (strength[twin], -twin):
             r = f"r {evidence.twin_r[cell]:.2f}".replace("-", "−")
             said = f"overlap {percent(evidence.twin_overlap[cell])}, {r}"
@@ -380,7 +386,7 @@ def find_doubts(
     # a second reason adds to the first
     degrees = [min(1.0, sum(d * 0.2**i for i, (d, _) in enumerate(each))) for each in ranked]
     reasons = (" ".join(said for _, said in each[:2]) for each in ranked)
-    return Doubts(np.array(degrees, np.float64), tuple(reasons))
+    return Doubts(np.array(degrees, np.float64), tuple(reasons), twins)
 
 
 def _unsure(probability: np.ndarray, calls: np.ndarray) -> Iterator[tuple[int, float]]:

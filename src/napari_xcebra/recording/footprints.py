@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -115,6 +115,31 @@ class Footprints:
             for lost in hidden:
                 _make_room(int(lost), places, labels, owned)
         return labels.reshape(self.shape)
+
+    def merged(self, groups: Mapping[int, np.ndarray]) -> Footprints:
+        """Footprints in which some cells also cover others; these stay as they are.
+
+        Parameters
+        ----------
+        groups : mapping of int to (n,) int
+            Cells by the one that covers all of them, itself among them. Of a pixel that several
+            have, the largest weight counts.
+        """
+        place = np.ravel_multi_index(self.pixels, self.shape)
+        kept = ~np.isin(self.cell, list(groups))
+        parts = [(self.cell[kept], place[kept], self.weight[kept])]
+        for cell, members in groups.items():
+            own = np.isin(self.cell, members)
+            where, which = np.unique(place[own], return_inverse=True)
+            most = np.full(len(where), -np.inf, np.float32)
+            np.maximum.at(most, which, self.weight[own])
+            parts.append((np.full(len(where), cell), where, most))
+        cells, places, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+        *planes, row, column = np.unravel_index(places, self.shape)
+        return Footprints(
+            self.shape, cells, row, column, weights.astype(np.float32),
+            planes[0] if planes else None,
+        )  # fmt: skip
 
     @classmethod
     def from_masks(cls, masks: Iterable[np.ndarray]) -> Footprints:

@@ -228,6 +228,43 @@ class JoinedTraces(LazyTraces):
 
 
 @dataclass(frozen=True)
+class MergedTraces(LazyTraces):
+    """Traces of which some are mixed from several; the others stay as they are.
+
+    Parameters
+    ----------
+    traces : LazyTraces or (frames, cells) array
+    mixed : tuple of (int, tuple of int, tuple of float)
+        Position of a cell, and those that its trace is mixed from, with their weights.
+    """
+
+    traces: LazyTraces | np.ndarray
+    mixed: tuple[tuple[int, tuple[int, ...], tuple[float, ...]], ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Frames and cells."""
+        frames, cells = self.traces.shape
+        return frames, cells
+
+    @property
+    def lie_by_frame(self) -> bool:
+        """Whether single frames are read quickly."""
+        return lie_by_frame(self.traces)
+
+    def block(self, frames: slice, cells: slice) -> np.ndarray:
+        """(frames, cells) float32."""
+        found = read_block(self.traces, frames, cells)
+        for cell, parts, weights in self.mixed:
+            if cells.start <= cell < cells.stop:
+                columns = [read_block(self.traces, frames, slice(p, p + 1)) for p in parts]
+                found[:, cell - cells.start] = np.concatenate(columns, axis=1) @ np.array(
+                    weights, np.float32
+                )
+        return found
+
+
+@dataclass(frozen=True)
 class CorrectedTraces(LazyTraces):
     """Fluorescence minus a share of the neuropil around each cell.
 

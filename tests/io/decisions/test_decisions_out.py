@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
+from napari_xcebra.curation import Curation, merge_cells
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions.outputs import (
@@ -20,6 +21,7 @@ from napari_xcebra.io.decisions.outputs import (
 )
 from napari_xcebra.io.decisions.restoring import restore
 from napari_xcebra.io.formats.imagej import read_rois
+from napari_xcebra.io.formats.suite2p.folder import folders_at
 from napari_xcebra.io.formats.suite2p.writing import write_suite2p
 from napari_xcebra.recording import Footprints, Recording
 
@@ -593,3 +595,47 @@ def test_a_destination_without_an_ending_is_a_folder(caiman, tmp_path):
         assert plan.files[0].path.parent == tmp_path / "new"
         plan.write()
     assert len([p for p in (tmp_path / "new").iterdir() if not p.name.startswith(".")]) == 3
+
+
+def test_merged_cells_go_to_a_folder_of_their_own_and_are_taken_back(tmp_path):
+    folder = write_suite2p(RECORDING, tmp_path / "plane0")
+    for name, factor in (("Fneu.npy", 0.1), ("spks.npy", 2.0)):
+        np.save(folder / name, factor * np.load(folder / "F.npy"))
+    before = {file.name: file.read_bytes() for file in folder.glob("*.npy")}
+    recording = open_recording(folder)
+    curation = Curation(recording.cell_ids)
+    curation.merge([0, 1], into=1)
+    curation.merge([3, 4], how="sum")
+    accepted = curation.accepted(recording.accepted)
+    plan = plan_output("suite2p", recording, folder, accepted, curation.table())
+    written = plan.write()
+    merged = open_recording(tmp_path / "plane0-merged")
+    wanted = merge_cells(recording, curation)
+    np.testing.assert_array_equal(merged.accepted, accepted)
+    np.testing.assert_array_equal(
+        np.bincount(merged.footprints.cell), np.bincount(wanted.footprints.cell)
+    )
+    for name, factor in (("F.npy", 1), ("Fneu.npy", 0.1), ("spks.npy", 2)):
+        plain, made = np.load(folder / "F.npy"), np.load(tmp_path / "plane0-merged" / name)
+        np.testing.assert_allclose(made[3], factor * (plain[3] + plain[4]), rtol=1e-4)
+        np.testing.assert_allclose(made[[0, 2, 4]], factor * plain[[0, 2, 4]], rtol=1e-4)
+    # the folder that was opened keeps its traces, so that decisions still belong to it
+    assert open_recording(folder).fingerprint == recording.fingerprint
+    assert [p.name for p in folders_at(tmp_path)] == ["plane0"]
+    table = pd.read_csv(folder / "napari-xcebra-decisions.csv", keep_default_na=False)
+    assert table["merged_into"].astype(str).tolist()[:5] == ["1", "1", "", "3", "3"]
+    written.restore()
+    assert {file.name: file.read_bytes() for file in folder.glob("*.npy")} == before
+    assert not list((tmp_path / "plane0-merged").glob("*.npy"))
+
+
+def test_properties_of_cells_are_columns_of_the_table(tmp_path):
+    cells = {"depth": np.arange(6.0), "region": np.array(["V1", "LM"] * 3), "status": np.ones(6)}
+    recording = replace(RECORDING, cells={**RECORDING.cells, **cells})
+    path = tmp_path / "decisions.csv"
+    plan_output("csv", recording, None, decided(recording), TABLE, SCORES, path).write()
+    table = pd.read_csv(path, keep_default_na=False)
+    assert table["depth"].tolist() == cells["depth"].tolist()
+    assert table["region"].tolist() == cells["region"].tolist()
+    assert table["status"].tolist() == TABLE["status"].tolist()
+    assert table["cell_status"].tolist() == [1.0] * 6

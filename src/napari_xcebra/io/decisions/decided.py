@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-CURATED = ("status", "by", "tags", "note", "curator", "time")
+CURATED = ("status", "by", "tags", "note", "curator", "time", "merged_into", "merged_how")
 """Columns of `Curation.table` that are written, in this order."""
 
 
@@ -83,7 +83,7 @@ class Decided:
         return np.asarray(values.reindex(self.cell_ids))
 
     def everything(self) -> pd.DataFrame:
-        """One row per cell: where it is, what the extractor says, decisions, scores by factor."""
+        """One row per cell: place, properties, what the extractor says, decisions, scores."""
         import pandas as pd
 
         recording = self.recording
@@ -96,6 +96,9 @@ class Decided:
         columns["extractor_accepted"] = self.extractor
         if "probability" in recording.cells:
             columns["extractor_probability"] = recording.cells["probability"]
+        for name, values in recording.cells.items():
+            if name not in ("plane", "roi", "probability"):
+                columns[f"cell_{name}" if name in (*columns, *CURATED) else name] = values
         frame = pd.DataFrame(columns)
         if self.table is not None:
             known = [name for name in CURATED if name in self.table]
@@ -105,6 +108,18 @@ class Decided:
             for column in _score_columns(self.scores):
                 frame[f"{column}_{factor}"] = self.score(factor, column)
         return frame
+
+    @property
+    def merged(self) -> dict[int, tuple[np.ndarray, bool]]:
+        """Positions of the parts of merged cells, and whether they are summed, by position."""
+        if self.table is None or "merged_into" not in self.table:
+            return {}
+        rows = self.table.drop_duplicates("cell").set_index("cell").reindex(self.cell_ids)
+        into = rows["merged_into"].fillna("").astype(str).to_numpy()
+        own = into == self.cell_ids.astype(str)
+        summed = rows["merged_how"].to_numpy() == "sum"
+        return {int(i): (np.flatnonzero(into == into[i]), bool(summed[i]))
+                for i in np.flatnonzero(own)}  # fmt: skip
 
     def summary(self) -> str:
         """A sentence: how many cells are accepted, and on how many the extractor disagrees."""

@@ -98,6 +98,7 @@ class CellQueue(OfState):
         self.measured: dict[str, np.ndarray] = {}
         """What was measured of the cells in front, beside what their file says."""
         self._passed: set[int] = set()
+        self._opened: Opened | None = state.current
         self._cell: int | None = None
         self._order: tuple[tuple[Any, ...], np.ndarray] | None = None
         self._queue: Queue | None = None
@@ -348,8 +349,10 @@ class CellQueue(OfState):
         self.moved.emit()
 
     def _start_over(self) -> None:
-        self._cell = None
-        self._passed.clear()
+        if self.state.current is not self._opened:  # rather than the same one, changed
+            self._opened = self.state.current
+            self._cell = None
+            self._passed.clear()
         self._forget_queue()
 
 
@@ -418,6 +421,38 @@ class Deciding(OfState):
             said += f" Doubtful: {counted(doubts.count, 'call')}." if doubts else MEASURING
             self.queue.begin()
         self.said.emit(said.strip(), "good", "")
+
+    @property
+    def to_merge(self) -> np.ndarray:
+        """Positions of the selected cells, or of one and the other that it may be a part of."""
+        cells, doubts = self.state.selection, self.queue.doubts
+        if len(cells) == 1 and doubts is not None and doubts.twin[cells[0]] >= 0:
+            return np.array([cells[0], doubts.twin[cells[0]]])
+        return cells if len(cells) > 1 else cells[:0]
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether the selected cell is one that was merged."""
+        cells, curation = self.state.selection, self.curations.current
+        return len(cells) == 1 and curation is not None and int(cells[0]) in curation.merged
+
+    def merge(self, how: Literal["mean", "sum"] = "mean") -> None:
+        """Make one cell of several, under the id of the largest; take a merged one apart."""
+        opened, cells, apart = self.state.current, self.to_merge, self.is_merged
+        if opened is None or not (apart or len(cells)):
+            self.said.emit("Select two cells or more to merge them.", "plain", "")
+            return
+        keeper = int(self.state.selection[0])
+        if not apart:
+            keeper = int(cells[np.argmax(opened.shapes.sizes[cells])])
+
+        def step(curation: Curation) -> Change | None:
+            return curation.split(keeper) if apart else curation.merge(cells, keeper, how)
+
+        change = self.curations.act(step)
+        if change is not None:
+            self.queue.go_to(keeper)
+            self.said.emit(change.sentence, "good", "")
 
     def apply_proposal(self, proposal: Proposal, threshold: float) -> Change | None:
         """Accept and reject as proposed, from a probability on, in one undo step."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,6 +20,7 @@ from napari_xcebra.curation import (
     Summary,
     journal_path,
     journals_of,
+    merge_cells,
     open_curation,
     summary_of,
 )
@@ -32,6 +34,7 @@ from napari_xcebra.widgets.state.signals import OfState, Signal
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from napari_xcebra.recording import Recording
     from napari_xcebra.widgets.state.state import State
     from napari_xcebra.workspace_file import Opened
 
@@ -60,6 +63,9 @@ class Curations(OfState):
         self._open: WeakKeyDictionary[Opened, Curation] = WeakKeyDictionary()
         self._unused: WeakKeyDictionary[Opened, Curation] = WeakKeyDictionary()
         self._extractor: WeakKeyDictionary[Opened, tuple[np.ndarray, np.ndarray]] = (
+            WeakKeyDictionary()
+        )
+        self._merged: WeakKeyDictionary[Opened, tuple[Recording, Recording, dict[int, Any]]] = (
             WeakKeyDictionary()
         )
         self._found: WeakKeyDictionary[Opened, list[Summary]] = WeakKeyDictionary()
@@ -237,6 +243,7 @@ class Curations(OfState):
             before.close()
         self._open[opened] = curation
         curation.changed.connect(self._tell)
+        self._apply_merges()
         self.said.emit("\n".join(curation.journal.notes if curation.journal else ()), "warning", "")
         self.changed.emit()
         return True
@@ -274,7 +281,25 @@ class Curations(OfState):
     # ------------------------------------------------------------ following
 
     def _tell(self, *_: object) -> None:
+        self._apply_merges()
         self.changed.emit()
+
+    def _apply_merges(self) -> None:
+        """Let the recording in front have the traces and pixels of merged cells."""
+        opened = self.state.current
+        if opened is None:
+            return
+        curation, now = self.of(opened), opened.recording
+        wanted = {cell: (*p, curation.summed[cell]) for cell, p in curation.merged.items()}
+        plain, made, merged = self._merged.get(opened, (now, now, {}))
+        if now.traces is not made.traces:  # opened in another way since
+            plain, merged = now, {}
+        if wanted == merged:
+            return
+        parts = {name: getattr(plain, name) for name in ("traces", "footprints", "accepted")}
+        made = merge_cells(replace(now, **parts), curation)
+        self._merged[opened] = plain, made, wanted
+        self.state.change_recording(made, opened)
 
     def _follow_shown(self) -> None:
         if self.state.shown.blind != self._blind:

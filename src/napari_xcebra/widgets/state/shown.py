@@ -104,6 +104,8 @@ class Shown:
         Whether all scores are hidden, for decisions that do not know them.
     statistics : tuple of str
         Single-cell statistics that stand in the table.
+    properties : tuple of str
+        Properties of the cells that stand in it.
     """
 
     run: str = ""
@@ -120,10 +122,12 @@ class Shown:
     smoothing: float = 1.0
     blind: bool = False
     statistics: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # a workspace file has lists
-        object.__setattr__(self, "statistics", tuple(self.statistics))
+        for name in ("statistics", "properties"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
 
 class View(NamedTuple):

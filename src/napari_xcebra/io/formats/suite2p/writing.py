@@ -8,7 +8,8 @@ of the decisions with the position of each ROI lies beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -24,6 +25,7 @@ from napari_xcebra.io.decisions.plan import FileChange, Plan, change_to, seen
 from napari_xcebra.io.formats.suite2p.folder import (
     COMBINED,
     FILES,
+    Roi,
     columns_of,
     folders_at,
     folders_near,
@@ -77,6 +79,8 @@ def plan_decisions(decided: Decided, destination: Path | None, *, together: bool
         change, more = _iscell(folder, target, decisions)
         files += [] if change is None else [change]
         warnings += more
+    for folder, first in zip(opened, _firsts(decided, opened), strict=True):
+        files += _merged_folder(decided, folder, first, flags[folder], destination)
     table = decided.everything()
     what = "The decisions as a table, in case suite2p is run again and removes iscell.npy."
     sidecar = (destination or base) / SIDECAR
@@ -112,6 +116,79 @@ def check_backup(backup: Path, path: Path) -> None:
             f"{backup} has {kept} ROIs but F.npy beside it has {there}: suite2p has been run "
             "again since, and the earlier decisions do not fit."
         )
+
+
+def _firsts(decided: Decided, opened: Sequence[Path]) -> list[int]:
+    """Position of the first ROI of each folder in the recording."""
+    counts = [mapped_header(folder / "F.npy").shape[0] for folder in opened]
+    return [0, *np.cumsum(counts).tolist()][: len(opened)]
+
+
+def _merged_folder(
+    decided: Decided, folder: Path, first: int, flags: np.ndarray, destination: Path | None
+) -> list[FileChange]:
+    """A copy of a folder in which merged cells have the light and the pixels of all parts.
+
+    The folder itself stays: its traces are what decisions were made on.
+    """
+    inside = slice(first, first + len(flags))
+    groups = {
+        cell - first: (parts[(parts >= first) & (parts < inside.stop)] - first, summed)
+        for cell, (parts, summed) in decided.merged.items()
+        if first <= cell < inside.stop
+    }
+    if not groups:
+        return []
+    target = (destination or folder.parent) / f"{folder.name}-merged"
+    rois = read_stat(folder / "stat.npy", len(flags))
+    sizes = np.array([max(len(roi["ypix"]), 1) for roi in rois], np.float64)
+    files: dict[str, Any] = {}
+    for name in ("F.npy", "Fneu.npy", "spks.npy"):
+        if (folder / name).is_file():
+            files[name] = rows = np.array(read_npy(folder / name))
+            plain = rows.copy()
+            for cell, (parts, summed) in groups.items():
+                weights = np.ones(len(parts)) if summed else sizes[parts] / sizes[parts].sum()
+                rows[cell] = weights.astype(np.float32) @ plain[parts]
+    stat = np.empty(len(rois), object)
+    stat[:] = rois
+    for cell, (parts, _) in groups.items():
+        stat[cell] = _merged_roi([rois[part] for part in parts], rois[cell], files["F.npy"][cell])
+        stat[cell]["imerge"] = [int(part) for part in parts]
+    files["stat.npy"] = stat
+    table = read_npy(folder / ISCELL) if (folder / ISCELL).is_file() else flags[:, None]
+    files[ISCELL] = np.column_stack([flags, table[:, -1]]).astype(np.float64)
+    for name in ("ops.npy", "settings.npy", "db.npy", "redcell.npy"):
+        if (folder / name).is_file():
+            files[name] = folder / name
+    many = f"{len(groups)} merged cell{'s' * (len(groups) > 1)}"
+
+    def make(content: Any) -> Callable[[Path], None]:
+        def write(path: Path) -> None:
+            if isinstance(content, Path):
+                shutil.copyfile(content, path)
+            else:
+                _save(path, content)
+
+        return write
+
+    return [
+        change_to(target / name, f"Of {folder} with {many}.", make(content), copy=True)
+        for name, content in files.items()
+    ]
+
+
+def _merged_roi(parts: Sequence[Roi], kept: Roi, trace: np.ndarray) -> Roi:
+    """Entry of stat.npy of an ROI with the pixels of all parts; the largest weight counts."""
+    row, column, weight = (
+        np.concatenate([part[name] for part in parts]) for name in ("ypix", "xpix", "lam")
+    )
+    heaviest = np.argsort(-weight, kind="stable")
+    _, places = np.unique(np.stack([row, column])[:, heaviest], axis=1, return_index=True)
+    own = heaviest[places]
+    field = int(row.max()) + 1, int(column.max()) + 1
+    one = Footprints(field, np.zeros(len(own), int), row[own], column[own], weight[own])
+    return {**kept, **_roi(one, 0, trace)}
 
 
 def _split(decided: Decided, opened: Sequence[Path]) -> Flags:
@@ -231,7 +308,7 @@ def _iscell(
 
 def _save(path: Path, table: np.ndarray) -> None:
     with path.open("wb") as file:
-        np.save(file, table, allow_pickle=False)
+        np.save(file, table, allow_pickle=table.dtype == object)
 
 
 _IMAGES = {"mean": "meanImg", "enhanced": "meanImgE", "max": "max_proj", "correlation": "Vcorr"}

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from napari.utils.colormaps import ensure_colormap
 from qtpy.QtCore import QTimer, Signal
+from qtpy.QtGui import QAction
 from qtpy.QtWidgets import QMenu, QPushButton, QWidget
 
 from napari_xcebra.attribution.methods import FIRST
 from napari_xcebra.attribution.ranking import help_on
 from napari_xcebra.attribution.score_map import ScoreMap, attribution_of
 from napari_xcebra.attribution.single_cell import STATISTICS, applicable
+from napari_xcebra.curation.order import properties_of
 from napari_xcebra.report import exports
 from napari_xcebra.report.figures.paper import FORMATS, Colors
+from napari_xcebra.text import unmarked
 from napari_xcebra.widgets.controls.boxes import WindowButton, menu_of
 from napari_xcebra.widgets.controls.layouts import (
     VerticalScroll,
@@ -402,7 +405,10 @@ def _title(painted: ScoreMap) -> str:
     return f"{painted.factor}-{part}"
 
 
-STATISTICS_HELP = "Add table columns with common single-cell statistics for the same variables."
+STATISTICS_HELP = (
+    "Add table columns: common single-cell statistics for the same variables, and properties of "
+    "the cells."
+)
 
 
 class _StatisticsButton(QPushButton):
@@ -423,6 +429,9 @@ class _StatisticsButton(QPushButton):
             action.setToolTip(help_on(name))
             action.triggered.connect(lambda _=False: self._choose())
             self.entries[name] = action
+        menu.addSeparator()
+        self.properties: dict[str, QAction] = {}
+        self._menu = menu
         self.setMenu(menu)
 
     def show_shown(self) -> None:
@@ -437,10 +446,27 @@ class _StatisticsButton(QPushButton):
         for name, action in self.entries.items():
             action.setChecked(name in shown.statistics)
             action.setEnabled(name in possible)
-        self.setEnabled(bool(possible))
-        why = "" if possible else " This factor has no variable to compute them for."
+        self._show_properties(list(properties_of(opened.recording)), shown.properties)
+        self.setEnabled(bool(possible) or bool(self.properties))
+        why = "" if possible else " This factor has no variable to compute statistics for."
         self.setToolTip(STATISTICS_HELP + why)
         self._statistics.ask(opened, run, shown.statistics)
+
+    def _show_properties(self, names: list[str], ticked: tuple[str, ...]) -> None:
+        """List the properties of the cells below the statistics."""
+        if list(self.properties) != names:
+            for action in self.properties.values():
+                self._menu.removeAction(action)
+            self.properties = {name: self._menu.addAction(unmarked(name)) for name in names}
+            for action in self.properties.values():
+                action.setCheckable(True)
+                action.triggered.connect(lambda _=False: self._choose_properties())
+        for name, action in self.properties.items():
+            action.setChecked(name in ticked)
+
+    def _choose_properties(self) -> None:
+        names = tuple(name for name, action in self.properties.items() if action.isChecked())
+        self._state.shown = replace(self._state.shown, properties=names)
 
     def _choose(self) -> None:
         names = tuple(name for name, action in self.entries.items() if action.isChecked())

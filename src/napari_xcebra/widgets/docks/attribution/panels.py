@@ -31,8 +31,9 @@ from napari_xcebra.attribution.methods import (
     method_named,
     title_of_method,
 )
-from napari_xcebra.attribution.ranking import Ranking, statistic_columns
+from napari_xcebra.attribution.ranking import CellColumn, Ranking, statistic_columns
 from napari_xcebra.attribution.score_map import LAG, Latent, ScoreMap
+from napari_xcebra.curation.order import properties_of
 from napari_xcebra.learn.quality.verdict import FOUND, Goodness
 from napari_xcebra.widgets.controls.boxes import (
     NumberBox,
@@ -461,6 +462,9 @@ class ScorePanel(QWidget):
         )
         found = self._statistics.of(opened, run) if run is not None else None
         more = statistic_columns(found, painted.factor, shown.statistics)
+        if shown.properties:
+            known = properties_of(opened.recording)
+            more += [CellColumn(n, known[n]) for n in shown.properties if n in known]
         accepted = self._curations.accepted(opened)
         ranking = Ranking.of(opened.recording, painted, shown.threshold, accepted)
         self.table.narrow(shown.q_limit if shown.q_only else None, stable_only=shown.stable_only)

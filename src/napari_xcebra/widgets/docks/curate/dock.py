@@ -94,6 +94,9 @@ def _facts_of(state: State, curations: Curations, cells: np.ndarray) -> _CellFac
     title = f"Cell {np.asarray(recording.cell_ids)[cell]}"
     if "name" in recording.cells:
         title += f" · {recording.cells['name'][cell]}"
+    if len(others := curation.merged.get(cell, ())) > 1:
+        ids = np.asarray(recording.cell_ids)[[part for part in others if part != cell]]
+        title += f" · merged with {', '.join(map(str, ids))}"
     status = STATUSES[curations.status(opened)[cell]]
     painted = shown_map(state)
     by = curation.by(cell) if status != "undecided" else ""
@@ -227,7 +230,6 @@ class _CellCard(QFrame):
 
     def show_reason(self, *sentences: str) -> None:
         """Say why to look at it; the room for it stays, said or not."""
-        self.reason.setVisible(bool(sentences))
         self.reason.setFixedHeight(3 * TWO_LINES // 2 + max(0, len(sentences) - 1) * TWO_LINES)
         self.reason.setText("\n".join(filter(None, sentences)))
 
@@ -406,7 +408,6 @@ class CurateDock(QWidget):
         self.bindings.bind(keys)
         self.words.show_tags(tags, keys)
         self.decide.show_keys(keys)
-        self.start.setText(f"Start from the extractor's decisions   {readable(keys['extractor'])}")
         self.selection.show_keys(keys)
         self._later()
 
@@ -431,6 +432,8 @@ class CurateDock(QWidget):
             self.deciding.flip()
         elif name == "extractor":
             self.deciding.start_from_extractor()
+        elif name == "merge":
+            self.selection.join()
         elif name == "save":
             self.finish.open_dialog()
         elif name in ("previous", "next"):
@@ -517,7 +520,11 @@ class CurateDock(QWidget):
         self.finish.show_state()
         self._show_agreement()
         status = self.queue.status
-        self.start.setVisible(bool((status == UNDECIDED).any()) and not self.curations.offers)
+        what = "Start from the extractor's decisions" if (status == UNDECIDED).any() else (
+            "Show the doubtful ROIs only"
+        )  # fmt: skip
+        self.start.setText(f"{what}   {readable(self.keys.chosen['extractor'])}")
+        self.start.setEnabled(not self.curations.offers)
         if self.proposal_fold.unfolded:
             self.proposal.show_state(status)
 

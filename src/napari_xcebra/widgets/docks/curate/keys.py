@@ -70,6 +70,7 @@ ACTIONS = (
     _KeyAction("undo", "Ctrl+Z", "Undo", repeats=True),
     _KeyAction("redo", "Ctrl+Shift+Z", "Redo", repeats=True, also="Ctrl+Y"),
     _KeyAction("close up", "C", "Close-up of the cell, or the whole field"),
+    _KeyAction("merge", "M", "Merge cells, or take a merged one apart"),
     _KeyAction("extractor", "E", "Start from the extractor's decisions"),
     _KeyAction("save", "W", "Write the decisions"),
     _KeyAction("note", "N", "Write a note (Enter ends it)"),

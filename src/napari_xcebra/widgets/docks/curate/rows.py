@@ -10,6 +10,7 @@ import numpy as np
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QKeySequence
 from qtpy.QtWidgets import (
+    QCheckBox,
     QFileDialog,
     QGridLayout,
     QLabel,
@@ -196,12 +197,18 @@ class SelectionRow(QWidget):
         self.hint = PlainLabel()
         self.hint.setToolTip("Decisions and tags apply to all selected cells.")
         self.accept_above = QPushButton()
+        self.merge = QPushButton()
+        self.sum = QCheckBox("sum")
+        self.sum.setToolTip("Sum the traces of merged cells, instead of averaging them by size.")
+        self._key = ""
         for form, button in self._forms.items():
             button.setCheckable(True)
             button.setStyleSheet("QPushButton { padding: 3px 7px; }")
             button.clicked.connect(lambda on=False, form=form: self.arm(form if on else None))
         shapes = in_row(self.lasso, self.rectangle, (self.hint, 1), spacing=4)
-        in_column(shapes, self.accept_above, of=self, spacing=4)
+        merging = in_row((self.merge, 1), self.sum, spacing=4)
+        in_column(shapes, self.accept_above, merging, of=self, spacing=4)
+        self.merge.clicked.connect(lambda _=False: self.join())
         self.accept_above.clicked.connect(lambda _=False: deciding.accept_above())
         self._follow_area()
 
@@ -231,6 +238,10 @@ class SelectionRow(QWidget):
         self.area.arm(form)
         self._show_form()
 
+    def join(self) -> None:
+        """Merge the cells, or take a merged one apart."""
+        self._deciding.merge("sum" if self.sum.isChecked() else "mean")
+
     def toggle(self, form: Form) -> None:
         """Arm the shape, or cancel it if it is armed."""
         self.arm(None if self.area.form == form else form)
@@ -243,6 +254,7 @@ class SelectionRow(QWidget):
 
     def show_keys(self, keys: Keys) -> None:
         """Put the keys into the tooltips."""
+        self._key = readable(keys["merge"])
         self.lasso.setToolTip(
             "Draw around cells in the image to select them; hold Shift to add to the "
             f"selection. Key: {readable(keys['lasso'])}; Esc cancels."
@@ -256,6 +268,21 @@ class SelectionRow(QWidget):
         """Show what the next drag draws, how many cells are selected, and the threshold."""
         self._show_form()
         self._show_threshold()
+        self._show_merge()
+
+    def _show_merge(self) -> None:
+        """Say what would be merged."""
+        cells, recording = self._deciding.to_merge, self._state.recording
+        apart = self._deciding.is_merged
+        what = f"Merge {len(cells)} cells" if len(cells) else "Merge selected cells"
+        if len(cells) and len(self._state.selection) == 1 and recording is not None:
+            what = f"Merge with cell {np.asarray(recording.cell_ids)[cells[1]]}"
+        self.merge.setText(f"{'Take the merged cell apart' if apart else what}   {self._key}")
+        self.merge.setEnabled(apart or len(cells) > 1)
+        self.merge.setToolTip(
+            "One cell of several: it keeps the id of the largest, has the pixels of all, and the "
+            "mean of their traces by size. The others are rejected. Undo or take it apart any time."
+        )
 
     def _show_form(self) -> None:
         form, selected = self.area.form, len(self._state.selection)

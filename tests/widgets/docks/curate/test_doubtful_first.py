@@ -45,7 +45,7 @@ def test_ten_keys_take_a_real_recording_from_open_to_written(
     qtbot.waitUntil(lambda: dock.queue.doubts is not None)
     press(Qt.Key.Key_E)
     assert not (dock.queue.status == UNDECIDED).any()
-    assert dock.start.isHidden()
+    qtbot.waitUntil(lambda: "doubtful" in dock.start.text())
     doubtful = dock.queue.place[1]
     assert 0 < doubtful <= 7
     seen = []
@@ -119,7 +119,8 @@ def test_a_range_of_a_property_narrows_the_queue_colours_the_field_and_selects(d
     assert len(dock.queue.queue) == len(x)
 
 
-def test_a_proposal_is_shown_with_its_reliability_and_applied_in_one_step(dock, qtbot):
+def test_a_proposal_is_shown_with_its_reliability_and_applied_in_one_step(dock_in_front, qtbot):
+    dock = dock_in_front
     state, panel = dock.state, dock.proposal
     dock.proposal_fold.unfolded = True
     dock._study()
@@ -145,3 +146,37 @@ def test_a_proposal_is_shown_with_its_reliability_and_applied_in_one_step(dock, 
     assert entry.n_steps == 16
     dock.act("undo")
     np.testing.assert_array_equal(dock.queue.status, before)
+
+
+def test_merged_cells_are_one_cell_until_they_are_taken_apart(dock, qtbot):
+    state = dock.state
+    plain = state.recording
+    state.select([3, 7])
+    dock._refresh()
+    dock.many_fold.unfolded = True
+    assert dock.selection.merge.text().startswith("Merge 2 cells")
+    dock.act("merge")
+    keeper = int(state.selection[0])
+    part = 10 - keeper
+    merged = state.recording
+    sizes = dock.state.current.shapes.sizes
+    assert sizes[keeper] > np.bincount(plain.footprints.cell)[keeper]
+    weights = np.bincount(plain.footprints.cell)[[keeper, part]].astype(float)
+    mean = np.asarray(plain.traces)[:, [keeper, part]] @ (weights / weights.sum())
+    np.testing.assert_allclose(np.asarray(merged.traces)[:, keeper], mean, rtol=1e-4, atol=1e-5)
+    others = np.setdiff1d(np.arange(plain.n_cells), [keeper])
+    np.testing.assert_array_equal(merged.traces[:, others], plain.traces[:, others])
+    accepted = dock.curations.accepted(state.current)
+    assert accepted[keeper] and not accepted[part]
+    dock._refresh()
+    assert f"merged with {plain.cell_ids[part]}" in dock.card.title.text()
+    assert dock.selection.merge.text().startswith("Take the merged cell apart")
+    dock.act("merge")
+    assert state.recording.traces is plain.traces or np.array_equal(
+        state.recording.traces, plain.traces
+    )
+    assert dock.curations.accepted(state.current)[[keeper, part]].all()
+    for _ in range(2):
+        dock.act("undo")
+    np.testing.assert_array_equal(state.recording.traces, plain.traces)
+    assert not dock.queue.status.any()
