@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -75,10 +76,14 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="few steps: shows that it works")
     parser.add_argument("--folder", type=Path, default=IMAGES)
     parser.add_argument("--only-trials", action="store_true", help="the picture of trials alone")
+    parser.add_argument("--only-curation", action="store_true", help="those by exception alone")
     given = parser.parse_args()
     # decisions of this journey are nobody's
     os.environ["NAPARI_XCEBRA_DATA"] = tempfile.mkdtemp()
     os.environ["LOGNAME"] = "Ann"
+    by_exception(Journey(given.folder))
+    if given.only_curation:
+        return
     if not given.only_trials:
         from_empty_to_decisions(Journey(given.folder), check=given.check)
     journey = Journey(given.folder)
@@ -86,6 +91,38 @@ def main() -> None:
     journey.viewer.open_sample("napari-xcebra", "choice_task")
     journey.wait(lambda: journey.state.recording is not None)
     around_events(journey)
+
+
+def by_exception(journey: Journey) -> None:
+    """Look at doubtful ROIs, then at what a few decisions propose for the others."""
+    # the field that proposals are measured on
+    sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+    from proposing import field_with_artefacts
+
+    recording, is_cell = field_with_artefacts(300, cells=100, each=10)
+    open_workspace(journey.viewer)
+    journey.state.show(recording)
+    dock = journey.dock("Curate")
+    journey.wait(lambda: dock.queue.doubts is not None)
+    dock.act("extractor")
+    journey.rest(2)
+    journey.picture("curate-doubtful")
+    for cell in np.random.default_rng(0).permutation(recording.n_cells)[:40]:
+        journey.state.select([cell])
+        dock.deciding.decide("accepted" if is_cell[cell] else "rejected", step_on=False)
+    dock.proposal_fold.button.click()
+    journey.state.select([recording.n_cells - 4])
+    journey.wait(lambda: "Learned from 40" in dock.proposal.sentence.text())
+    journey.rest(2)
+    journey.picture("curate-proposal")
+    dock.proposal_fold.button.click()
+    dock.queue_fold.button.click()
+    dock.property_row.column.activated.emit(dock.property_row.column.findData("SNR"))
+    dock.property_row.slider.setValue((8.0, dock.property_row.slider.maximum()))
+    dock.property_row.paint.click()
+    journey.rest(2)
+    journey.picture("curate-property")
+    journey.end()
 
 
 def around_events(journey: Journey) -> None:

@@ -4,11 +4,14 @@ from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from napari_xcebra.curation import STATUSES, CellFilter, Curation, Journal, Queue, ordered
+from napari_xcebra.errors import InputError
 
 IDS = [40, 7, 1000, 3, 12, 5, 8]
 CELLS = st.sets(st.integers(0, len(IDS) - 1), min_size=1)
@@ -21,7 +24,7 @@ class Model:
     """What should be: a row a cell, and whole copies of all rows for undo and redo."""
 
     def __init__(self):
-        self.rows = [("undecided", "", frozenset(), "") for _ in IDS]
+        self.rows = [("undecided", "", frozenset(), "", None) for _ in IDS]
         self.before, self.after = [], []
 
     def set(self, rows):
@@ -84,6 +87,50 @@ class AnySequence(RuleBasedStateMachine):
             ]
         )
 
+    @rule(selected=SELECTED, of=st.sampled_from(["extractor", "proposal"]))
+    def adopt(self, selected, of):
+        self.remember()
+        chosen = np.array(selected)
+        self.curation.adopt(chosen, ~chosen, of)
+        rows = list(self.model.rows)
+        for cell, accept in enumerate(selected):
+            status = "accepted" if accept else "rejected"
+            free = rows[cell][0] == "undecided" if of == "extractor" else rows[cell][1] != "hand"
+            if free and rows[cell][0] != status:
+                rows[cell] = (status, of, *rows[cell][2:])
+        self.model.set(rows)
+
+    @rule(cells=CELLS)
+    def merge(self, cells):
+        rows = list(self.model.rows)
+        if any(rows[cell][4] not in (None, IDS[cell]) for cell in cells):
+            with pytest.raises(InputError):
+                self.curation.merge(sorted(cells))
+            return
+        groups = {rows[cell][4] for cell in cells} - {None}
+        members = sorted(cells | {i for i, row in enumerate(rows) if row[4] in groups})
+        keeper = min(cells)
+        if len(members) < 2:
+            return
+        self.remember()
+        self.curation.merge(sorted(cells), keeper)
+        for cell in members:
+            status = "accepted" if cell == keeper else "rejected"
+            rows[cell] = (status, "hand", *rows[cell][2:4], IDS[keeper])
+        self.model.set(rows)
+
+    @rule(cell=CELL)
+    def split(self, cell):
+        rows = list(self.model.rows)
+        if rows[cell][4] is None:
+            return
+        self.remember()
+        self.curation.split(cell)
+        members = [i for i, row in enumerate(rows) if row[4] == rows[cell][4]]
+        for each in members:
+            rows[each] = ("accepted", "hand", *rows[each][2:4], None)
+        self.model.set(rows)
+
     @rule(cells=CELLS, tag=TAG, on=st.sampled_from([None, True, False]))
     def tag(self, cells, tag, on):
         self.remember()
@@ -93,7 +140,7 @@ class AnySequence(RuleBasedStateMachine):
             on = not all(tag in rows[cell][2] for cell in cells)
         for cell in cells:
             tags = rows[cell][2] | {tag} if on else rows[cell][2] - {tag}
-            rows[cell] = (*rows[cell][:2], tags, rows[cell][3])
+            rows[cell] = (*rows[cell][:2], tags, *rows[cell][3:])
         self.model.set(rows)
 
     @rule(cell=CELL, text=st.text(max_size=5) | st.just('a\n{"do": "undo"}'))
@@ -101,7 +148,7 @@ class AnySequence(RuleBasedStateMachine):
         self.remember()
         self.curation.write_note(cell, text)
         rows = list(self.model.rows)
-        rows[cell] = (*rows[cell][:3], text)
+        rows[cell] = (*rows[cell][:3], text, rows[cell][4])
         self.model.set(rows)
 
     @rule()
@@ -160,11 +207,17 @@ class AnySequence(RuleBasedStateMachine):
 
     @invariant()
     def agrees_with_the_model(self):
-        curation, who = self.curation, {(True, False): "hand", (False, True): "threshold"}
-        by = zip(curation.by_hand.tolist(), curation.by_threshold.tolist(), strict=True)
+        curation = self.curation
+        merged = {cell: IDS[k] for k, parts in curation.merged.items() for cell in parts}
         rows = [
-            (curation.status_of(cell), who.get(each, ""), curation.tags(cell), curation.note(cell))
-            for cell, each in enumerate(by)
+            (
+                curation.status_of(cell),
+                curation.by(cell),
+                curation.tags(cell),
+                curation.note(cell),
+                merged.get(cell),
+            )
+            for cell in range(len(IDS))
         ]
         assert rows == self.model.rows
         assert curation.can_undo == bool(self.model.before)

@@ -24,7 +24,7 @@ from napari_xcebra.curation import (
     read_curation,
     summary_of,
 )
-from napari_xcebra.curation.changes import read_journal
+from napari_xcebra.curation.changes import BY, HAND, read_journal
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
 from napari_xcebra.io.decisions.outputs import extractor_accepted, plan_output
@@ -112,12 +112,13 @@ def _agreement_tables(first: Path, second: Path) -> str:
 
 
 def _counts(curation: Curation) -> str:
+    said = curation.table()
+    who = [each for each in BY[HAND:] + BY[:HAND] if each == "hand" or (said["by"] == each).any()]
     rows = []
     for status in (ACCEPTED, REJECTED):
-        these = curation.status == status
-        by_hand = int((these & curation.by_hand).sum())
-        rows.append([STATUSES[status], str(by_hand), str(int(these.sum()) - by_hand)])
-    return table(["cells", "by hand", "by threshold"], rows)
+        these = said["by"][curation.status == status]
+        rows.append([STATUSES[status], *(str(int((these == each).sum())) for each in who)])
+    return table(["cells", *(f"by {each}" for each in who)], rows)
 
 
 def _other_cells(first: Path, second: Path) -> list[str]:

@@ -639,3 +639,23 @@ def test_properties_of_cells_are_columns_of_the_table(tmp_path):
     assert table["region"].tolist() == cells["region"].tolist()
     assert table["status"].tolist() == TABLE["status"].tolist()
     assert table["cell_status"].tolist() == [1.0] * 6
+
+
+def test_red_cells_are_written_back_by_their_tags(tmp_path):
+    folder = write_suite2p(RECORDING, tmp_path / "plane0")
+    red = np.c_[[1, 0, 0, 1, 0, 0], np.linspace(0, 1, 6)]
+    np.save(folder / "redcell.npy", red)
+    recording = open_recording(folder)
+    curation = Curation(recording.cell_ids)
+    curation.tag(2, "red")
+    curation.tag(3, "not red")
+    accepted = np.asarray(recording.accepted)
+    written = plan_output("suite2p", recording, folder, accepted, curation.table()).write()
+    again = open_recording(folder)
+    assert again.cells["red"].astype(int).tolist() == [1, 0, 1, 0, 0, 0]
+    np.testing.assert_allclose(again.cells["red_probability"], red[:, 1], rtol=1e-6)
+    written.restore()
+    np.testing.assert_array_equal(np.load(folder / "redcell.npy"), red)
+    # nothing is written where no tag says so
+    plan = plan_output("suite2p", recording, folder, accepted, Curation(range(6)).table())
+    assert "redcell.npy" not in [change.path.name for change in plan.files]

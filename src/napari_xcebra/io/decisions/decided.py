@@ -109,6 +109,13 @@ class Decided:
                 frame[f"{column}_{factor}"] = self.score(factor, column)
         return frame
 
+    def tagged(self, tag: str) -> np.ndarray:
+        """(cells,) bool, which have a tag."""
+        if self.table is None or "tags" not in self.table:
+            return np.zeros(len(self.accepted), bool)
+        rows = self.table.drop_duplicates("cell").set_index("cell").reindex(self.cell_ids)
+        return np.array([tag in str(tags).split(";") for tags in rows["tags"]], bool)
+
     @property
     def merged(self) -> dict[int, tuple[np.ndarray, bool]]:
         """Positions of the parts of merged cells, and whether they are summed, by position."""

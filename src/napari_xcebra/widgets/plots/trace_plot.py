@@ -376,9 +376,9 @@ def _stack_lanes(lanes: Sequence[Lane]) -> list[_PlacedLane]:
 def cell_lane(
     title: str, trace: np.ndarray, unit: str, pen: Any, color: str, height: float = 1.0
 ) -> Lane:
-    """Lane of a trace, from its resting level to nearly its highest peak, with a scale bar."""
-    low, high = np.percentile(trace[:: max(1, len(trace) // 50_000)], [0.5, 99.95])
-    low, high = _widen(low, high)
+    """Lane of a trace, from its resting level to its highest peak, with a scale bar."""
+    low = np.percentile(trace[:: max(1, len(trace) // 50_000)], 0.5)
+    low, high = _widen(low, trace.max())
     size = _round_part(high - low)
     bar = (size, f"{size:g} {unit}".rstrip())
     return Lane(title, [_LaneLine(trace, pen)], low, high, color, height, bar=bar)

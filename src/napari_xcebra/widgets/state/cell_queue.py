@@ -134,7 +134,11 @@ class CellQueue(OfState):
         if recording is None:
             return {}
         if self._properties is None or self._properties[0] is not recording:
-            self._properties = recording, properties_of(recording)
+            known = properties_of(recording)
+            for name, values in known.items():
+                if values.dtype.kind == "b":
+                    known[name] = np.where(values, "yes", "no")
+            self._properties = recording, known
         return {**self._properties[1], **self.measured}
 
     def in_range(self) -> np.ndarray:

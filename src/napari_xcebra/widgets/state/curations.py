@@ -132,13 +132,13 @@ class Curations(OfState):
         return known[1]
 
     def status(self, opened: Opened) -> np.ndarray:
-        """(cells,) int8 as in `Curation.status`; while scores are hidden, decisions by hand only.
+        """(cells,) int8 as in `Curation.status`; while scores are hidden, not those by threshold.
 
         Decisions by threshold would reveal which cells are above it.
         """
         curation = self.of(opened)
         status = curation.status
-        return np.where(curation.by_hand, status, 0) if self.state.shown.blind else status
+        return np.where(curation.by_threshold, 0, status) if self.state.shown.blind else status
 
     @property
     def is_open(self) -> bool:

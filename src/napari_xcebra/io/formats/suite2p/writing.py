@@ -40,7 +40,7 @@ from napari_xcebra.recording.traces import NpyTraces
 from napari_xcebra.text import listed
 
 TITLE = "suite2p (iscell.npy)"
-ISCELL, SIDECAR = "iscell.npy", "napari-xcebra-decisions.csv"
+ISCELL, REDCELL, SIDECAR = "iscell.npy", "redcell.npy", "napari-xcebra-decisions.csv"
 _COMPARED = 16
 """Frames by which the ROIs of planes are found again in `combined`."""
 
@@ -80,6 +80,10 @@ def plan_decisions(decided: Decided, destination: Path | None, *, together: bool
         files += [] if change is None else [change]
         warnings += more
     for folder, first in zip(opened, _firsts(decided, opened), strict=True):
+        target = folder if destination is None else destination / folder.name
+        if destination is not None and len(flags | others) == 1:
+            target = destination
+        files += _redcell(decided, folder, target, slice(first, first + len(flags[folder])))
         files += _merged_folder(decided, folder, first, flags[folder], destination)
     table = decided.everything()
     what = "The decisions as a table, in case suite2p is run again and removes iscell.npy."
@@ -96,7 +100,7 @@ def written_near(path: Path) -> list[Path]:
     if not path.is_dir() and path.name not in (*FILES, SIDECAR):
         return []
     near = folders_near(path if path.is_dir() else path.parent)
-    return [folder / name for folder in near for name in (ISCELL, SIDECAR)]
+    return [folder / name for folder in near for name in (ISCELL, REDCELL, SIDECAR)]
 
 
 def table_beside(path: Path) -> Path | None:
@@ -122,6 +126,23 @@ def _firsts(decided: Decided, opened: Sequence[Path]) -> list[int]:
     """Position of the first ROI of each folder in the recording."""
     counts = [mapped_header(folder / "F.npy").shape[0] for folder in opened]
     return [0, *np.cumsum(counts).tolist()][: len(opened)]
+
+
+def _redcell(decided: Decided, folder: Path, target: Path, inside: slice) -> list[FileChange]:
+    """The change of redcell.npy by the tags "red" and "not red", if there is one."""
+    red, not_red = (decided.tagged(tag)[inside] for tag in ("red", "not red"))
+    file = folder / REDCELL
+    table = read_npy(file) if file.is_file() else np.zeros((len(red), 2))
+    if table.ndim != 2 or len(table) != len(red):
+        return []
+    before = table[:, 0] > 0
+    after = (before | red) & ~not_red
+    if np.array_equal(before, after):
+        return []
+    changed = table.astype(np.float64)
+    changed[:, 0] = after
+    what = f"{int(after.sum())} of {len(after)} ROIs are red, by your tags; probabilities stay."
+    return [change_to(target / REDCELL, what, lambda path: _save(path, changed))]
 
 
 def _merged_folder(
@@ -158,7 +179,7 @@ def _merged_folder(
     files["stat.npy"] = stat
     table = read_npy(folder / ISCELL) if (folder / ISCELL).is_file() else flags[:, None]
     files[ISCELL] = np.column_stack([flags, table[:, -1]]).astype(np.float64)
-    for name in ("ops.npy", "settings.npy", "db.npy", "redcell.npy"):
+    for name in ("ops.npy", "settings.npy", "db.npy", REDCELL):
         if (folder / name).is_file():
             files[name] = folder / name
     many = f"{len(groups)} merged cell{'s' * (len(groups) > 1)}"

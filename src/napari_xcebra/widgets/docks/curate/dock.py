@@ -316,6 +316,8 @@ class CurateDock(QWidget):
         self.finish = FinishRow(self.state, self.curations, self.services.retraining)
         # signals come in groups: what can be seen is brought up to date once
         self._soon = qdebounced(self._catch_up, timeout=0, parent=self)
+        # once what was unfolded has its place
+        self._reveal_soon = qdebounced(self._reveal, timeout=50, parent=self)
         # cells that are only passed by are not studied
         self._study_soon = qdebounced(self._study, timeout=PAUSE, parent=self)
 
@@ -349,7 +351,10 @@ class CurateDock(QWidget):
         in_column(self.notice, self.finish, of=self._below, spacing=4).setContentsMargins(
             6, 2, 6, 4
         )
-        in_column((VerticalScroll(inside, WIDTH), 1), self._below, of=self, spacing=0)
+        self._scroll = VerticalScroll(inside, WIDTH)
+        for fold in folds:
+            fold.button.clicked.connect(lambda _=False, fold=fold: self._reveal_soon(fold))
+        in_column((self._scroll, 1), self._below, of=self, spacing=0)
         spare_from_wheel(self)
 
     def _connect_parts(self) -> None:
@@ -459,6 +464,11 @@ class CurateDock(QWidget):
         """Hide all scores, or reveal them."""
         self._show(blind=blind)
         self.blind_fold.unfolded = True
+
+    def _reveal(self, fold: Fold) -> None:
+        """Scroll to what was unfolded."""
+        if fold.unfolded:
+            self._scroll.ensureWidgetVisible(fold, 0, 4)
 
     def _go_to(self, frame: int) -> None:
         """Look at the movie at a frame."""
