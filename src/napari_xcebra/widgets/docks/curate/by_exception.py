@@ -221,6 +221,9 @@ SURE = 0.95
 class ProposalPanel(QWidget):
     """What was learned from the decisions, how far to believe it, and a button to apply it."""
 
+    grown = Signal()
+    """There is a proposal, which takes more room."""
+
     def __init__(self, checks: CallChecks, deciding: Deciding) -> None:
         super().__init__()
         self._checks, self._deciding = checks, deciding
@@ -241,6 +244,7 @@ class ProposalPanel(QWidget):
         self._rest = QWidget()
         beside = in_column(limits, self.expected, self.apply, spacing=4)
         in_row(self.curve, (beside, 1), of=self._rest, spacing=6)
+        self._rest.hide()
         in_column(self.sentence, self._rest, of=self, spacing=4)
         self.slider.valueChanged.connect(lambda value: self.limit.setValue(value))
         self.limit.valueChanged.connect(self._take_limit)
@@ -254,7 +258,10 @@ class ProposalPanel(QWidget):
     def show_state(self, status: np.ndarray) -> None:
         """Show what is proposed for cells with these decisions."""
         proposal = self._checks.proposal
+        grows = self._rest.isHidden() and proposal is not None
         self._rest.setVisible(proposal is not None)
+        if grows:
+            self.grown.emit()
         self.curve.show_proposal(proposal, self.threshold)
         if proposal is None:
             self.sentence.setText(self._checks.failed or self._checks.why_none or "Learning …")

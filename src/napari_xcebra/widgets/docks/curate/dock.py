@@ -371,6 +371,7 @@ class CurateDock(QWidget):
         self.property_row.chosen.connect(self._choose_queue)
         self.property_row.painted.connect(self._color_by)
         self.proposal_fold.button.clicked.connect(self._later)
+        self.proposal.grown.connect(lambda: self._reveal_soon(self.proposal_fold))
         self.queue_box.factor_chosen.connect(lambda name: self._show(factor=name, latent=None))
         self.selection.said.connect(self.notice.say)
         self.selection.drawing.connect(self._see_all)
@@ -468,7 +469,7 @@ class CurateDock(QWidget):
     def _reveal(self, fold: Fold) -> None:
         """Scroll to what was unfolded."""
         if fold.unfolded:
-            self._scroll.ensureWidgetVisible(fold, 0, 4)
+            self._scroll.ensureWidgetVisible(fold, 0, 40)
 
     def _go_to(self, frame: int) -> None:
         """Look at the movie at a frame."""
