@@ -16,7 +16,7 @@ TESTS = Path(__file__).parents[1]
 
 MOST = {
     "modules": 300,
-    "lines": 86_568,
+    "lines": 86_505,
     "public names": 1_369,
     "class names used twice": 6,
     "short modules with few importers": 1,
