@@ -87,7 +87,7 @@ dist: system install
 $(WHEEL_CHECKS): wheel-check-%: dist
 	rm -rf $(WHEEL_VENV)
 	$(call create_venv,$(WHEEL_VENV))
-	$(WHEEL_VENV)/bin/python -m pip install $(PIP_FLAGS) "$$(echo dist/*.whl)[nwb,parquet,video,zarr]" $*
+	$(WHEEL_VENV)/bin/python -m pip install $(PIP_FLAGS) "$$(echo dist/*.whl)[excel,nwb,parquet,video,zarr]" $*
 	$(WHEEL_VENV)/bin/npe2 validate --imports napari-xcebra
 	$(WHEEL_VENV)/bin/napari-xcebra demo --out $(WHEEL_VENV)/demo
 	$(DISPLAY_RUN) $(WHEEL_VENV)/bin/python -P tests/smoke.py --picture $(WHEEL_VENV)/$*.png

@@ -45,7 +45,7 @@ _BLOCK = re.compile(
     r"^```(?P<kind>python|console)\n(?P<code>.*?)^```\n(?:\n```text\n(?P<printed>.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
 )
-_NUMBER = re.compile(r"[-−+]?\d[\d.,]*(e[-+]?\d+)?|nan|[▁▂▃▄▅▆▇█]+|True|False|clearly|weakly")
+_NUMBER = re.compile(r"[-−+]?\d[\d.,]*(e[-+]?\d+)?|nan|[▁▂▃▄▅▆▇█]+|True|False|weakly ")
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ import pytest
 import napari_xcebra as xc
 from napari_xcebra import files
 from napari_xcebra.attribution import Attribution
-from napari_xcebra.batch.config import read_sweep
+from napari_xcebra.batch.plan import read_sweep
 from napari_xcebra.curation import open_curation
 from napari_xcebra.curation.changes import read_journal
 from napari_xcebra.errors import InputError

@@ -32,6 +32,8 @@ FILE, KIND, FORMAT = "results.json", "results", 1
 FIT = "fit"
 """Folder of the fit, in that of the results."""
 RUN = "run.json"
+ANALYSIS = "analysis.toml"
+"""File that every run writes, and `napari-xcebra run` takes to make it again."""
 _NEW = "new"
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from napari_xcebra.batch.config import read_sweep
+from napari_xcebra.batch.plan import read_sweep
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import save_recording
 

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import napari_xcebra
 from napari_xcebra import learn
 from napari_xcebra.attribution import METHODS, Attribution, methods
 from napari_xcebra.attribution.shift_test.result import SHIFTS
@@ -57,9 +58,9 @@ def files(folder: Path) -> set[str]:
 def demo(tmp_path_factory):
     """Folder that a small demo wrote, and what it said."""
     out = tmp_path_factory.mktemp("demo") / "out"
-    said = io.StringIO()
+    said, small = io.StringIO(), ["demo", "--cells", "24", "--frames", "1500"]
     with contextlib.redirect_stdout(said):
-        assert main(["demo", "--out", str(out), "--cells", "24", "--frames", "1500", *TINY]) == 0
+        assert main([*small, "--verbose", "--out", str(out), *TINY]) == 0
     return out, said.getvalue()
 
 
@@ -87,6 +88,48 @@ def test_the_demo_prints_how_well_each_factor_was_found(demo):
     for name in ("place", "direction", "speed"):
         assert re.search(rf"^{name} .* ± .* [01]\.\d{{3}}$", said, re.MULTILINE)
     assert Fit.load(out / "fit").summary() in said
+
+
+def test_a_run_prints_two_lines_a_factor_and_takes_what_the_window_ticks(
+    demo, recording_file, tmp_path, capsys
+):
+    out, _ = demo
+    assert main(["run", str(recording_file), "--out", str(tmp_path / "run"), *TINY]) == 0
+    said = capsys.readouterr().out
+    asked = "--factor position=position --factor direction=direction --factor speed=speed"
+    assert asked in said.splitlines()[0]
+    fit = Fit.load(tmp_path / "run/fit")
+    assert [part.name for part in fit.parts if part.name != "time"] == [
+        "position", "direction", "speed"
+    ]  # fmt: skip
+    for goodness in fit.goodness.values():
+        assert goodness.verdict in said
+    assert "goodness (nats)" not in said
+    assert len(said.splitlines()) <= 2 * len(fit.parts) + 6
+    # of what was found: how many cells, and which first
+    capsys.readouterr()
+    scored = ["attribute", str(out), str(out / "recording.npz"), "--out", str(tmp_path / "scores")]
+    assert main([*scored, "--no-significance"]) == 0
+    found = Attribution.load(tmp_path / "scores/attribution.npz")
+    said = capsys.readouterr().out
+    for factor in filter(found.was_found, found.factors[:-1]):
+        best = found.cell_ids[int(np.nanargmax(found.score(factor)))]
+        count = int(found.selected(factor).sum())
+        assert re.search(rf"  {count} of 24 cells .*: {best}\b", said)
+
+
+def test_the_version_is_said(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"napari-xcebra {napari_xcebra.__version__}\n"
+
+
+def test_the_help_of_sweep_shows_the_file_that_it_takes(capsys):
+    with pytest.raises(SystemExit):
+        main(["sweep", "--help"])
+    shown = capsys.readouterr().out
+    assert "[[recordings]]" in shown and "[settings]" in shown
 
 
 def test_a_ridge_regression_stands_beside_every_factor_in_the_table(demo):
@@ -139,7 +182,7 @@ def test_fit_then_attribute_gives_the_same_table_as_run(recording_file, tmp_path
 def test_cells_can_be_tested_against_chance(demo, tmp_path, capsys):
     out, _ = demo
     attributed = ["attribute", str(out), str(out / "recording.npz"), "--out", str(tmp_path)]
-    assert main([*attributed, "--significance"]) == 0
+    assert main([*attributed, "--significance", "--verbose"]) == 0
     said = capsys.readouterr().out
     assert "q ≤ 0.1" in said
     assert re.search(r"about \d+ s", said)
@@ -213,6 +256,13 @@ def test_the_painted_field_is_drawn_for_a_paper(demo, tmp_path, capsys):
     assert ">place" in drawn and "µm" in drawn
     assert main(["figure", str(out), "--out", str(tmp_path / "field.docx")]) == 2
     assert "ends in .pdf, .svg, .png" in capsys.readouterr().err
+    # or one page with all that is needed to judge the run
+    page = tmp_path / "page.pdf"
+    assert main(["figure", str(out), "--page", "--out", str(tmp_path / "page.png")]) == 2
+    assert "needs to end in .pdf" in capsys.readouterr().err
+    assert main(["figure", str(out), "--page", "--out", str(page)]) == 0
+    assert page.read_bytes().startswith(b"%PDF")
+    assert len(re.findall(rb"/Type /Page\b", page.read_bytes())) == 1
 
 
 def test_a_report_of_nothing_is_one_sentence_and_no_file(tmp_path, capsys):
@@ -297,7 +347,7 @@ def test_a_left_checkpoint_is_neither_overwritten_nor_taken_up_silently(
     ("command", "sentence"),
     [
         ("info {file}.missing", "There is no recording"),
-        ("fit {file} --out {out}", "--mode 'hybrid' needs at least one of --factor"),
+        ("fit {silent} --rate 10 --out {out}", "--mode 'hybrid' needs at least one of --factor"),
         ("fit {file} --factor place=x --out {out}", "There is no variable 'x'"),
         ("fit {file} --factor place --out {out}", "not of the form name=variable"),
         ("fit {file} --factor place=position:two --out {out}", "not of the form"),
@@ -327,7 +377,10 @@ def test_bad_input_gets_one_sentence_and_leaves_nothing(
     before = recording_file.read_bytes()
     empty = tmp_path / "empty"
     empty.mkdir()
-    words = [word.format(file=recording_file, out=out, empty=empty) for word in command.split()]
+    silent = tmp_path / "traces.npy"
+    np.save(silent, np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32))
+    named = dict(file=recording_file, out=out, empty=empty, silent=silent)
+    words = [word.format(**named) for word in command.split()]
     try:
         code = main(words)
     except SystemExit as exit:  # argparse ends the program itself

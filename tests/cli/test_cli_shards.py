@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from napari_xcebra.batch import Shard, SweepFolder
-from napari_xcebra.batch.config import read_sweep
+from napari_xcebra.batch.plan import read_sweep
 from napari_xcebra.cli import main
 from napari_xcebra.io import save_recording
 from napari_xcebra.simulate import field

@@ -15,8 +15,8 @@ PACKAGE = Path(napari_xcebra.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 MOST = {
-    "modules": 300,
-    "lines": 86_505,
+    "modules": 301,
+    "lines": 88_246,
     "public names": 1_369,
     "class names used twice": 6,
     "short modules with few importers": 1,
@@ -27,7 +27,8 @@ MOST = {
 
 The goals: 300 modules, 70,000 lines, 1,150 public names, 18 imports deep, and nothing of the rest.
 Lines were raised when models of cebra could be opened and results knew their recording, with five
-modules when hidden factors were discovered, and when cells could be curated by exception.
+modules when hidden factors were discovered, when folders of animals, days and one file that makes
+a run again came, and when cells could be curated by exception.
 """
 LONGEST = 700
 SHORT, FEW = 150, 3

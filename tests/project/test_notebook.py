@@ -34,7 +34,7 @@ def test_the_notebook_runs_and_finds_the_cells(tmp_path):
         env={**os.environ, "NAPARI_XCEBRA_DATA": str(tmp_path / "data")},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "is clearly in these cells" in done.stdout
+    assert "These cells encode" in done.stdout
     assert "cells carry place" in done.stdout
     assert (tmp_path / "painted.png").stat().st_size > 10_000
 

@@ -95,3 +95,8 @@ def test_every_extra_has_tested_versions():
     tested = [text for name in ("nwb", "parquet", "video", "zarr", "rastermap", "cluster")
               for text in extras[name]]  # fmt: skip
     assert {requirement(text)[0] for text in tested} <= pinned
+
+
+def test_nothing_in_the_conda_recipe_is_to_be_filled_in():
+    text = (ROOT / "conda" / "recipe.yaml").read_text("utf-8")
+    assert "0000" not in text and "[]" not in text

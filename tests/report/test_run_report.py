@@ -6,7 +6,6 @@ import hashlib
 import io
 import itertools
 import re
-import shlex
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -16,19 +15,25 @@ import pytest
 from lxml import html as lxml_html
 from scored import AT_CHANCE, CELLS, METHOD, scored_recording, scored_run, scored_test
 
+from napari_xcebra.analysis_file import read_analysis
 from napari_xcebra.attribution.comparison import compare
 from napari_xcebra.attribution.single_cell import cell_statistics
 from napari_xcebra.batch.sweep_report import report_on
-from napari_xcebra.cli.commands import make_parser
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn.data.factors import Factor, Part
 from napari_xcebra.learn.settings import FitSettings
 from napari_xcebra.recording import Variable
 from napari_xcebra.report.document import LARGEST_PLAIN, Document, download
-from napari_xcebra.report.findings import controls, reproduction_section, settings_section, verdicts
+from napari_xcebra.report.findings import controls, settings_section, verdicts
 from napari_xcebra.report.material import Material, material_in
-from napari_xcebra.report.run_report import _cell_sections, _rendered, run_report
+from napari_xcebra.report.run_report import (
+    _cell_sections,
+    _rendered,
+    run_report,
+    write_run_report,
+)
+from napari_xcebra.runs import Run
 
 VOID = {"meta", "img", "link", "br", "hr", "input", "source", "base", "area", "col", "embed"}
 SOURCE = "/home/ann/mouse 3.npz"
@@ -184,7 +189,7 @@ def test_names_from_files_are_text_whatever_they_look_like():
 def test_the_summary_says_which_factor_is_in_the_cells_and_how_many_cells_carry_it(page):
     summary = lxml_html.fromstring(page).xpath("//section[@id='summary']//p")
     place, speed, _ = (" ".join(p.text_content().split()) for p in summary[:3])
-    assert "place is clearly in these cells" in place
+    assert "These cells encode place" in place
     # q rises by 0.05 a cell from 0, and one of the cells is not used
     assert "3 of 11 cells carry it at q ≤ 0.1." in place
     assert "speed is at chance" in speed
@@ -279,27 +284,6 @@ def test_folders_of_the_computer_are_not_in_the_page(page):
     assert "mouse 3.npz" in page
 
 
-def test_the_command_is_one_that_the_program_takes_and_says_what_was_changed():
-    run = material()
-    settings = replace(run.fit.settings, steps=300, lambda_=0.5, include_positive=False, seed=7)
-    opening = Opening(
-        run.recording.source, ("/home/ann/behaviour file.csv",), kinds={"v": "discrete"}
-    )
-    run = replace(run, fit=replace(run.fit, settings=settings), opening=opening)
-    command = parsed(reproduction_section(run)).xpath("string(//pre/code)")
-    typed = shlex.split(command)
-    assert typed[:2] == ["napari-xcebra", "run"]
-    taken = make_parser().parse_args(typed[1:])
-    assert taken.path == "mouse 3.npz"
-    assert taken.behavior == ["behaviour file.csv"]
-    assert taken.kind == ["v=discrete"]
-    assert taken.factor == ["place=x,y:2", "speed=v:1"]
-    assert (taken.setting_steps, taken.setting_lambda_, taken.setting_seed) == (300, 0.5, 7)
-    assert taken.setting_include_positive is False
-    assert taken.setting_window is None
-    assert taken.significance
-
-
 def test_settings_that_were_changed_come_first_with_their_default():
     run = material()
     fit = replace(run.fit, settings=replace(run.fit.settings, window=5))
@@ -322,7 +306,7 @@ def test_without_the_recording_the_report_says_what_is_left_out(tmp_path):
     said = text_of(page)
     assert "The recording (gone.npz) was not found" in said
     assert "painted" in said
-    assert "place is clearly in these cells" in text_of(page)
+    assert "These cells encode place" in text_of(page)
     assert str(tmp_path) not in page
 
 
@@ -431,11 +415,6 @@ def test_a_fit_that_was_stopped_and_never_scored_is_reported_as_such():
     assert "No cells were scored yet" in said
 
 
-def test_factors_that_only_python_can_give_are_said_to_be_so():
-    run = replace(material(), factors={"place": Factor(["x", "y"], similarity="dot")})
-    assert "which only Python can give" in parsed(reproduction_section(run)).text_content()
-
-
 def test_ten_thousand_cells_give_a_page_of_sane_size():
     run, many = material(), 10_000
     rng = np.random.default_rng(0)
@@ -454,15 +433,22 @@ def test_ten_thousand_cells_give_a_page_of_sane_size():
     assert re.search(r"has all 10,000 cells", page)
 
 
-def test_a_model_of_cebra_is_opened_again_by_the_command():
-    run = material()
-    weights = {"spread": np.ones(3), "order": np.array([4, 5, 0, 1, 2, 3])}
-    fit = replace(run.fit, architecture="offset10-model", weights=weights)
-    section = parsed(reproduction_section(replace(run, fit=fit)))
-    typed = shlex.split(section.xpath("string(//pre/code)"))
-    taken = make_parser().parse_args(typed[1:])
-    assert (taken.model, taken.architecture) == ("MODEL.pt", "offset10-model")
-    assert taken.standardised
-    assert all("=4" in latents for latents in taken.latents[:1])
-    assert "--steps" not in typed
-    assert "trained elsewhere" in section.text_content()
+def test_a_report_of_the_window_brings_the_file_that_makes_its_run_again(tmp_path):
+    factors = {"place": Factor(("x", "y")), "speed": Factor(("v",))}
+    run = material(factors=factors)
+    opening = Opening(tmp_path / "mouse 3.npz", kinds={"v": "discrete"})
+    of_window = Run("run 1", "2026-11-19T10:00:00", run.factors, run.fit, run.attributions)
+    page = write_run_report(of_window, run.recording, tmp_path / "page.html", opening)
+    command = lxml_html.fromstring(page.read_text("utf-8")).xpath("string(//pre/code)")
+    assert command == "napari-xcebra run page.toml --out again"
+    asked = read_analysis(tmp_path / "page.toml")
+    assert asked.opening.path == opening.path and asked.opening.kinds == {"v": "discrete"}
+    assert asked.settings == run.fit.settings
+    assert {n: f.variables for n, f in asked.factors.items()} == {
+        n: f.variables for n, f in run.factors.items()
+    }
+    # a model that was trained elsewhere cannot be trained again
+    elsewhere = replace(of_window, fit=replace(run.fit, architecture="offset10-model"))
+    page = write_run_report(elsewhere, run.recording, tmp_path / "other.html", opening)
+    assert "No file makes this run again" in page.read_text("utf-8")
+    assert not (tmp_path / "other.toml").exists()

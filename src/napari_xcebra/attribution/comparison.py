@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LEAST_CELLS = 4
 """Cells in common below which two sessions are not compared."""
+_DRAWS = 200
+"""Times that cells are drawn anew for an interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,6 +280,28 @@ class MatchedScores:
         scores = pd.DataFrame(self.scores[factor], columns=list(self.sessions))
         return scores.corr("spearman", min_periods=LEAST_CELLS)
 
+    def stability(self, factor: str) -> tuple[float, float, float]:
+        """Mean of `correlations` over pairs of sessions, and its interval from 5 to 95 %.
+
+        Cells are drawn anew with replacement, 200 times; NaN with too few of them.
+        """
+        import pandas as pd
+
+        rng = np.random.default_rng(0)
+        off = np.triu(np.ones((len(self.sessions),) * 2, bool), 1)
+        scores = self.scores[factor]
+
+        def mean_of(rows: np.ndarray) -> float:
+            table = pd.DataFrame(rows).corr("spearman", min_periods=LEAST_CELLS)
+            known = table.to_numpy()[off]
+            return float(np.nanmean(known)) if np.isfinite(known).any() else float("nan")
+
+        drawn = [mean_of(scores[rng.integers(0, len(scores), len(scores))]) for _ in range(_DRAWS)]
+        if np.isnan(drawn).all():
+            return mean_of(scores), float("nan"), float("nan")
+        low, high = np.nanpercentile(drawn, (5, 95))
+        return mean_of(scores), float(low), float(high)
+
     def summary(self) -> str:
         """A sentence for each factor."""
         lines = []
@@ -288,10 +312,10 @@ class MatchedScores:
             if np.isnan(rho).all():
                 lines.append(f"{factor}: too few cells are matched to compare sessions.")
                 continue
+            mean, low, high = self.stability(factor)
             sentence = (
                 f"{factor}: scores of the {cells} matched cells correlate between sessions by "
-                f"{np.nanmean(rho):.2f} (Spearman's ρ, {np.nanmin(rho):.2f} to "
-                f"{np.nanmax(rho):.2f})."
+                f"{mean:.2f} (Spearman's ρ; 90 % interval over cells {low:.2f} to {high:.2f})."
             )
             if where := self.where_at_chance(factor):
                 sentence += f" It is at chance in {listed(where)}, where the map means nothing."

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from napari_xcebra.analysis_file import named_in, sweep_in
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import Factor, Factors, as_factors
@@ -106,6 +109,8 @@ class Sweep:
         Seconds by which the labels are moved against the traces; 0 is as recorded.
     method : str
         Of the attribution.
+    factors_by_recording : mapping of str to factors
+        Where recordings have factors of their own.
     truth : mapping of str to mapping of str to (cells,) bool
         By recording and factor: cells known to carry it, where that is known.
 
@@ -126,6 +131,7 @@ class Sweep:
     shifts: Sequence[float] = (0.0,)
     method: str = METHODS[0]
     truth: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    factors_by_recording: Mapping[str, Factors] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.recordings:
@@ -133,7 +139,7 @@ class Sweep:
         if self.method not in METHODS:
             known = ", ".join(METHODS)
             raise InputError(f"`method` is {self.method!r}: one of {known} is needed.")
-        factors = as_factors(self.factors, self.settings)
+        factors = {n for each in self.recordings for n in self._factors_of(each, self.settings)}
         for name in self.latents:
             if name not in factors:
                 raise InputError(
@@ -151,9 +157,9 @@ class Sweep:
     @cached_property
     def members(self) -> tuple[Member, ...]:
         """Every combination, once."""
-        shared = as_factors(self.factors, self.settings)
         made = []
         for name, recording in self.recordings.items():
+            shared = self._factors_of(name, self.settings)
             variables = sorted({v for factor in shared.values() for v in factor.variables})
             content = content_of_training(recording, variables)
             for shift in self.shifts:
@@ -165,6 +171,9 @@ class Sweep:
                         made.append(self._member(name, content, float(shift), sized, knobs))
         return tuple({member.id: member for member in made}.values())
 
+    def _factors_of(self, recording: str, settings: FitSettings) -> dict[str, Factor]:
+        return as_factors(self.factors_by_recording.get(recording, self.factors), settings)
+
     def _member(
         self,
         recording: str,
@@ -174,7 +183,7 @@ class Sweep:
         knobs: Mapping[str, Any],
     ) -> Member:
         settings = replace(self.settings, **knobs)
-        factors = as_factors(self.factors, settings)
+        factors = self._factors_of(recording, settings)
         factors = {
             name: replace(factor, latents=sizes.get(name, factor.latents))
             for name, factor in factors.items()
@@ -214,7 +223,8 @@ class Sweep:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for a file, without the content of the recordings."""
-        factors = as_factors(self.factors, self.settings)
+        own = [self._factors_of(name, self.settings) for name in self.recordings]
+        factors = {name: factor for each in own for name, factor in each.items()}
         return {
             "recordings": {
                 name: {
@@ -271,6 +281,12 @@ class Shard:
     def of(self, sweep: Sweep) -> tuple[Member, ...]:
         """Its members; none if there are more shards than members."""
         return sweep.members[self.number - 1 :: self.count]
+
+
+def read_sweep(path: str | os.PathLike[str]) -> Sweep:
+    """The sweep described by a file, with its recordings open."""
+    with named_in(Path(path)):
+        return Sweep(**sweep_in(Path(path)))
 
 
 def knob_name(name: str) -> str:

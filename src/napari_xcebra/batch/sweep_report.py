@@ -28,6 +28,7 @@ from napari_xcebra.report.document import (
     Section,
     Table,
     TypedCommand,
+    data_address,
     download,
     number,
 )
@@ -39,6 +40,8 @@ from napari_xcebra.report.run_report import run_report, write_report
 from napari_xcebra.support.logs import without_folders
 from napari_xcebra.text import counted, listed, two
 
+GRID = "grid.png"
+"""Painted fields of a project."""
 MOST_ROWS = 60
 """Runs in the table; the file below it has all."""
 MOST_PICTURES = 9
@@ -54,9 +57,13 @@ def _sweep_report(folder: SweepFolder) -> Document:
     counts = table["status"].value_counts() if len(table) else pd.Series(dtype=int)
     status = ", ".join(f"{counts[name]} {name}" for name in counts.index)
     about = folder.about
-    sections = [_every_run(table, varied, factors), _dependence(table, varied, factors)]
+    sections = [
+        *_grid(folder.path),
+        _every_run(table, varied, factors),
+        _dependence(table, varied, factors),
+    ]
     sections += [*_seeds(folder, members), *_failures(table, varied)]
-    sections += [_asked(about, varied), _again(about), citing_section()]
+    sections += [_asked(about, varied), _again(about), citing_section(None)]
     return Document(
         f"Sweep · {folder.path.absolute().name}",
         f"{counted(len(members), 'run')} ({status}) · {', '.join(about['recordings'])}",
@@ -64,6 +71,20 @@ def _sweep_report(folder: SweepFolder) -> Document:
         tuple(section for section in sections if section.blocks or section.parts),
         describe_making(),
     )
+
+
+def _grid(folder: Path) -> list[Section]:
+    """Painted fields of a project, if they were drawn."""
+    if not (folder / GRID).exists():
+        return []
+    address = data_address((folder / GRID).read_bytes(), "image/png")
+    shares = folder / "cohort-share.png"
+    more: tuple[Block, ...] = ()
+    if shares.exists():
+        told = "Share of cells found by condition: a large dot an animal, days small and joined."
+        more = (PagePicture(data_address(shares.read_bytes(), "image/png"), told, told),)
+    words = "Every recording with its factors; grey maps are at chance and mean nothing."
+    return [Section("Every field", (PagePicture(address, words, words, width=1100), *more))]
 
 
 def _summary(table: pd.DataFrame, factors: Iterable[str]) -> tuple[Block, ...]:

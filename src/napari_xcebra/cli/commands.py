@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn, TextIO
 
+import napari_xcebra
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.attribution.shift_test.result import LEVEL
 from napari_xcebra.checksums import settle
@@ -36,6 +37,7 @@ from napari_xcebra.cli.flags import (
     RUN,
     SCORED_AS_USUAL,
     TRAINING,
+    VERBOSE,
     Part,
     file,
     flag,
@@ -57,7 +59,7 @@ from napari_xcebra.support.logs import LOGGER, start_logging, stop_logging
 HOWS = ("auto", "statistics", "input-layer", "all-layers")
 # `io.decisions.OUTPUT_KINDS` would bring h5py and pandas with it; a test holds the two together.
 OUTPUT_KINDS = ("suite2p", "caiman", "nwb", "csv", "imagej")
-REPORT, NWB, FIGURE = "report.html", "results.nwb", "painted.pdf"
+REPORT, NWB, FIGURE, PAGE = "report.html", "results.nwb", "painted.pdf", "page.pdf"
 """Files that `report`, `export-nwb` and `figure` write by default."""
 
 
@@ -69,11 +71,27 @@ class Command(NamedTuple):
     usage: str
     help: str
     flags: tuple[Part, ...]
+    described_in: str = ""
+    """Module whose docstring the help ends with."""
 
 
 # fmt: off
-TRAIN = "PATH [--behavior FILE] --factor NAME=VARIABLES … --out DIR [settings]"
+TRAIN = "PATH [--behavior FILE] [--factor NAME=VARIABLES …] --out DIR [settings]"
 SCORE = "FIT PATH [--behavior FILE] --out DIR [settings]"
+SHARDS = group("in several jobs, such as a SLURM array", one_of(
+        flag("--shard", "I/N",
+            "run only part I of N, while other jobs run the other parts into the same folder; "
+            "parts are numbered from 1"),
+        switch("--collect",
+            "run nothing: write the summary of what all jobs have finished, and say which "
+            "runs are missing"),
+))
+WHERE_TO_RUN = group("where to run", one_of(
+    PROCESSES,
+    flag("--cluster", "ADDRESS", "Dask scheduler to run on, such as tcp://10.0.0.5:8786"),
+    flag("--slurm", "FILE",
+        "start Dask workers as SLURM jobs: a dask-jobqueue configuration in YAML"),
+))
 COMMANDS = (
     Command("demo", "training.demo", "[--out DIR] [settings]",
         "simulate an imaged field, train, and paint the cells", (
@@ -83,14 +101,16 @@ COMMANDS = (
         SCORED_AS_USUAL,
         preset(locks_folder=True),
         folder(default="napari-xcebra-demo"),
+        VERBOSE,
         *TRAINING,
     )),
     Command("info", "reporting.info", "PATH [--behavior FILE]",
         "show what a recording holds, or what a run found", RECORDING),
     Command("fit", "training.fit", TRAIN, "train on a recording and measure the fit",
-        (*RECORDING, FACTOR, *OUTPUT, RESUME, *TRAINING)),
-    Command("run", "training.run", TRAIN, "fit, then attribute", (
-        *RECORDING, FACTOR, *OUTPUT, RESUME, ATTRIBUTION,
+        (*RECORDING, FACTOR, *OUTPUT, VERBOSE, RESUME, *TRAINING)),
+    Command("run", "training.run", f"ANALYSIS.toml --out DIR | {TRAIN}",
+        "fit, then attribute; or make a run again from the analysis.toml that it wrote", (
+        *RECORDING, FACTOR, *OUTPUT, VERBOSE, RESUME, ATTRIBUTION,
         flag("--seeds", "N",
             "train with N seeds and report which scores are stable (default %(default)s)",
             type=int, default=1),
@@ -144,24 +164,24 @@ COMMANDS = (
         "CONFIG --out DIR [--processes N | --cluster ADDRESS | --slurm FILE] "
         "[--shard I/N | --collect] [--dry-run]",
         "run many seeds, latents, settings, label shifts or recordings", (
-        flag("config", "CONFIG", "TOML file that lists what to run (see the README)", nargs="?"),
+        flag("config", "CONFIG", "TOML file that lists what to run, as described below", nargs="?"),
         folder(required=True),  # it has a lock of its own
-        group("in several jobs, such as a SLURM array", one_of(
-            flag("--shard", "I/N",
-                "run only part I of N, while other jobs run the other parts into the same folder; "
-                "parts are numbered from 1"),
-            switch("--collect",
-                "run nothing: write the summary of what all jobs have finished, and say which "
-                "runs are missing"),
-        )),
-        group("where to run", one_of(
-            PROCESSES,
-            flag("--cluster", "ADDRESS",
-                "Dask scheduler to run on, such as tcp://10.0.0.5:8786"),
-            flag("--slurm", "FILE",
-                "start Dask workers as SLURM jobs: a dask-jobqueue configuration in YAML"),
-        )),
+        SHARDS,
+        WHERE_TO_RUN,
         switch("--dry-run", "only list the runs and the time they will take"),
+    ), described_in="analysis_file"),
+    Command("project", "many_runs.project",
+        "TABLE|PATTERN|FOLDER [--factor NAME=VARIABLES …] [--out DIR] [settings]",
+        "run all recordings of many animals: painted grid, cohort and report", (
+        flag("where", "TABLE|PATTERN|FOLDER",
+            "table with the columns path, animal, day, condition and behaviour (.csv, .xlsx); a "
+            "quoted pattern, 'data/*/plane0' or 'data/{animal}/day{day}'; or a folder to search. "
+            "Without --out, only what was found and what is missing is shown", nargs="+"),
+        FACTOR,
+        folder(),
+        WHERE_TO_RUN,
+        SHARDS,
+        *TRAINING,
     )),
     Command("cohort", "many_runs.cohort", "RUNS … [--table FILE] [--pattern TEXT] --out DIR",
         "compare conditions over many animals and days, with the animal as the unit", (
@@ -184,7 +204,7 @@ COMMANDS = (
         *OUTPUT,
     )),
     Command("attribute", "scoring.attribute", SCORE, "score the cells with a fit",
-        (FIT, *RECORDING, ATTRIBUTION, *OUTPUT)),
+        (FIT, *RECORDING, ATTRIBUTION, *OUTPUT, VERBOSE)),
     Command("discover", "scoring.discover", "PATH [--behavior FILE] --out DIR",
         "find what several cells share and nobody recorded: how many factors, their courses "
         "and cells", (
@@ -206,6 +226,12 @@ COMMANDS = (
         *RECORDINGS, FACTOR, matched("their scores are compared"),
         *OUTPUT, RESUME, ATTRIBUTION, *TRAINING,
     )),
+    Command("match", "training.match", "PATH PATH … [--out FILE.csv]",
+        "propose which cells of several days are the same, from their footprints and images", (
+        *RECORDINGS,
+        file("table to write, with a column a session; its pairs and how sure each is go to "
+             "FILE-confidence.csv (default matches.csv)"),
+    )),
     Command("adapt", "training.adapt", "FIT PATH [--behavior FILE] [--how HOW] --out DIR",
         "carry a fit to another day of its cells, or to other cells", (
         FIT, *RECORDING,
@@ -216,7 +242,7 @@ COMMANDS = (
             "half of the cells are present, else input-layer", choices=HOWS, default=HOWS[0]),
         matched("of the fit's session and this one"),
         flag("--steps", "N", "steps to train for (default 200)", type=int),
-        ATTRIBUTION, *OUTPUT,
+        ATTRIBUTION, *OUTPUT, VERBOSE,
     )),
     Command("quality", "many_runs.quality", "FIT PATH [--behavior FILE] [--out DIR]",
         "decode the variables from the embedding, on held-out data", (
@@ -253,10 +279,11 @@ COMMANDS = (
         ),
         file(f"file to write (default RUN/{NWB})"),
     )),
-    Command("figure", "reporting.figure", "RUN [PATH] [--factor NAME] [--out FILE.pdf]",
+    Command("figure", "reporting.figure", "RUN [PATH] [--factor NAME | --page] [--out FILE.pdf]",
         "draw the painted field for a paper, as PDF, SVG or PNG", (
         RUN, *OPTIONAL_RECORDING,
         group("figure",
+            switch("--page", "one A4 page instead: verdicts, painted field, best cells, embedding"),
             repeated("--factor", "NAME", "factor to paint; repeat for several (default: all)"),
             flag("--map", "METHOD", "map to paint (default: the one to look at first)"),
             flag("--threshold", "Z", "z above which cells are outlined (default %(default)g)",
@@ -421,9 +448,30 @@ def _terminated_in_order() -> Iterator[None]:
 class _Parser(argparse.ArgumentParser):
     """Answers a mistake with one sentence instead of the whole usage."""
 
+    described_in = ""
+
+    def format_help(self) -> str:
+        """The usual help and, where a file says what to do, how that file is written."""
+        if not self.described_in:
+            return super().format_help()
+        module = import_module(f"napari_xcebra.{self.described_in}")
+        _, _, example = (module.__doc__ or "").partition("\n")
+        return f"{super().format_help()}\nCONFIG, for example:\n{example.rstrip()}\n"
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and end the program."""
         self.exit(WRONG, f"{self.prog}: {message.rstrip('.')}. See {self.prog} --help.\n")
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is looked up only if it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(f"{PROGRAM} {napari_xcebra.__version__}")
+        parser.exit()
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -431,6 +479,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         PROGRAM, description="Which imaged cells carry a variable? Train xCEBRA and find out."
     )
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
     add = parser.add_subparsers(title="commands", required=True, metavar="COMMAND").add_parser
     for command in COMMANDS:
         made = add(
@@ -441,6 +490,7 @@ def make_parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         made.set_defaults(command=command.function)
+        made.described_in = command.described_in
         for add_flag in command.flags:
             add_flag(made)
     return parser

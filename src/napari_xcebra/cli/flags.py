@@ -121,7 +121,7 @@ FIT = flag("fit", "FIT", "folder that fit or run wrote")
 RUN = flag("run", "RUN", "folder that run or attribute wrote, or where a run was saved")
 FACTOR = repeated("--factor", "NAME=VARIABLES",
     "a factor and its behaviour variables, such as place=x_cm,y_cm; place=x_cm,y_cm:3 also sets "
-    "its number of latents; give one --factor for each")
+    "its number of latents; give one --factor for each (default: those that the window ticks)")
 METHOD = flag("--method", "METHOD", f"{', '.join(METHODS)} (default %(default)s)",
     choices=METHODS, default=METHODS[0])
 PROCESSES = flag("--processes", "N",
@@ -130,6 +130,8 @@ PROCESSES = flag("--processes", "N",
 RESUME = switch("--resume", "continue from the checkpoint in --out, if any")
 DRY_RUN = switch("--dry-run", "only list what would be written")
 QUIET = switch("--quiet", "print only errors")
+VERBOSE = switch("--verbose",
+    "print everything: the table of all measures, notes, and what each file holds")
 PROGRESS = switch("--progress", "show progress bars even if stderr is not a terminal")
 
 ATTRIBUTION = group("attribution",
@@ -205,6 +207,7 @@ def file(help: str, *others: Part) -> Part:
 
 def matched(use: str) -> Part:
     """A table of cells that are the same."""
+    use += "; propose: as the command match proposes" if use.startswith("their") else ""
     formats = "CellReg's cellRegistered….mat or ROICaT's ….results_clusters.json"
     table = f"which cells are the same: a table with one column per session, {formats}"
     return flag("--matched", "FILE", f"{table}; {use}")

@@ -6,20 +6,25 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from napari_xcebra.analysis_file import factors_typed
 from napari_xcebra.checksums import finish_writing
 from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.opening import ROLES, Opening
 from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.learn import Factor, Fit, FitSettings
+from napari_xcebra.learn import Fit, FitSettings
+from napari_xcebra.learn.data.factors import as_factors, ticked_factors
 from napari_xcebra.learn.settings import PRESETS
 from napari_xcebra.recording import KINDS, Kind, Recording
-from napari_xcebra.results import FIT
+from napari_xcebra.results import ANALYSIS, FIT
 from napari_xcebra.settings import worded
 
 if TYPE_CHECKING:
@@ -31,11 +36,71 @@ def recording_from(arguments: argparse.Namespace) -> Recording:
     recording = opening_of(arguments).open()
     for sentence in recording.warnings:
         print(f"Warning: {worded(sentence, FLAGS)}", file=sys.stderr)
-    return recording
+    analysis = getattr(arguments, "analysis", None)
+    return recording if analysis is None else analysis.on(recording)
+
+
+_OF_ANALYSIS = ("method", "frames", "aggregate", "significance", "seeds")
+"""Flags of `run` on its scores, which a file of an analysis has."""
+_OF_MODEL = ("model", "architecture", "session", "latents", "standardised")
+_BESIDE_ANALYSIS = ("--out", "--quiet", "--verbose", "--progress", "--processes", "--resume")
+
+
+def take_analysis(arguments: argparse.Namespace) -> None:
+    """Do as a file says that an earlier run wrote, if one is given in place of a recording."""
+    if not arguments.path.endswith(".toml"):
+        return
+    from napari_xcebra.analysis_file import read_analysis
+
+    flags = [word.partition("=")[0] for word in arguments.typed if word.startswith("--")]
+    if also := [word for word in flags if word not in _BESIDE_ANALYSIS]:
+        raise InputError(f"{arguments.path} says all about the run: leave out {', '.join(also)}.")
+    arguments.analysis = analysis = read_analysis(Path(arguments.path))
+    how = dict(analysis.how)
+    for name, value in {**dict.fromkeys(_OF_MODEL), **how.pop("model", {}), **how}.items():
+        if name in _OF_ANALYSIS or value is not None:
+            setattr(arguments, name, value)
+    _print_versions(analysis.versions)
+
+
+def _print_versions(before: Mapping[str, str]) -> None:
+    """Warn where a program is of another version than then."""
+    other = {n: v for n in before if (v := _version_of(n)) != before[n] and v}
+    if other:
+        said = ", ".join(f"{name} {before[name]} (now {v})" for name, v in other.items())
+        print(f"Warning: made with {said}: last digits may differ.", file=sys.stderr)
+
+
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def write_analysis(
+    arguments: argparse.Namespace, trained: Fit, recording: Recording, new: Path
+) -> None:
+    """Write the file that makes this run again."""
+    from napari_xcebra.analysis_file import Analysis
+
+    how = {name: value for name in _OF_ANALYSIS if (value := getattr(arguments, name)) is not None}
+    if getattr(arguments, "model", None) is not None:
+        model = {name: value for name in _OF_MODEL if (value := getattr(arguments, name))}
+        how["model"] = {**model, "model": str(Path(arguments.model).absolute())}
+    settings = settings_from(arguments)
+    cells = np.asarray(trained.inputs.cell_ids) if settings.accepted_only else None
+    factors = as_factors(chosen_factors(arguments, recording, tell=False), settings)
+    analysis = Analysis(
+        opening_of(arguments), factors, settings, how, cells, versions=trained.versions
+    )
+    analysis.save(new / ANALYSIS, recording, seen_from=output_folder(arguments))
 
 
 def opening_of(arguments: argparse.Namespace) -> Opening:
     """How to open the recording that was named."""
+    if hasattr(arguments, "analysis"):
+        return arguments.analysis.opening
     return Opening(
         Path(arguments.path),
         footprints=Path(arguments.footprints) if arguments.footprints else None,
@@ -71,23 +136,28 @@ def output_folder(arguments: argparse.Namespace) -> Path:
 
 def settings_from(arguments: argparse.Namespace) -> FitSettings:
     """Settings of the preset, with the flags that were given."""
+    if hasattr(arguments, "analysis"):
+        return arguments.analysis.settings
     return PRESETS[arguments.preset](**_given(FitSettings, arguments, "setting_"))
 
 
-def factors_from(texts: list[str]) -> dict[str, Factor]:
-    """Factors as typed: ``name=variable,variable`` and, if wanted, ``:latents``."""
-    factors: dict[str, Factor] = {}
-    for text in texts:
-        name, _, rest = text.partition("=")
-        variables, _, latents = rest.partition(":")
-        named = tuple(v.strip() for v in variables.split(",") if v.strip())
-        if not name or not named or (latents and not latents.isdecimal()):
-            raise InputError(f"--factor {text} is not of the form name=variable,variable or "
-                             "name=variable,variable:latents.")  # fmt: skip
-        if name in factors:
-            raise InputError(f"--factor {name} is given twice: list all its variables in one.")
-        factors[name] = Factor(named, int(latents) if latents else None)
-    return factors
+def chosen_factors(
+    arguments: argparse.Namespace, recording: Recording, *, tell: bool = True
+) -> Factors:
+    """Factors as typed; if none are, those that the window ticks, which is said."""
+    settings = settings_from(arguments)
+    if hasattr(arguments, "analysis"):
+        return arguments.analysis.factors
+    if arguments.factor or settings.mode == "time":
+        return factors_typed(arguments.factor)
+    ticked, reasons = ticked_factors(recording, settings.time_latents)
+    said = [f"--factor {name}={','.join(each.variables)}" for name, each in ticked.items()]
+    left_out = [f"{name} ({reason})" for name, reason in reasons.items()]
+    if said and tell and not arguments.quiet:
+        print(f"No --factor is given, so these are taken: {' '.join(said)}")
+        if left_out:
+            print(f"Left out: {', '.join(left_out)}.")
+    return ticked
 
 
 def _kinds_from(texts: list[str]) -> dict[str, Kind]:
@@ -146,7 +216,7 @@ def sessions_from(
 ) -> tuple[dict[str, Recording], Factors, FitSettings]:
     """Recordings by name, factors and settings, from the flags or from a TOML file."""
     if len(arguments.paths) == 1 and arguments.paths[0].endswith(".toml"):
-        from napari_xcebra.batch.config import read_sweep
+        from napari_xcebra.batch.plan import read_sweep
 
         asked = read_sweep(arguments.paths[0])
         if len(asked.members) != len(asked.recordings):
@@ -155,7 +225,7 @@ def sessions_from(
                 "together once, so give each setting one value."
             )
         return dict(asked.recordings), asked.factors, asked.settings
-    return _opened(arguments), factors_from(arguments.factor), settings_from(arguments)
+    return opened_sessions(arguments), factors_typed(arguments.factor), settings_from(arguments)
 
 
 def session_folder(arguments: argparse.Namespace, name: str) -> Path:
@@ -163,7 +233,8 @@ def session_folder(arguments: argparse.Namespace, name: str) -> Path:
     return output_folder(arguments) / (re.sub(r"[^\w.-]+", "-", name).strip("-.") or "session")
 
 
-def _opened(arguments: argparse.Namespace) -> dict[str, Recording]:
+def opened_sessions(arguments: argparse.Namespace) -> dict[str, Recording]:
+    """Recordings by the names of their sessions."""
     from napari_xcebra.io.sessions import session_names
 
     files = arguments.behavior
@@ -183,7 +254,8 @@ def _opened(arguments: argparse.Namespace) -> dict[str, Recording]:
         one.path, one.behavior = arguments.paths[number], files[number : number + 1]
         opening = opening_of(one)
         recordings[name] = opening.open()
-        opening.save(session_folder(arguments, name))
+        if arguments.command == "training.sessions":
+            opening.save(session_folder(arguments, name))
     return recordings
 
 

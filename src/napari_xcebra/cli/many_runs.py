@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from napari_xcebra.analysis_file import factors_typed
 from napari_xcebra.batch import Member, Shard, Sweep, SweepFolder, run_sweep
-from napari_xcebra.batch.config import read_sweep
-from napari_xcebra.batch.plan import knob_name
+from napari_xcebra.batch.plan import knob_name, read_sweep
 from napari_xcebra.batch.running import seconds_for
 from napari_xcebra.cli.given import (
+    chosen_factors,
     counts_from,
-    factors_from,
     frames_from,
     loaded_fit,
     output_folder,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
     from napari_xcebra.attribution.stability import Stability
     from napari_xcebra.batch.cohorts import Cohort
+    from napari_xcebra.batch.project import Project
     from napari_xcebra.jobs.pool import ProcessPool
     from napari_xcebra.learn.quality.decoding import Decoded, EmbeddingQuality
     from napari_xcebra.learn.settings import FitSettings
@@ -66,10 +67,60 @@ def sweep(arguments: argparse.Namespace) -> None:
         raise InputError("No file says what to run: name it, as in napari-xcebra sweep sweep.toml.")
     shard = None if arguments.shard is None else Shard.typed(arguments.shard)
     asked = read_sweep(arguments.config)
-    members = asked.members if shard is None else shard.of(asked)
     if arguments.dry_run:
+        members = asked.members if shard is None else shard.of(asked)
         _foretell(arguments, asked, SweepFolder(out), members)
         return
+    _run_members(arguments, asked, shard)
+
+
+def project(arguments: argparse.Namespace) -> None:
+    """Open a folder of animals, run all recordings, and put grid, cohort and report together."""
+    from napari_xcebra.batch.project import find_sessions, finish_project, open_project
+
+    sessions = find_sessions(*arguments.where)
+    shard = None if arguments.shard is None else Shard.typed(arguments.shard)
+    if arguments.out:
+        output_folder(arguments)  # a sentence now rather than after all are opened
+    settings = settings_from(arguments)
+    with count_bar(arguments, "recording", "opening") as bar:
+        opened = open_project(sessions, settings, factors_typed(arguments.factor), on_progress=bar)
+    say(arguments, _session_table(opened), "")
+    if not arguments.out:
+        say(arguments, "Add --out DIR to run them all.")
+        return
+    asked = opened.sweep(settings)
+    if not arguments.collect:
+        _run_members(arguments, asked, shard, complain=False)
+    if shard is not None:
+        return
+    out = output_folder(arguments)
+    written, said = finish_project(opened, out)
+    say(arguments, "", *said)
+    say_written(arguments, written)
+    _complain(SweepFolder(out).summary(), out, "the same command tries these again")
+
+
+def _session_table(opened: Project) -> str:
+    """A row a recording: what was found, what is run, and what is missing."""
+    lines = []
+    width = max(len(each.name) for each in opened.sessions)
+    for each in opened.sessions:
+        recording, found = opened.recordings.get(each.name), f"left out: {each.missing}"
+        if recording is not None:
+            factors = ", ".join(opened.factors[each.name])
+            guess = f" (behaviour: {each.note})" if each.note else ""
+            found = f"{counted(recording.n_cells, 'cell')}: {factors}{guess}"
+        lines.append(f"{each.name.ljust(width)}  {found}")
+    return "\n".join(lines)
+
+
+def _run_members(
+    arguments: argparse.Namespace, asked: Sweep, shard: Shard | None, *, complain: bool = True
+) -> None:
+    """Run a sweep, or a shard of it, and say what came of it."""
+    out = output_folder(arguments)
+    members = asked.members if shard is None else shard.of(asked)
     again = shlex.join(["napari-xcebra", *arguments.typed])
     with (
         _executor(arguments, asked, len(members)) as executor,
@@ -84,14 +135,17 @@ def sweep(arguments: argparse.Namespace) -> None:
         say_written(arguments, [out / "summary.csv", out / "members", out / "sweep.json"])
     else:
         say(arguments, "", f"When all {shard.count} shards are done, write the summary:")
-        say(arguments, f"  napari-xcebra sweep --out {shlex.quote(str(out))} --collect")
+        words = ["--collect" if word.startswith("--shard") else word for word in arguments.typed
+                 if word != arguments.shard]  # fmt: skip
+        say(arguments, f"  {shlex.join(['napari-xcebra', *words])}")
     waiting = int((found["status"] == "waiting").sum()) if len(found) else 0
     if waiting:
         raise Interrupted(
             f"Stopped with {waiting} of {len(found)} runs to go; finished ones are kept. To "
             f"continue:\n  {again}"
         )
-    _complain(found, out, "the same command tries these again")
+    if complain:
+        _complain(found, out, "the same command tries these again")
 
 
 def _collect(arguments: argparse.Namespace, kept: SweepFolder) -> None:
@@ -262,7 +316,7 @@ def stability(arguments: argparse.Namespace, recording: Recording, first: Attrib
     ):
         found = across_seeds(
             recording,
-            factors_from(arguments.factor),
+            chosen_factors(arguments, recording, tell=False),
             settings,
             seeds,
             arguments.method,
@@ -294,7 +348,7 @@ def dimension(arguments: argparse.Namespace) -> None:
     ):
         found = suggest_dimension(
             recording,
-            factors_from(arguments.factor),
+            chosen_factors(arguments, recording),
             settings,
             time_latents=time_latents,
             factor_latents=factor_latents,

@@ -19,9 +19,10 @@ from tqdm import tqdm
 from napari_xcebra.attribution.methods import title_of_method
 from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.errors import Stopped
+from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.learn.quality.verdict import decoded_of, encoder_of, nats_of, share_of
 from napari_xcebra.settings import worded
-from napari_xcebra.text import left
+from napari_xcebra.text import counted, left
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
@@ -46,6 +47,7 @@ WHAT = {
     "painted.png": "cells coloured by their score, one panel per factor",
     "attribution.csv": "score of every cell for every factor, and whether it is above threshold",
     "attribution.npz": "the same for programs, and per latent where the method gives it",
+    "analysis.toml": "all that made this run; napari-xcebra run analysis.toml makes it again",
     "stability.csv": "spread of score and rank of every cell over seeds, and whether it is stable",
     "dimension.csv": "consistency between seeds for every number of latents",
     "dimension.png": "the same as a picture",
@@ -71,12 +73,19 @@ WHAT = {
     "hidden.csv": "one row per hidden factor, and per linear method beside them",
     "hidden-cells.csv": "score, p and q of every cell for every hidden factor",
     "hidden-courses.csv": "their courses; open it as behaviour to use them as variables",
+    "project.csv": "every recording with its behaviour, as a table to edit and run again",
+    "grid.png": "every painted field, a row per recording",
+    "report.html": "one page about all of it",
     "statistics.csv": "single-cell statistics with their signs",
 }
 
 
 def say_written(arguments: argparse.Namespace, written: list[Path]) -> None:
-    """Print what was written, and what it holds."""
+    """Print what was written, and what it holds unless few words are wanted."""
+    if not getattr(arguments, "verbose", True):
+        names = ", ".join(path.name for path in written)
+        say(arguments, f"Written to {written[0].parent}: {names}.")
+        return
     width = max(len(str(path)) for path in written)
     lines = [f"  {str(path).ljust(width)}  {_what(path)}" for path in written]
     say(arguments, "", "Written:", *lines)
@@ -163,6 +172,62 @@ def factor_table(
             mixed = 0 < carries.sum() < len(carries)
             row.append(f"{auroc(attribution.score(row[0]), carries):.3f}" if mixed else "–")
     return table(header, rows)
+
+
+_STRONGEST = 5
+"""Cells that the lines on a factor name."""
+
+
+def _factor_lines(
+    fit: Fit,
+    attribution: Attribution | None = None,
+    truth: Mapping[str, np.ndarray] | None = None,
+) -> list[str]:
+    """Two lines a factor: whether it is in the cells, and in how many and which."""
+    lines = []
+    for name, goodness in fit.goodness.items():
+        lines.append(goodness.verdict)
+        if attribution is None:
+            lines.append(f"  {goodness.measured}")
+        elif name != TIME and attribution.was_found(name):
+            lines.append(f"  {_cells_in_words(attribution, name, (truth or {}).get(name))}")
+    return lines
+
+
+def _cells_in_words(attribution: Attribution, factor: str, carries: np.ndarray | None) -> str:
+    """Cells that carry a factor: how many, the strongest, and how right that is if it is known."""
+    from napari_xcebra.attribution import auroc
+
+    score, found = attribution.score(factor), attribution.selected(factor)
+    scored, how = int(np.isfinite(score).sum()), "score above the threshold"
+    if attribution.significance is not None:
+        q = attribution.significance.q(factor)
+        if np.isfinite(q).any():
+            found, how = q <= 0.1, "carry it (q ≤ 0.1)"
+    best = [i for i in np.argsort(-np.nan_to_num(score, nan=-np.inf)) if found[i]][:_STRONGEST]
+    cells = ", ".join(str(attribution.cell_ids[i]) for i in best)
+    words = f"{int(found.sum())} of {scored} cells {how}{f'; strongest: {cells}' if best else ''}."
+    if carries is not None and 0 < carries.sum() < len(carries):
+        words += f" auROC {auroc(score, carries):.3f}: it is known here which cells do."
+    return words
+
+
+def say_found(
+    arguments: argparse.Namespace,
+    fit: Fit,
+    attribution: Attribution | None = None,
+    truth: Mapping[str, np.ndarray] | None = None,
+) -> None:
+    """Print what was found of every factor: two lines, or all there is if that is wanted."""
+    scores = () if attribution is None else attribution.notes
+    if not arguments.verbose:
+        say(arguments, *_factor_lines(fit, attribution, truth))
+        if notes := len(fit.notes) + len(scores):
+            say(arguments, f"({counted(notes, 'note')} on this: --verbose prints them.)")
+        return
+    say(arguments, factor_table(fit, attribution, truth), "", fit.summary(), *fit.notes, *scores)
+    if attribution is not None and attribution.significance is not None:
+        say(arguments, *(attribution.significance.how(factor) for factor in attribution.factors))
 
 
 def agreement_table(comparison: Comparison) -> str:

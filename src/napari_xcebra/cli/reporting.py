@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from napari_xcebra.checksums import finish_writing
-from napari_xcebra.cli.commands import FIGURE, NWB, REPORT
+from napari_xcebra.cli.commands import FIGURE, NWB, PAGE, REPORT
 from napari_xcebra.cli.flags import FLAGS
 from napari_xcebra.cli.given import fit_folder, output_folder, recording_from
 from napari_xcebra.cli.printing import factor_table, say, table
@@ -285,8 +285,15 @@ def figure(arguments: argparse.Namespace) -> None:
     from napari_xcebra.attribution.tables import check_factor
     from napari_xcebra.report.exports import write_picture
 
-    path = _file_to_write(arguments, FIGURE)
+    path = _file_to_write(arguments, PAGE if arguments.page else FIGURE)
     run, recording = _run_and_recording(arguments)
+    if arguments.page:
+        from napari_xcebra.report.run_report import write_page
+
+        if path.suffix.lower() != ".pdf":
+            raise InputError(f"--page is a PDF: {path} needs to end in .pdf.")
+        say(arguments, *run.missing, f"Wrote {write_page(run, path)}.")
+        return
     painted = first_to_look_at(run.attributions)[0]
     if arguments.map is not None:
         if arguments.map not in run.attributions:

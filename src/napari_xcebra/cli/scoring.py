@@ -18,8 +18,8 @@ from napari_xcebra.cli.printing import (
     agreement_table,
     comparison_bar,
     count_bar,
-    factor_table,
     say,
+    say_found,
     say_written,
     stoppable,
 )
@@ -103,10 +103,7 @@ def write_attribution(
 ) -> Attribution:
     """Score the cells, write the results to a folder of `results_to`, and print the table."""
     result, names = write_scores(arguments, trained, recording, new, truth)
-    say(arguments, factor_table(trained, result, truth), "", trained.summary())
-    say(arguments, *trained.notes, *result.notes)
-    if result.significance is not None:
-        say(arguments, *(result.significance.how(factor) for factor in result.factors))
+    say_found(arguments, trained, result, truth)
     say_written(arguments, [output_folder(arguments) / name for name in names])
     return result
 

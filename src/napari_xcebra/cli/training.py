@@ -12,25 +12,28 @@ from typing import TYPE_CHECKING, TypeVar
 
 from napari_xcebra import learn
 from napari_xcebra.cli.given import (
+    chosen_factors,
     counts_from,
-    factors_from,
     fit_folder,
     frames_from,
     loaded_fit,
+    opened_sessions,
     opening_of,
     output_folder,
     recording_from,
     session_folder,
     sessions_from,
     settings_from,
+    take_analysis,
+    write_analysis,
 )
 from napari_xcebra.cli.printing import (
     GOODNESS,
     Interrupted,
-    factor_table,
     goodness_words,
     interrupt_as_request,
     say,
+    say_found,
     say_written,
     table,
     training_bar,
@@ -38,7 +41,7 @@ from napari_xcebra.cli.printing import (
 from napari_xcebra.cli.scoring import write_attribution, write_scores
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
-from napari_xcebra.results import FIT, results_in, results_to
+from napari_xcebra.results import ANALYSIS, FIT, results_in, results_to
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution
@@ -56,12 +59,13 @@ def fit(arguments: argparse.Namespace) -> None:
     """Train on a recording and measure the fit."""
     trained = _trained_on(arguments, recording_from(arguments), _checkpoint_in(arguments))
     written = _write_fit(arguments, trained)
-    say(arguments, factor_table(trained), "", trained.summary(), *trained.notes)
+    say_found(arguments, trained)
     say_written(arguments, written)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Fit, then attribute."""
+    take_analysis(arguments)
     recording, out = recording_from(arguments), output_folder(arguments)
     frames_from(arguments.frames)  # a mistake there should not be found after training
     if arguments.model is None:
@@ -92,7 +96,7 @@ def _opened_model(arguments: argparse.Namespace, recording: Recording) -> Fit:
     return open_cebra(
         arguments.model,
         recording,
-        factors_from(arguments.factor),
+        chosen_factors(arguments, recording),
         latents=latents,
         architecture=arguments.architecture,
         session=arguments.session,
@@ -150,7 +154,7 @@ def _trained_on(
 ) -> Fit:
     """Train; Ctrl-C stops and leaves the checkpoint, if there is one."""
     settings = settings_from(arguments)
-    factors = factors_from(arguments.factor) if factors is None else factors
+    factors = chosen_factors(arguments, recording) if factors is None else factors
     train = partial(learn.fit, recording, factors, settings, checkpoint=checkpoint)
     trained = _with_bar(arguments, settings.steps, train)
     if checkpoint is not None and not trained.complete:
@@ -220,6 +224,9 @@ def _write_run(
     try:
         with results_to(out, trained, with_fit=True) as new:
             written = _write_learning(arguments, trained, new, curves=curves)
+            if hasattr(arguments, "seeds"):  # of `run`; what was adapted depends on another fit
+                write_analysis(arguments, trained, recording, new)
+                written.append(out / ANALYSIS)
             result = write_attribution(arguments, trained, recording, new)
     except Exception:  # what was learned is kept without scores
         _write_fit(arguments, trained, curves=curves)
@@ -280,8 +287,27 @@ def sessions(arguments: argparse.Namespace) -> None:
     say(arguments, f"  attribution.csv, painted.png and fit of each session: {folders}")
 
 
+def match(arguments: argparse.Namespace) -> None:
+    """Propose which cells of several days are the same, and write it as a table to be checked."""
+    from napari_xcebra.recording.matching import propose_matching
+
+    out = Path(arguments.out or "matches.csv")
+    output_folder(argparse.Namespace(out=out.parent))  # a sentence now rather than afterwards
+    found = propose_matching(opened_sessions(arguments))
+    say(arguments, *found.notes)
+    say(arguments, "", f"Written: {', '.join(map(str, found.to_csv(out)))}.")
+    say(arguments, f"Look at unsure pairs; then: napari-xcebra sessions … --matched {out}")
+
+
 def _matching(arguments: argparse.Namespace, recordings: Mapping[str, Recording]) -> Matching:
     """Which cells are the same; columns may also be called by the files of the sessions."""
+    if arguments.matched == "propose":
+        from napari_xcebra.recording.matching import propose_matching
+
+        proposed = propose_matching(recordings)
+        say(arguments, *proposed.notes)
+        proposed.to_csv(output_folder(arguments) / "matches.csv")
+        return proposed.matching
     found, names = _read_matching(arguments), dict[str, str]()
     if len(arguments.paths) == len(recordings):
         files = map(Path, arguments.paths)

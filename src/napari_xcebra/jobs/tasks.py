@@ -49,6 +49,11 @@ DIMENSION = Call(
 SWEEP = Call(
     f"{_US}.batch.running:sweep_to", doing="The sweep", sparing=f"run fewer processes, {SPARING}"
 )
+PROJECT = Call(
+    f"{_US}.batch.project:project_to",
+    doing="The project",
+    sparing=f"run fewer processes, {SPARING}",
+)
 
 ATTRIBUTE = Call(
     f"{_US}.attribution:attribute", doing="Attribution", sparing=_FEWER_FRAMES, counts="frame"

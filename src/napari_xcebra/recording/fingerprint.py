@@ -219,6 +219,30 @@ def content_of_training(recording: Recording, variables: Sequence[str]) -> dict[
     }
 
 
+def content_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs between two of `content_of_training`, in words; a part that one lacks does not.
+
+    Examples
+    --------
+    >>> content_changes({"n_cells": 3, "variables": {"speed": "a"}},
+    ...                 {"n_cells": 2, "variables": {"speed": "b"}})
+    ['the number of its cells', 'the values of speed']
+    """
+    words = {
+        "n_frames": "the number of its frames",
+        "n_cells": "the number of its cells",
+        "ids": "the ids of its cells",
+        **_PARTS,
+        "excluded": "its excluded frames",
+        "accepted": "which of its cells are accepted",
+    }
+    differ = [said for part, said in words.items()
+              if part in before and part in now and before[part] != now[part]]  # fmt: skip
+    labels, others = before.get("variables", {}), now.get("variables", {})
+    differ += [f"the values of {name}" for name in labels if labels[name] != others.get(name)]
+    return differ
+
+
 def name_of_content(recording: Recording) -> str:
     """Eight characters for the name of a file, found at once; what is in it says more."""
     told = [np.asarray([recording.n_frames, recording.n_cells]), np.asarray(recording.cell_ids)]

@@ -14,9 +14,7 @@ import numpy as np
 
 from napari_xcebra.attribution.methods import title_of_method
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import named_by_suite2p
-from napari_xcebra.io.settings import OpenSettings
-from napari_xcebra.learn import Fit, Goodness
+from napari_xcebra.learn import Goodness
 from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.learn.quality.verdict import (
     NOTHING,
@@ -59,6 +57,10 @@ from napari_xcebra.support.logs import without_folders
 from napari_xcebra.text import counted, listed, two
 
 CITATIONS = (
+    Reference(
+        "napari-xcebra, this plugin: as its file CITATION.cff says; name the version above.",
+        "https://github.com/napari-xcebra/napari-xcebra",
+    ),
     Reference(
         "xCEBRA, the method: S. Schneider, R. González Laiz, A. Filippova, M. Frey, M. W. Mathis. "
         "Time-series attribution maps with regularized contrastive learning. AISTATS 2025.",
@@ -179,104 +181,51 @@ def _write_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-MODEL = "MODEL.pt"
-"""Stands for the file of a model that was opened."""
-
-
 def reproduction_section(run: Material) -> Section:
-    """The command that reproduces the run, and the versions it was made with."""
+    """What makes the run again, and the versions it was made with."""
     facts = list(run.fit.versions.items())
     facts += [("seed", str(run.fit.settings.seed)), ("device", run.fit.settings.device)]
-    return Section(
-        "How to reproduce it",
-        (
-            Paragraph("Run this in the folder that holds the recording. The same seed and versions "
-                      "give the same result on the same device."),
-            TypedCommand(_command_of(run)),
-            *(Paragraph(note, "warning") for note in _list_what_command_lacks(run)),
-            facts_table("Made with", facts),
-        ),
-    )  # fmt: skip
+    how: tuple[Block, ...] = (
+        Paragraph("No file makes this run again: save the run, or train it from files.", "warning"),
+    )
+    if run.analysis:
+        how = (
+            Paragraph(
+                f"{run.analysis} lists all inputs, cells and settings. Type this in its folder, or "
+                "anywhere with its path; inputs that were changed are refused. The same versions "
+                "give the same bytes on the same device."
+            ),
+            TypedCommand(shlex.join(["napari-xcebra", "run", run.analysis, "--out", "again"])),
+        )
+    return Section("How to reproduce it", (*how, facts_table("Made with", facts)))
 
 
-def _command_of(run: Material) -> str:
-    """The `napari-xcebra run` that trains the same."""
-    fit, opening = run.fit, run.opening
-    words = ["napari-xcebra", "run", _place(opening.path if opening else fit.source)]
-    if opening is not None:
-        words += [word for path in opening.behavior for word in ("--behavior", _place(path))]
-        words += ["--footprints", _place(opening.footprints)] if opening.footprints else []
-        words += [w for n, kind in opening.kinds.items() for w in ("--kind", f"{n}={kind}")]
-        words += _flags(opening.settings)
-    for part in fit.parts:
-        if part.name != TIME:
-            latents = "" if fit.architecture else f":{part.stop - part.start}"
-            words += ["--factor", f"{part.name}={','.join(part.variables)}{latents}"]
-    words += _model_of(fit) if fit.architecture else _flags(fit.settings)
-    if run.first is not None:
-        words += ["--method", run.first.method]
-        words += ["--no-significance"] if run.first.significance is None else []
-    return shlex.join([*words, "--out", "again"])
+_EXTRACTORS = {
+    "suite2p": Reference(
+        "suite2p, which found the cells: M. Pachitariu, C. Stringer et al. Suite2p: beyond 10,000 "
+        "neurons with standard two-photon microscopy. bioRxiv 061507 (2017).",
+        "https://doi.org/10.1101/061507",
+    ),
+    "CaImAn": Reference(
+        "CaImAn, which found the cells: A. Giovannucci et al. CaImAn: an open source tool for "
+        "scalable calcium imaging data analysis. eLife 8, e38173 (2019).",
+        "https://doi.org/10.7554/eLife.38173",
+    ),
+    "Minian": Reference(
+        "Minian, which found the cells: Z. Dong et al. Minian, an open-source miniscope analysis "
+        "pipeline. eLife 11, e70661 (2022).",
+        "https://doi.org/10.7554/eLife.70661",
+    ),
+}
+"""By a word in the name of the format."""
 
 
-def _model_of(fit: Fit) -> list[str]:
-    """How a model of `cebra` was opened."""
-    words = ["--model", MODEL, "--architecture", fit.architecture]
-    words.append("--standardised" if (fit.weights["spread"] == 1).all() else "--no-standardised")
-    for part in fit.parts:
-        if part.name != TIME:
-            own = ",".join(str(latent) for latent in fit.weights["order"][part.latents])
-            words += ["--latents", f"{part.name}={own}"]
-    return words
-
-
-def _flags(settings: FitSettings | OpenSettings) -> list[str]:
-    words = []
-    for knob in fields(settings):
-        value = getattr(settings, knob.name)
-        if value == knob.default:
-            continue
-        if isinstance(value, bool):
-            words.append(
-                flag_of(knob.name) if value else flag_of(knob.name).replace("--", "--no-", 1)
-            )
-        else:
-            words += [flag_of(knob.name), str(value)]
-    return words
-
-
-def _place(path: Path | str) -> str:
-    """Path from the folder whose name identifies the recording."""
-    parts = Path(path).parts if str(path) else ("RECORDING",)
-    telling = (i for i in range(1, len(parts) + 1) if not named_by_suite2p(parts[-i]))
-    return str(Path(*parts[-next(telling, 1) :]))
-
-
-def _list_what_command_lacks(run: Material) -> list[str]:
-    """What the command leaves out, a sentence each."""
-    notes = []
-    if run.fit.architecture:
-        notes.append(f"The model was trained elsewhere: {MODEL} stands for its file.")
-    if run.opening is None and not Path(run.fit.source or "-").suffix:
-        notes.append("How the recording was opened is not known: fill in its path and those of the "
-                     "behaviour files.")  # fmt: skip
-    for name, factor in run.factors.items():
-        if factor.similarity is not None or factor.temperature is not None:
-            notes.append(f"{name} has a similarity or temperature of its own, which only Python "
-                         f"can give: {factor}.")  # fmt: skip
-    if run.recording is not None and run.fit.settings.accepted_only:
-        recording = run.recording
-        accepted = np.asarray(recording.cell_ids)[np.asarray(recording.accepted)]
-        unlike = np.setxor1d(accepted, run.fit.inputs.cell_ids).size
-        if unlike:
-            notes.append(f"Cells were accepted or rejected by hand, or are constant: {unlike} "
-                         "differ between the file and the training.")  # fmt: skip
-    return notes
-
-
-def citing_section() -> Section:
-    """What to cite."""
-    return Section("How to cite", CITATIONS)
+def citing_section(run: Material | None) -> Section:
+    """What to cite: the method, this plugin, and the extractor of the recording."""
+    recording = None if run is None else run.recording
+    format = "" if recording is None else recording.origin.format
+    own = [each for name, each in _EXTRACTORS.items() if name.lower() in format.lower()]
+    return Section("How to cite", (*CITATIONS, *own))
 
 
 def describe_making() -> str:

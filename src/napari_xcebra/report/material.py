@@ -22,7 +22,7 @@ from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn import Factor, Fit
 from napari_xcebra.recording.fingerprint import check_same
 from napari_xcebra.recording.recording import Recording
-from napari_xcebra.results import problems_in, results_in, why_not_of
+from napari_xcebra.results import ANALYSIS, problems_in, results_in, why_not_of
 from napari_xcebra.runs import Run
 from napari_xcebra.spreadsheets import read_csv
 
@@ -52,6 +52,8 @@ class Material:
     statistics : CellStatistics or None
     comparison : Comparison or None
         All methods that were computed, side by side.
+    analysis : str
+        Name of the file that makes it again, if there is one.
     missing : tuple of str
         What could not be found, in a sentence each.
     """
@@ -66,6 +68,7 @@ class Material:
     stability: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     statistics: CellStatistics | None = None
     comparison: Comparison | None = None
+    analysis: str = ""
     missing: tuple[str, ...] = ()
 
     @classmethod
@@ -142,7 +145,7 @@ def run_in(folder: Path) -> Material:
     finish_writing(folder)
     if (folder / "run.json").exists():
         run = Run.load(folder)
-        return Material.of_run(run, None, _opening(folder))
+        return replace(Material.of_run(run, None, _opening(folder)), analysis=_again(folder))
     for place in (folder / "fit", folder):
         if (place / "fit.json").exists():
             fit = Fit.load(place)
@@ -152,6 +155,7 @@ def run_in(folder: Path) -> Material:
                 fit,
                 attributions,
                 opening=_opening(folder),
+                analysis=_again(folder),
                 missing=missing,
             )
     raise InputError(
@@ -178,6 +182,10 @@ def _attributions(folder: Path, fit: Fit) -> tuple[dict[str, Attribution], tuple
         else:
             missing.append(f"{path.name} belongs to another training run and is left out.")
     return found, tuple(missing)
+
+
+def _again(folder: Path) -> str:
+    return ANALYSIS if (folder / ANALYSIS).exists() else ""
 
 
 def _opening(folder: Path) -> Opening | None:

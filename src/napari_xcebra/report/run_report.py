@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
+from matplotlib.figure import Figure
+from matplotlib.image import imread
 
+from napari_xcebra.analysis_file import Analysis
 from napari_xcebra.attribution import Attribution
 from napari_xcebra.attribution.comparison import title_of
 from napari_xcebra.attribution.methods import method_named, title_of_method
@@ -43,6 +48,7 @@ from napari_xcebra.report.document import (
 from napari_xcebra.report.exports import in_a_sentence
 from napari_xcebra.report.figures.comparisons import methods_side_by_side
 from napari_xcebra.report.figures.field import painted_field
+from napari_xcebra.report.figures.paper import in_picture
 from napari_xcebra.report.figures.run import (
     CELLS_ACROSS,
     MOST_POINTS,
@@ -52,6 +58,7 @@ from napari_xcebra.report.figures.run import (
     responses_in_words,
     score_histogram,
     tuning_in_words,
+    tuning_of_cells,
 )
 from napari_xcebra.report.findings import (
     cells_in_words,
@@ -80,7 +87,7 @@ def run_report(run: Material) -> Document:
     sections = [verdicts(run), *decoding(run), controls(run), _cell_sections(run)]
     sections += _methods(run)
     sections += [learning(run), recording_section(run), settings_section(run)]
-    sections += [reproduction_section(run), citing_section()]
+    sections += [reproduction_section(run), citing_section(run)]
     return Document(
         f"{run.source} · {run.name}" if run.name != run.source else run.name,
         _subtitle(run),
@@ -134,8 +141,13 @@ def write_run_report(
     opening: Opening | None = None,
     statistics: CellStatistics | None = None,
 ) -> Path:
-    """Write one page about a run that the window holds."""
-    return write_report(run_report(Material.of_run(run, recording, opening, statistics)), path)
+    """Write one page about a run that the window holds, and beside it what makes it again."""
+    material = Material.of_run(run, recording, opening, statistics)
+    analysis = None if opening is None else Analysis.of_run(run, opening)
+    if analysis is not None:
+        beside = analysis.save(path.with_suffix(".toml"), recording)
+        material = replace(material, analysis=beside.name)
+    return write_report(run_report(material), path)
 
 
 def write_report(document: Document, path: Path) -> Path:
@@ -144,6 +156,72 @@ def write_report(document: Document, path: Path) -> Path:
     with in_a_sentence(path), whole(path) as file:
         file.write_text(page, encoding="utf-8")
     return path
+
+
+PAGE, PAGE_DPI = (8.27, 11.69), 250
+"""A4, in inches, and dots per inch of the pictures on it."""
+
+
+def write_page(run: Material, path: Path) -> Path:
+    """One A4 page as PDF: verdicts, painted field, best cells, embedding and statistics."""
+    first, recording = run.first, run.recording
+    if first is None or recording is None:
+        raise InputError("A page needs the recording and its scores, and one is missing.")
+    factors = [name for name in first.factors if name != TIME]
+    best = max(factors, key=lambda name: np.nan_to_num(run.fit.goodness[name].r2), default=TIME)
+    part, cells = run.fit.part(best), _best_cells(first, best, CELLS_ACROSS)
+    drawn = [painted_field(recording, first, factors=factors[:3] or None)]
+    if part.variables and len(cells):
+        drawn.append(tuning_of_cells(recording, part.variables, cells))
+    if (found := _embedding(run)) is not None:
+        latents, frames = found
+        drawn.append(embedding_by_variable(latents[:, part.latents], frames, recording, part))
+    page = Figure(PAGE)
+    page.text(0.07, 0.965, in_picture(run.source), fontsize=14, fontweight="bold", va="top")
+    page.text(0.07, 0.94, in_picture(_subtitle(run)), fontsize=8, va="top", wrap=True)
+    words = [line for name in factors for line in _page_lines(run, name)]
+    said = "\n".join(in_picture("\n   ".join(wrap(line, 118))) for line in words)
+    page.text(0.07, 0.905, said, fontsize=9, va="top", linespacing=1.35)
+    top = 0.895 - 0.0165 * (said.count("\n") + 1)
+    # a field fills the page; an embedding of one panel takes a third of it
+    shares = [min(1.0, each.get_size_inches()[0] / 9.4) if number else 1.0
+              for number, each in enumerate(drawn)]  # fmt: skip
+    sizes = [share * each.get_size_inches()[1] / each.get_size_inches()[0]
+             for share, each in zip(shares, drawn, strict=True)]  # fmt: skip
+    titles = ["", f"Best cells for {best}", f"Embedding: latents of {best}"]
+    scale = min(1.0, (top - 0.06 - 0.03 * len(drawn)) * PAGE[1] / (0.86 * PAGE[0] * sum(sizes)))
+    for each, size, share, title in zip(drawn, sizes, shares, titles, strict=False):
+        width = 0.86 * scale * share
+        height = 0.86 * scale * PAGE[0] * size / PAGE[1]
+        page.text(0.07, top, in_picture(title), fontsize=9, fontweight="bold", va="top")
+        ax = page.add_axes((0.5 - width / 2, top - 0.02 - height, width, height))
+        ax.set_axis_off()
+        with io.BytesIO() as content:
+            each.savefig(content, format="png", dpi=PAGE_DPI)
+            content.seek(0)
+            ax.imshow(imread(content), aspect="auto", interpolation="none")
+        top -= height + 0.03
+    page.text(
+        0.07,
+        0.03,
+        in_picture(describe_making().partition(" This page")[0]),
+        fontsize=6,
+        color="0.4",
+    )
+    with in_a_sentence(path), whole(path) as file:
+        page.savefig(file, format="pdf", dpi=PAGE_DPI)
+    return path
+
+
+def _page_lines(run: Material, factor: str) -> list[str]:
+    """Verdict on a factor, what was measured, and how many cells carry it."""
+    first, goodness = run.first, run.fit.goodness[factor]
+    assert first is not None
+    lines = [goodness.verdict, f"   {goodness.measured}"]
+    if first.significance is not None and first.was_found(factor):
+        q = first.significance.q(factor)
+        lines.append(f"   {int((q <= Q).sum())} of {int(np.isfinite(q).sum())} cells at q ≤ {Q:g}")
+    return lines
 
 
 @cache

@@ -53,7 +53,7 @@ def real(simulation):
 def test_the_real_labels_are_above_chance_and_the_verdict_says_so(real):
     assert real.above_chance
     assert real.goodness > 1
-    assert real.verdict.startswith("z2 is clearly in these cells")
+    assert real.verdict.startswith("These cells encode z2")
 
 
 def test_the_real_labels_can_be_read_from_the_latents(real):

@@ -1,4 +1,4 @@
-"""Reads behaviour from a table (.csv, .tsv, .parquet): each column is a variable of its name.
+"""Reads behaviour from a table (text, Parquet, Excel): each column is a variable of its name.
 
 A column of times or of frame numbers puts the rows on a clock; without it there is one row per
 frame. A table that says when each row starts and stops is one of trials or epochs; one that says
@@ -25,6 +25,7 @@ from napari_xcebra.io.clocks.timestamps import (
 )
 from napari_xcebra.io.containers.tables import (
     EXACT,
+    EXCEL,
     PARQUET,
     SUFFIXES,
     is_parquet,
@@ -36,7 +37,7 @@ from napari_xcebra.io.extraction import Behavior, Events, Intervals, Series
 from napari_xcebra.io.kinds import FEW
 from napari_xcebra.io.settings import OpenSettings
 
-NAME = "a table (.csv, .tsv, .parquet)"
+NAME = "a table (.csv, .tsv, .parquet, .xlsx)"
 GENERIC = True
 
 
@@ -44,7 +45,7 @@ def sniff(path: Path) -> bool:
     """Whether the name is that of a table, or the first lines are."""
     if not path.is_file():
         return False
-    if path.suffix.lower() in (*SUFFIXES, *PARQUET) or is_parquet(path):
+    if path.suffix.lower() in (*SUFFIXES, *PARQUET, *EXCEL) or is_parquet(path):
         return True
     try:
         rows = text_form(path, 3).rows

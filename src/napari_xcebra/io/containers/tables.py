@@ -1,4 +1,4 @@
-"""Reads tables: text with comma, semicolon, tab or spaces, with or without a header; Parquet.
+"""Reads tables: text with comma, semicolon, tab or spaces; with a header or not; Parquet; Excel.
 
 Text may be in UTF-8, UTF-16 or an old Windows encoding, begin with lines of comment (#, %), have a
 decimal comma, a separator at the end of its lines, row names without a header, or a header of
@@ -28,6 +28,7 @@ from napari_xcebra.text import decimal_mark, parse_number
 TABLE = "a table of numbers"
 SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
+EXCEL = (".xlsx", ".xlsm")
 LONGEST_LINE = 16 * 2**20
 """Characters after which a line is cut when the form of a table is looked at."""
 _SEPARATORS = "\t;,"
@@ -83,7 +84,10 @@ def read_table(path: Path, keep: Collection[str] = ()) -> pd.DataFrame:
         Columns that are not dropped although they number the rows.
     """
     with sentence_on_failure(path, TABLE):
-        table = _read_parquet(path) if is_parquet(path) else _read_text(path)
+        if path.suffix.lower() in EXCEL:
+            table = _read_excel(path)
+        else:
+            table = _read_parquet(path) if is_parquet(path) else _read_text(path)
     if table.empty:
         raise InputError(f"{path} has no rows.")
     table = _with_index(table, keep)
@@ -293,6 +297,23 @@ def _read_text(path: Path) -> pd.DataFrame:
 def _may_be_decimals(form: _TextForm) -> bool:
     """Whether an entry too many in each row may be the digits behind a decimal comma."""
     return form.separator == "," and all(is_number(row[0]) for row in form.rows[1:] if row)
+
+
+def _read_excel(path: Path) -> pd.DataFrame:
+    """The only sheet with something in it; times are text, as they are in a table of text."""
+    try:
+        sheets = pd.read_excel(path, sheet_name=None, engine="openpyxl")
+    except ImportError:
+        raise InputError(
+            f"{path} is an Excel table: pip install 'napari-xcebra[excel]', or save it as .csv."
+        ) from None
+    filled = {name: table for name, table in sheets.items() if not table.empty}
+    if len(filled) > 1:
+        names = ", ".join(map(str, filled))
+        raise InputError(f"{path} has several sheets ({names}): save the one to read as .csv.")
+    table = next(iter(filled.values()), pd.DataFrame())
+    times = {name: str for name, column in table.items() if column.dtype.kind == "M"}
+    return table.astype(times)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

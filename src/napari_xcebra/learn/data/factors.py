@@ -346,6 +346,17 @@ def why_unticked(recording: Recording, factors: Mapping[str, Factor], room: int)
     return reasons
 
 
+def ticked_factors(
+    recording: Recording, time_latents: int
+) -> tuple[dict[str, Factor], dict[str, str]]:
+    """Factors to train unless the user says otherwise, and why the others are not, by name."""
+    suggested = suggested_factors(recording)
+    room = int(np.sum(np.asarray(recording.accepted))) - time_latents
+    reasons = why_unticked(recording, suggested, room)
+    never = {name: why for name, each in recording.behavior.items() if (why := why_not(each))}
+    return {n: f for n, f in suggested.items() if n not in reasons}, {**never, **reasons}
+
+
 def _same(recording: Recording, one: Factor, other: Factor) -> bool:
     """Whether two factors of one variable each have the same values, up to scale and offset."""
     if len(one.variables) != 1 or len(other.variables) != 1:

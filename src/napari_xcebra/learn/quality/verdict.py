@@ -290,30 +290,24 @@ def _say_found(of: Goodness) -> str:
     """Whether a factor is in the cells, with the evidence that says so."""
     if of.factor == TIME:
         lasting = "Activity, shared or a cell's own," if of.above_chance else "No activity"
-        return f"{lasting} lasts beyond chance ({_nats(of)})."
+        return f"{lasting} lasts beyond chance."
     if of.not_tested:
         return f"{of.factor} was not tested against chance ({_say_measured(of)}). {of.untested}"
     if not of.above_chance:
         why = _against(of) or _nats(of)
         return f"{of.factor} is at chance in these cells ({why}): its map means nothing."
-    strength = "clearly" if of.is_clear else "weakly"
-    return f"{of.factor} is {strength} in these cells ({_evidence(of)})."
+    if of.is_clear:
+        return f"These cells encode {of.factor}: {_decoding_in_words(of) or _evidence(of)}."
+    return f"These cells weakly encode {of.factor}: {_evidence(of)}."
 
 
 def _say_learned(of: Goodness) -> str:
-    """What the encoder learned of a factor that is in the cells, and what it adds."""
+    """What the encoder did not learn of a factor that is in the cells."""
     if of.factor == TIME or not (of.above_chance or of.not_tested):
         return ""
-    nats = f"{nats_of(of)} nats above chance {_where(of)}"
     if not of.learned:
-        nats = "too few steps" if np.isnan(of.goodness) else f"{nats_of(of)} nats"
-        nats += ", of the regression that it begins as" if of.goodness > 3 * of.error else ""
-        return f"The encoder did not learn it ({nats}): its map is from the variables alone."
-    # what is clear by its decoding is not called a small part of what is possible
-    told = of.allowed > 0 and not (of.is_clear and of.share < CLEAR_SHARE)
-    share = f", {share_of(of)} of what is possible" if told else ""
-    beyond = " It adds nothing to the regression." if of.encoder_share == 0 else ""
-    return f"The encoder learned it ({nats}{share}).{beyond}"
+        return "The encoder did not learn it: its map is from the variables alone."
+    return "The encoder adds nothing to the ridge." if of.encoder_share == 0 else ""
 
 
 def _say_doubts(of: Goodness) -> list[str]:
@@ -339,11 +333,20 @@ def _say_doubts(of: Goodness) -> list[str]:
     return said
 
 
+def _decoding_in_words(of: Goodness) -> str:
+    """Decoding beside a ridge regression, and on what: empty if neither decodes it."""
+    what, own, ridge = decoding_of(of)
+    if np.isnan(own) or max(of.r2, np.nan_to_num(of.ridge_r2)) <= 0:
+        return ""
+    where = "on frames it may have been trained on" if of.in_sample else "held out"
+    beside = "" if np.isnan(ridge) else f" (ridge {_brief(ridge)})"
+    return f"{what} {_brief(own)} {where}{beside}"
+
+
 def _evidence(of: Goodness) -> str:
     """What speaks for a factor; what speaks against it is among the doubts."""
-    decoded = of.decoding if max(of.r2, np.nan_to_num(of.ridge_r2)) > 0 else ""
     p = f"p = {of.p:.2g}{_trials(of)}" if of.p <= LARGEST_P else ""
-    return "; ".join(filter(None, [decoded, p])) or _nats(of)
+    return ", ".join(filter(None, [_decoding_in_words(of), p])) or _nats(of)
 
 
 def _against(of: Goodness) -> str:

@@ -280,16 +280,14 @@ class LambdaSearch:
         """The choice and its reason, in a sentence; empty while the search goes on."""
         if not self.over:
             return ""
-        each = ", ".join(f"{value:.2g} for {name}" for name, value in self.chosen.items())
-        if not self.found:
-            return f"λ is {each}: nothing is above chance on frames set aside."
+        values = {name: f"{value:.2g}" for name, value in self.chosen.items()}
+        each = [f"{value} ({name})" for name, value in values.items()]
+        said = ", ".join(each if len(set(values.values())) > 1 else [*values.values()][:1])
         last = len(self.looks["step"]) - 1
-        if all(self.borne_at(name) == last for name in self.found):
-            return f"λ is {each}: no part above chance lost goodness up to {HIGHEST:g}."
-        return (
-            f"λ is {each}: raised further, a part loses more than {BORNE:.0%} of its best goodness "
-            "on frames set aside."
-        )
+        why = "" if self.found else "; nothing is above chance on frames set aside"
+        if self.found and all(self.borne_at(name) == last for name in self.found):
+            why = ", the highest that is tried"
+        return f"Penalty λ, chosen automatically: {said}{why}."
 
 
 def _bearable(best: float, times: float = 1.0) -> float:

@@ -21,6 +21,7 @@ from skimage.segmentation import find_boundaries
 
 from napari_xcebra.attribution import Attribution, auroc
 from napari_xcebra.attribution.score_map import Latent, ScoreMap
+from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.learn.quality.verdict import NOTHING, decoded_of, nats_of
 from napari_xcebra.recording.footprints import Footprints
 from napari_xcebra.recording.recording import Recording
@@ -93,6 +94,33 @@ def painted_field(
             save_figure(figure, Path(path))
         return figure
     return written(_draw_maps(recording, maps, truth or {}, threshold, look, colors), path)
+
+
+def painted_grid(rows: Sequence[tuple[str, Recording, Attribution]], path: Where = None) -> Figure:
+    """Painted fields of many recordings: a row for each, a panel for each of its factors.
+
+    Parameters
+    ----------
+    rows : sequence of (str, Recording, Attribution)
+        What each is called, with its fit known to its attribution.
+    """
+    of_rows = [[name for name in scores.factors if name != TIME] for _, _, scores in rows]
+    across = max(1, *map(len, of_rows))
+    figure = Figure(figsize=(1.2 + 2.9 * across, 2.7 * len(rows)), dpi=min(110, 6000 / len(rows)))
+    figure.set_layout_engine("constrained", w_pad=0.06, h_pad=0.08)
+    axes = figure.subplots(len(rows), across, squeeze=False)
+    for panels, (title, recording, scores), factors in zip(axes, rows, of_rows, strict=True):
+        field = _EnlargedField.of(recording)
+        for ax in panels[len(factors) :]:
+            ax.set_axis_off()
+        for ax, factor in zip(panels, factors, strict=False):
+            map_ = ScoreMap(scores, factor)
+            field.paint(ax, map_, 0.0, SCREEN, Colors(*map_.limits))
+            goodness = None if scores.fit is None else scores.fit.goodness[factor]
+            said = "" if goodness is None else f"\n{goodness.in_short.replace('-', '−')}"
+            ax.set_title(f"{in_picture(factor)}{said}", fontsize=8)
+        panels[0].set_ylabel(in_picture(title), fontsize=10, fontweight="bold")
+    return written(figure, path)
 
 
 def _draw_maps(

@@ -143,7 +143,7 @@ MOST_POINTS = 3000
 def tuning_in_words(
     recording: Recording, factor: str, variables: Sequence[str], cells: np.ndarray
 ) -> PagePicture:
-    """Tuning of a factor's best cells, with a caption; `cells` as of `_tuning_of_cells`."""
+    """Tuning of a factor's best cells, with a caption; `cells` as of `tuning_of_cells`."""
     columns = len(columns_of(recording, variables))
     what = "Mean activity over the variable, with its standard error over blocks of time"
     if columns > 1:
@@ -151,13 +151,13 @@ def tuning_in_words(
         what += f"; the first 2 of {columns} columns" if columns > 2 else ""
     names = ", ".join(str(np.asarray(recording.cell_ids)[cell]) for cell in cells)
     return picture(
-        lambda: _tuning_of_cells(recording, variables, cells),
+        lambda: tuning_of_cells(recording, variables, cells),
         f"Tuning of the cells {names} to {factor}",
         f"The {len(cells)} cells with the highest score. {what}.",
     )
 
 
-def _tuning_of_cells(recording: Recording, variables: Sequence[str], cells: np.ndarray) -> Figure:
+def tuning_of_cells(recording: Recording, variables: Sequence[str], cells: np.ndarray) -> Figure:
     """Tuning of some cells to a factor's variables, the first two columns if there are more.
 
     Parameters

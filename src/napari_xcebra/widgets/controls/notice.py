@@ -238,7 +238,9 @@ class _VerdictRow(QWidget):
     def __init__(self, goodness: Goodness) -> None:
         super().__init__()
         self.head = _Head(goodness)
-        self.sentences = PlainLabel(goodness.verdict, wrap=True)
+        measured = goodness.measured if goodness.measured not in goodness.verdict else ""
+        said = "\n".join(filter(None, [goodness.verdict, measured and f"({measured})"]))
+        self.sentences = PlainLabel(said, wrap=True)
         self.sentences.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.sentences.setToolTip(VERDICT_HELP)
         self.sentences.setContentsMargins(24, 0, 4, 4)

@@ -395,10 +395,13 @@ class Sweeper(JobQueue):
 
     def start(self, sweep: Sweep, folder: Path, place: ComputePlace) -> Job | None:
         """Run a sweep; None if one is under way."""
+        return self.begin(tasks.SWEEP(sweep, folder, place), folder)
+
+    def begin(self, call: Call, folder: Path) -> Job | None:
+        """Run a call that writes a sweep to a folder; None if one is under way."""
         if self.busy:
             return None
         self.folder, self.stopping = folder, False
-        call = tasks.SWEEP(sweep, folder, place)
         work = Work("a sweep", call, heard=self._hear, long=True, grace=GRACE, at_stake=AT_STAKE)
         return self.ask(work)
 

@@ -37,7 +37,12 @@ def test_days_matched_by_cellreg_are_compared_and_named_by_their_day(
     QTest.mouseClick(dock.choice.days, Qt.MouseButton.LeftButton)
     window = dock.choice.days.opened
     assert list(window.chosen) == ["2024-05-01", "2024-05-02"]
-    assert not window.compare.isEnabled()
+    # without a file, cells are proposed by where they lie: here each is the same
+    assert window.compare.text() == "Propose and compare"
+    QTest.mouseClick(window.compare, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: window.found is not None, timeout=20_000)
+    assert (window.found.matching.ids[:, 0] == window.found.matching.ids[:, 1]).all()
+    window.found = None
     window.file.path = path
     QTest.mouseClick(window.compare, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: window.found is not None, timeout=20_000)

@@ -147,7 +147,7 @@ def test_on_a_small_screen_runs_and_verdict_are_in_sight(small_screen, qtbot):
     for widget in (dock.runs, dock.verdict):
         qtbot.waitUntil(lambda w=widget: in_sight(dock, w), timeout=10_000)
     assert dock.notice.isVisible() and dock.notice.text == "A note on the fit."
-    assert dock.verdict.text.startswith("place is clearly in these cells")
+    assert dock.verdict.text.startswith("These cells encode place")
     assert dock.progress.isHidden()
 
 

@@ -17,6 +17,7 @@ from qtpy.QtWidgets import (
     QCompleter,
     QDockWidget,
     QDoubleSpinBox,
+    QLabel,
     QPushButton,
     QScrollArea,
     QWidget,
@@ -48,7 +49,13 @@ from napari_xcebra.widgets.controls.layouts import (
     spare_from_wheel,
 )
 from napari_xcebra.widgets.controls.napari_window import end_with_dock, follow, real_viewer
-from napari_xcebra.widgets.docks.recording.opener import SAMPLES, TABLES, CanvasDrops, Opener
+from napari_xcebra.widgets.docks.recording.opener import (
+    SAMPLES,
+    TABLES,
+    CanvasDrops,
+    Opener,
+    ProjectWindow,
+)
 from napari_xcebra.widgets.docks.recording.panels import (
     DropTarget,
     Footer,
@@ -320,6 +327,9 @@ class RecordingDock(QWidget):
         self.open_button = primary_button("Open")
         self.empty = DropTarget(self.open_sample)
         self.sample_button = sample_button(self.open_sample)
+        self.project_button = QPushButton("Project…")
+        self.project_button.setToolTip("Open a folder or table of many animals, and run them all.")
+        self._project: ProjectWindow | None = None
         self.footer = footer = Footer()
         self.notice, self.question, self.next = footer.notice, footer.question, footer.next
         self.busy, self.cancel_button = footer.busy, footer.cancel_button
@@ -427,6 +437,14 @@ class RecordingDock(QWidget):
         """Stop reading, and discard what was read."""
         self.opener.cancel()
         self.notice.say("Stopped.")
+
+    def open_project(self) -> ProjectWindow:
+        """Show the window of many animals and days."""
+        if self._project is None:
+            self._project = ProjectWindow(self.services, self.opener, self)
+        self._project.show()
+        self._project.raise_()
+        return self._project
 
     @property
     def is_busy(self) -> bool:
@@ -551,6 +569,7 @@ class RecordingDock(QWidget):
 
     def _connect(self) -> None:
         self.open_button.clicked.connect(self.open)
+        self.project_button.clicked.connect(lambda _=False: self.open_project())
         self.empty.chosen.connect(self.open_path)
         self.cancel_button.clicked.connect(self.cancel)
         self.close_button.clicked.connect(self.close_recording)
@@ -580,7 +599,8 @@ class RecordingDock(QWidget):
         in_row((self.open_button, 1), self.sample_button, of=buttons)
         self.fold = Fold("", "Recording, behaviour, and how to read them.", self.form, buttons)
         inside = QWidget()
-        parts = (self.top, self.layers_button, (self.empty, 10), self.found, self.fold)
+        several = in_row(QLabel("Many animals or days?"), 1, self.project_button)
+        parts = (self.top, self.layers_button, (self.empty, 10), self.found, self.fold, several)
         in_column(*parts, 1, of=inside).setContentsMargins(9, 9, 9, 9)
         self._area = area = QScrollArea()
         area.setWidgetResizable(True)

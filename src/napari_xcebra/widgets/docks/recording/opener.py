@@ -1,7 +1,8 @@
-"""Reads recordings and samples in the background, and takes those that are dropped on the image."""
+"""Opens recordings, samples and projects in the background, and what is dropped on the image."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,23 +11,39 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 import numpy as np
-from qtpy.QtCore import QEvent, QObject, Qt, QTimer, Signal
-from qtpy.QtGui import QDragLeaveEvent
-from qtpy.QtWidgets import QApplication
+from qtpy.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
+from qtpy.QtGui import QDragLeaveEvent, QIcon
+from qtpy.QtWidgets import (
+    QApplication,
+    QLabel,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QTableWidget,
+    QTableWidgetItem,
+)
 
+from napari_xcebra.batch import SweepFolder
+from napari_xcebra.batch.running import ComputePlace
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.containers.npy import mapped_header
 from napari_xcebra.io.containers.video import is_video
 from napari_xcebra.io.kinds import with_kinds
 from napari_xcebra.io.orientation import LayoutUnclear
+from napari_xcebra.jobs import tasks
+from napari_xcebra.learn.data.factors import TIME
 from napari_xcebra.readers import SAMPLES
-from napari_xcebra.widgets.controls.forms import dropped_paths
+from napari_xcebra.text import counted
+from napari_xcebra.widgets.controls.boxes import plain, primary_button
+from napari_xcebra.widgets.controls.forms import PathField, dropped_paths
+from napari_xcebra.widgets.controls.layouts import in_row, keep_room
 from napari_xcebra.widgets.controls.napari_window import (
     before_opening,
     main_window,
     parts_that_take_drops,
     real_viewer,
 )
+from napari_xcebra.widgets.controls.notice import ResultWindow, WorkBar, time_left
 from napari_xcebra.widgets.layers.layers import recording_layers
 from napari_xcebra.widgets.services.jobs import ActivityBar, in_background
 from napari_xcebra.widgets.services.reading import (
@@ -37,19 +54,21 @@ from napari_xcebra.widgets.services.reading import (
     recognised,
     result_of,
 )
-from napari_xcebra.widgets.state.preferences import keep_pixel_size
+from napari_xcebra.widgets.state.preferences import keep_pixel_size, preferred_settings
 from napari_xcebra.widgets.state.state import LayerTuple, State, collect_while_waiting, shown_by
 from napari_xcebra.workspace_file import Opened, is_workspace
 
 if TYPE_CHECKING:
+    import pandas as pd
     from qtpy.QtWidgets import QWidget
 
+    from napari_xcebra.batch.project import Session
     from napari_xcebra.io.opening import Opening
     from napari_xcebra.jobs import Job
     from napari_xcebra.recording import Recording
     from napari_xcebra.widgets.window import Services
 
-TABLES = (".csv", ".tsv", ".txt", ".parquet")
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx")
 """Files that hold traces as often as behaviour."""
 
 
@@ -388,3 +407,175 @@ def _has_frames_of(path: Path, recording: Recording) -> bool:
     except InputError:
         return False
     return len(shape) == 1 or (len(shape) == 2 and recording.n_frames in shape)
+
+
+class ProjectWindow(ResultWindow):
+    """A folder of animals: what is found, one button that runs all, and every painted field."""
+
+    def __init__(self, services: Services, opener: Opener, parent: QWidget) -> None:
+        super().__init__("Project: many animals and days", (980, 720), parent)
+        self._services, self._opener, self.sweeper = services, opener, services.sweeper
+        self._sessions: list[Session] = []
+        self._wanted: tuple[Session, str] | None = None
+        self._done = ""
+        self.where = PathField(
+            "a table of recordings",
+            "A table with the columns path, animal, day, condition and behaviour (.csv, .xlsx), a "
+            "folder to search, or a pattern such as data/*/plane0.",
+            "table, folder, or data/*/plane0",
+        )
+        self.folder = PathField(
+            "a folder for the results",
+            "Runs, grid, cohort and report are written here. What is finished is not run again.",
+            "folder to write to",
+            folders=True,
+        )
+        self.found = QTableWidget(0, 3)
+        self.found.setHorizontalHeaderLabels(["recording", "behaviour", "file"])
+        self.found.verticalHeader().hide()
+        self.found.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        self.found.horizontalHeader().setStretchLastSection(True)
+        self.found.setMaximumHeight(170)
+        self.run_button = primary_button("Run all")
+        self.cancel_button = QPushButton("Cancel")
+        self.cancel_button.setToolTip("Stop. Finished runs are kept; Run all continues.")
+        self.report_button = QPushButton("Report")
+        self.report_button.setToolTip("Open the page about all recordings, with grid and cohort.")
+        self.progress = WorkBar("Finished runs, and the time left.")
+        keep_room(self.progress)
+        self.grid = QListWidget()
+        self.grid.setIconSize(QSize(620, 190))
+        self.grid.setToolTip("Double-click a recording to open it with its run.")
+        self.grid.setWordWrap(True)
+        self.lay_out(
+            in_row(QLabel("Recordings"), (self.where, 1)),
+            self.found,
+            in_row(QLabel("Results"), (self.folder, 1)),
+            in_row(self.run_button, self.cancel_button, (self.progress, 1), self.report_button),
+            self.notice,
+            (self.grid, 1),
+        )
+        self._look = QTimer(self, singleShot=True, interval=400)
+        self._look.timeout.connect(self.look)
+        self.where.changed.connect(self._look.start)
+        self.folder.changed.connect(self._show_folder)
+        self.run_button.clicked.connect(lambda _=False: self.run())
+        self.cancel_button.clicked.connect(lambda _=False: self.sweeper.cancel())
+        self.report_button.clicked.connect(lambda _=False: self._report())
+        self.grid.itemDoubleClicked.connect(lambda item: self.open(self.grid.row(item)))
+        opener.shown.connect(self._add_run)
+        self.follow((self.sweeper.changed, self.refresh), (self.sweeper.said, self.notice.say))
+        self.refresh()
+
+    def look(self) -> None:
+        """List what is found; nothing is opened yet."""
+        from napari_xcebra.batch.project import (
+            find_sessions,
+        )  # draws: imported when it is asked for
+
+        path = self.where.path
+        if path is None:
+            return
+        if self.folder.path is None:
+            stem = re.split(r"[*{]", str(path))[0].rstrip("/\\")
+            base = Path(stem) if Path(stem).is_dir() else Path(stem).parent
+            self.folder.path = base / "napari-xcebra-project"
+        in_background(lambda: find_sessions(str(path)), self._show_found, self.say_problem, self)
+
+    def _show_found(self, sessions: list[Session]) -> None:
+        self.notice.clear()
+        self._sessions = sessions
+        self.found.setRowCount(len(sessions))
+        for row, each in enumerate(sessions):
+            behavior = ", ".join(file.name for file in each.opening.behavior)
+            note = each.missing or each.note or behavior or "in the recording itself"
+            for column, text in enumerate((each.name, note, str(each.opening.path))):
+                item = QTableWidgetItem(text)
+                item.setToolTip(plain(text))
+                self.found.setItem(row, column, item)
+        self.found.resizeColumnsToContents()
+        missing = sum(bool(each.missing) for each in sessions)
+        if missing:
+            self.notice.say(f"{missing} of {counted(len(sessions), 'recording')} will be left out.",
+                            "warning")  # fmt: skip
+        self.refresh()
+
+    def run(self) -> None:
+        """Run all that is not finished yet, in the background."""
+        folder, path = self.folder.path, self.where.path
+        if folder is not None and path is not None:
+            self.notice.clear()
+            call = tasks.PROJECT(str(path), folder, ComputePlace(), preferred_settings())
+            self.sweeper.begin(call, folder)
+
+    def refresh(self) -> None:
+        """Show what is under way and what is finished."""
+        busy, at = self.sweeper.busy, self.sweeper.progress
+        self.progress.setVisible(busy)
+        words = (at.phase, time_left(at)) if at else ("opening recordings",)
+        self.progress.show_words(at, *(("stopping",) if self.sweeper.stopping else words))
+        ready = bool(self._sessions) and self.folder.path is not None and not busy
+        self.run_button.setEnabled(ready)
+        count = counted(len(self._sessions), "recording") if self._sessions else "all"
+        self.run_button.setText(f"Run {count}")
+        self.cancel_button.setEnabled(busy and not self.sweeper.stopping)
+        state = f"{busy} {at.phase if at else ''}"
+        if state != self._done:
+            self._done = state
+            self._show_folder()
+
+    def _show_folder(self) -> None:
+        folder = self.folder.path
+        there = folder is not None and (folder / "sweep.json").exists()
+        self.report_button.setEnabled(there)
+        if folder is None or not there:
+            self.grid.clear()
+            return
+        in_background(SweepFolder(folder).summary, self._show_grid, lambda *_: None, self)
+
+    def _show_grid(self, summary: pd.DataFrame) -> None:
+        from napari_xcebra.batch.project import picture_of
+
+        folder = self.folder.path
+        self.grid.clear()
+        for row in summary.to_dict("records") if folder is not None else ():
+            factors = [
+                str(n).removeprefix("verdict ") for n in row if str(n).startswith("verdict ")
+            ]
+            told = [f"{name} {row[f'verdict {name}']}" for name in factors
+                    if name != TIME and isinstance(row[f"verdict {name}"], str)]  # fmt: skip
+            words = ", ".join(told) or str(row.get("failure") or row["status"])
+            item = QListWidgetItem(f"{row['recording']}\n{words}")
+            item.setData(Qt.ItemDataRole.UserRole, (str(row["recording"]), str(row["id"])))
+            if (picture := picture_of(folder, str(row["id"]))).exists():  # type: ignore[arg-type]
+                item.setIcon(QIcon(str(picture)))
+            self.grid.addItem(item)
+
+    def open(self, row: int) -> None:
+        """Open the recording of a row, with its run if that is finished."""
+        name, member = self.grid.item(row).data(Qt.ItemDataRole.UserRole)
+        session = next((each for each in self._sessions if each.name == name), None)
+        if session is None:
+            self.say_problem(f"{name} is not among the recordings above: name their table.")
+            return
+        self._wanted = (session, member)
+        self._opener.open(session.opening, replacing=False)
+
+    def _add_run(self, _: object) -> None:
+        """Give the recording that was asked for its run, once it is in front."""
+        opened, folder, wanted = self._services.state.current, self.folder.path, self._wanted
+        if wanted is None or folder is None or opened is None or opened.opening is None:
+            return
+        session, member = wanted
+        if opened.opening.path == session.opening.path:
+            self._wanted = None
+            in_background(
+                lambda: SweepFolder(folder).run(member, opened.recording),
+                lambda run: self._services.state.add_run(run, opened),
+                self.say_problem,
+                self,
+            )
+
+    def _report(self) -> None:
+        if self.folder.path is not None:
+            self.sweeper.report(self.folder.path)

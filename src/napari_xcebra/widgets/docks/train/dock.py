@@ -27,9 +27,12 @@ from qtpy.QtWidgets import (
 )
 from superqt.utils import signals_blocked
 
+from napari_xcebra.analysis_file import Analysis
 from napari_xcebra.errors import InputError
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.jobs import Job
+from napari_xcebra.recording import Recording
+from napari_xcebra.results import ANALYSIS
 from napari_xcebra.runs import Run, free_name, next_name
 from napari_xcebra.widgets.controls.boxes import SMALL, PlainLabel, plain, primary_button
 from napari_xcebra.widgets.controls.forms import dropped_paths, model_among
@@ -199,7 +202,7 @@ class _RunList(QWidget):
                 self.said.emit(f"Saved {run.name} to {path}.", "good", "")
 
             in_background(
-                lambda: _saved(run, folder, opened.opening),
+                lambda: _saved(run, folder, opened.opening, opened.recording),
                 saved,
                 lambda sentence, details: self.said.emit(sentence, "problem", details),
             )
@@ -286,11 +289,13 @@ class _RunList(QWidget):
         self._compare.setEnabled(bool(self._others.actions()))
 
 
-def _saved(run: Run, folder: str | Path, opening: Opening | None) -> Path:
-    """Folder that a run was written to, with how its recording was opened."""
+def _saved(run: Run, folder: str | Path, opening: Opening | None, recording: Recording) -> Path:
+    """Folder that a run was written to, with how its recording was opened and how to repeat it."""
     written = run.save(folder)
     if opening is not None:
         opening.save(written)
+        if (analysis := Analysis.of_run(run, opening)) is not None:
+            analysis.save(written / ANALYSIS, recording)
     return written
 
 

@@ -265,7 +265,8 @@ class DimensionWindow(ResultWindow):
 MATCHED_HELP = (
     "Choose the file in which your program says which cells are the same: CellReg "
     "(cellRegistered….mat), ROICaT (….results_clusters.json), or a table with a column for each "
-    "session. Each session is scored by its newest run."
+    "session. Without a file, they are proposed from footprints and mean images. Each session is "
+    "scored by its newest run."
 )
 ORDER = (
     "Sessions in the order in which they were matched. Drag to reorder, double-click to rename, "
@@ -326,6 +327,7 @@ class MatchedWindow(ResultWindow):
         if opened == self._opened:
             return
         self._opened = opened
+        self._show_ready()
         self.sessions.clear()
         names = session_names([each.recording.source or each.name for each in opened])
         for name, each in sorted(zip(names, opened, strict=True), key=lambda pair: pair[0]):
@@ -349,8 +351,6 @@ class MatchedWindow(ResultWindow):
     def begin(self) -> None:
         """Read the file, match the cells and compare them."""
         path, chosen = self.file.path, self.chosen
-        if path is None:
-            return
         self.notice.clear()
         self.compare.setEnabled(False)
         show = partial(self._show, list(chosen.values()))
@@ -373,7 +373,8 @@ class MatchedWindow(ResultWindow):
         self._show_factor()
 
     def _show_ready(self) -> None:
-        self.compare.setEnabled(self.file.path is not None)
+        self.compare.setEnabled(self.file.path is not None or len(self._opened) > 1)
+        self.compare.setText("Compare" if self.file.path else "Propose and compare")
         self.save.setEnabled(self.found is not None)
 
     def _show_factor(self) -> None:
@@ -424,7 +425,7 @@ def _cell_text(cell: int, score: float) -> str:
 
 
 def _compare_days(
-    path: Path,
+    path: Path | None,
     chosen: dict[str, Opened],
     viewer: Any,
     done: Callable[[MatchedScores], object],
@@ -436,7 +437,7 @@ def _compare_days(
     Parameters
     ----------
     path : Path
-        Of CellReg, ROICaT, or a table.
+        Of CellReg, ROICaT, or a table; without one, cells are matched by where they lie.
     chosen : dict of str to Opened
         By the names of their sessions, in the order in which they were matched.
     """
@@ -444,13 +445,21 @@ def _compare_days(
     from napari_xcebra.attribution.comparison import matched_scores
     from napari_xcebra.io.sessions import read_matching
 
-    job = reader_of(viewer).submit(reading(read_matching, path, paths=[path]))
-    in_background(
-        lambda: matched_scores(_attributions(chosen), _matching_of(result_of(job), chosen)),
-        done,
-        failed,
-        owner,
-    )
+    if path is None:
+        from napari_xcebra.recording.matching import propose_matching
+
+        recordings = {name: each.recording for name, each in chosen.items()}
+
+        def matching() -> Matching:
+            return propose_matching(recordings).matching
+
+    else:
+        job = reader_of(viewer).submit(reading(read_matching, path, paths=[path]))
+
+        def matching() -> Matching:
+            return _matching_of(result_of(job), chosen)
+
+    in_background(lambda: matched_scores(_attributions(chosen), matching()), done, failed, owner)
 
 
 def _attributions(chosen: dict[str, Opened]) -> dict[str, Attribution]:
