@@ -15,8 +15,8 @@ PACKAGE = Path(napari_xcebra.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 MOST = {
-    "modules": 298,
-    "lines": 86_000,
+    "modules": 300,
+    "lines": 86_371,
     "public names": 1_369,
     "class names used twice": 6,
     "short modules with few importers": 1,
