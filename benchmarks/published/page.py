@@ -375,7 +375,7 @@ def animal(lines: Lines) -> str:
     text += markdown(("training", *kinds), rows)
     if any("drawn" in each["result"] for each in watched):
         words = "Embedding coloured by position, score over time, z by kind of cell, and auROC over training"
-        text += f"\n![{words}](images/paper-animal.png)\n\nAs Fig. 4b to e: {words.lower()}.\n"
+        text += f"\n![{words}](images/paper-animal.png)\n\nAs Fig. 4b to e: {words[0].lower() + words[1:]}.\n"
     return text
 
 
@@ -418,7 +418,7 @@ def costs(lines: Lines) -> str:
         seconds = values(lines, "map_seconds", method)
         ratio = np.mean(seconds) / max(np.mean(values(lines, "map_seconds", INVERTED)), 1e-3)
         rows.append((name, f"{np.mean(seconds):.2f}", f"{ratio:.1f}"))
-    text = "## Table 4: seconds of a map\n\nOf 1,000 frames of the animal's 400 cells, one core. The paper (A5000) says that J⁺ is faster than integrated gradients and feature ablation, and like Shapley values.\n\n"
+    text = "## Table 4: seconds of a map\n\nOf 1,000 frames of the animal's 400 cells, one core. The paper (A5000) says that J⁺ is faster than integrated gradients and feature ablation, and like Shapley values. *Both routes* comes last, and reuses what the two before it have fitted.\n\n"
     text += markdown(("map", "seconds", "times J⁺"), rows)
     rows = []
     for preset, regularised in product(PRESET_NAMES, (True, False)):
@@ -594,7 +594,11 @@ def _identified(lines: Lines, name: str) -> tuple[list[Sequence[object]], str]:
             "\nAll that the paper finds identified are within two points of it.\n" if rows else "",
         )
     limited = sum(bool(of_bound < -2) for _, of_bound in below)
-    return rows, (
-        f"\n{len(below)} rows are more than two points below the paper; in {limited} of them the encoder that is trained on the latents is, too, so steps and encoder are too small there. "
-        "The others are not explained.\n"
-    )
+    unknown = sum(bool(np.isnan(of_bound)) for _, of_bound in below)
+    text = f"\nRows more than two points below the paper: {len(below)}. "
+    if limited:
+        text += f"In {limited} of them the encoder that is trained on the latents is, too: steps and encoder are too small there. "
+    if unknown:
+        text += f"In {unknown} the encoder that is trained on the latents was not measured yet: whether steps and encoder are too small is not known. "
+    others = len(below) - limited - unknown
+    return rows, text + (f"The other {others} are not explained." if others else "") + "\n"

@@ -27,8 +27,9 @@ MOST = {
 
 The goals: 300 modules, 70,000 lines, 1,150 public names, 18 imports deep, and nothing of the rest.
 Lines were raised when models of cebra could be opened and results knew their recording, with five
-modules when hidden factors were discovered, when folders of animals, days and one file that makes
-a run again came, and when cells could be curated by exception.
+modules when hidden factors were discovered, and when folders of animals, days and one file that
+makes a run again came.
+They were raised as well when cells could be curated by exception.
 """
 LONGEST = 700
 SHORT, FEW = 150, 3

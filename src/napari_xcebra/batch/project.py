@@ -271,7 +271,7 @@ def _may_be_behavior(file: Path, recording: Path) -> bool:
     # where several recordings share a folder, behaviour is named after its own
     alike = [each for each in recording.parent.iterdir() if each.suffix == recording.suffix]
     shared = recording.is_file() and file.parent == recording.parent and len(alike) > 1
-    own = recording.stem.lower() in file.stem.lower() and file.stem != recording.stem
+    own = re.match(rf"{re.escape(recording.stem)}([_\W]|$)", file.stem, re.IGNORECASE) is not None
     if file.suffix.lower() not in _TABLES and not _TELLING.search(file.name):
         return False
     return own or not shared

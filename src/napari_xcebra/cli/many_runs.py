@@ -379,7 +379,7 @@ def hypotheses(arguments: argparse.Namespace) -> None:
     ):
         found = compare(
             recording,
-            factors_from(arguments.factor),
+            chosen_factors(arguments, recording),
             settings,
             together=together or None,
             seeds=arguments.seeds,

@@ -220,7 +220,7 @@ def say_found(
 ) -> None:
     """Print what was found of every factor: two lines, or all there is if that is wanted."""
     scores = () if attribution is None else attribution.notes
-    if not arguments.verbose:
+    if not getattr(arguments, "verbose", False):
         say(arguments, *_factor_lines(fit, attribution, truth))
         if notes := len(fit.notes) + len(scores):
             say(arguments, f"({counted(notes, 'note')} on this: --verbose prints them.)")

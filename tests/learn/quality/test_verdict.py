@@ -96,7 +96,7 @@ def test_nats_are_among_what_was_measured_and_not_in_the_verdict():
 
 
 def test_what_no_decoder_shows_is_told_by_its_p():
-    found = a_goodness(goodness=0.1, r2=-0.1, ridge_r2=-0.2)
+    found = a_goodness(goodness=0.1, training=0.1, r2=-0.1, ridge_r2=-0.2)
     assert found.verdict == "These cells weakly encode place: p = 0.001."
 
 
