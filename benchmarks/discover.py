@@ -146,7 +146,11 @@ def hidden_table(sizes: tuple[tuple[int, int, int], ...], seeds: int) -> None:
     """Number, courses and cells by kind of tuning."""
     print("kind          right  off by   MCC least/median  auROC least  false    linear  s")
     for kind in KINDS:
-        off, match, areas, false, cells, linear, began = [], [], [], 0, 0, [], time.time()
+        off: list[int] = []
+        match: list[float] = []
+        areas: list[float] = []
+        linear: list[float] = []
+        false, cells, began = 0, 0, time.time()
         for factors, count, frames in sizes:
             for seed in range(FIRST_SEED, FIRST_SEED + seeds):
                 truth = population(kind, factors, count, frames, seed)

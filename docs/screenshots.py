@@ -91,6 +91,21 @@ def main() -> None:
     journey.viewer.open_sample("napari-xcebra", "choice_task")
     journey.wait(lambda: journey.state.recording is not None)
     around_events(journey)
+    hidden_factors(Journey(given.folder))
+
+
+def hidden_factors(journey: Journey) -> None:
+    """Discover what nobody recorded, in three clicks."""
+    open_workspace(journey.viewer)
+    journey.viewer.open_sample("napari-xcebra", "hard_case")
+    journey.wait(lambda: journey.state.recording is not None)
+    panel = journey.dock("Train").hidden
+    panel.button.click()
+    panel.start.click()
+    journey.wait(lambda: panel.found is not None, timeout=900)
+    panel.table.selectRow(0)
+    journey.picture("discover")
+    journey.end()
 
 
 def by_exception(journey: Journey) -> None:

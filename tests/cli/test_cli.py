@@ -377,7 +377,7 @@ def test_bad_input_gets_one_sentence_and_leaves_nothing(
     before = recording_file.read_bytes()
     empty = tmp_path / "empty"
     empty.mkdir()
-    silent = tmp_path / "traces.npy"
+    silent = recording_file.parent / "silent.npy"
     np.save(silent, np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32))
     named = dict(file=recording_file, out=out, empty=empty, silent=silent)
     words = [word.format(**named) for word in command.split()]

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from napari_xcebra.attribution import METHODS, attribute
 from napari_xcebra.learn import FitSettings, Training, fit
-from napari_xcebra.learn.adaptation import CarriedTraining
+from napari_xcebra.learn.adaptation import _CarriedTraining
 from napari_xcebra.learn.device import FrameData, in_double
 from napari_xcebra.learn.joint.fitting import _JointTraining
 from napari_xcebra.learn.model.encoder import CUT_OFF, inverse
@@ -130,7 +130,7 @@ def test_a_step_of_several_sessions_mixes_no_devices(own):
 def test_a_step_of_an_adaptation_mixes_no_devices(recorded):
     trained = fit(recorded.recording, recorded.factors, quick(steps=3, lambda_=0.1))
     other = box(frames=1200, seed=2).recording
-    training = CarriedTraining(trained, other, trained.settings)
+    training = _CarriedTraining(trained, other, trained.settings)
     assert copies_of_step(prepared(training)) == 1
 
 

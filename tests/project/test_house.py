@@ -17,11 +17,11 @@ TESTS = Path(__file__).parents[1]
 MOST = {
     "modules": 301,
     "lines": 88_246,
-    "public names": 1_369,
-    "class names used twice": 6,
-    "short modules with few importers": 1,
+    "public names": 1_358,
+    "class names used twice": 0,
+    "short modules with few importers": 0,
     "file names used more than three times": 0,
-    "depth of imports": 19,
+    "depth of imports": 18,
 }
 """What there was last: lower it with every merge, never raise it.
 

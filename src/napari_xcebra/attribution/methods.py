@@ -157,8 +157,8 @@ REGISTRY = {
         Method(
             "conditional-encoding",
             "From the variables: the share of a cell's variance, in held-out blocks of time, that "
-            "this factor explains beyond the other factors and the time latents. Holds up where "
-            "variables are correlated.",
+            "this factor explains beyond the other factors and the unobserved state. Holds up "
+            "where variables are correlated.",
             "conditional:conditional_encoding",
             latents=False,
             share=True,

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from napari_xcebra.analysis_file import named_in, sweep_in
 from napari_xcebra.attribution.methods import METHODS
 from napari_xcebra.errors import InputError
 from napari_xcebra.learn.data.factors import Factor, Factors, as_factors
@@ -285,6 +284,8 @@ class Shard:
 
 def read_sweep(path: str | os.PathLike[str]) -> Sweep:
     """The sweep described by a file, with its recordings open."""
+    from napari_xcebra.analysis_file import named_in, sweep_in
+
     with named_in(Path(path)):
         return Sweep(**sweep_in(Path(path)))
 

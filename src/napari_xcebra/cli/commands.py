@@ -135,7 +135,8 @@ COMMANDS = (
         *RECORDING, FACTOR, *OUTPUT,
         group("numbers of latents",
             flag("--try-time-latents", "LIST",
-                "numbers of time latents to try (default %(default)s)", default="1-4"),
+                "numbers of latents for the unobserved state to try (default %(default)s)",
+                default="1-4"),
             flag("--try-latents", "LIST",
                 "with a single factor: numbers of latents to try for it, such as 1,2,3 (default: "
                 "as many as its variables have)", default=""),

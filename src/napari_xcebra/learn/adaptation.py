@@ -114,7 +114,7 @@ def _found_again(
     return found
 
 
-class CarriedTraining(Training):
+class _CarriedTraining(Training):
     """A training run on another recording, with the layers and the parts of a fit.
 
     Parameters
@@ -195,7 +195,7 @@ def _with_new_statistics(fit: Fit, recording: Recording, found: Mapping[int, int
     """The same weights, with mean and spread of the cells as they are in this recording."""
     accepted = np.isin(np.asarray(recording.cell_ids), list(found))
     same = replace(recording, accepted=accepted)
-    training = CarriedTraining(fit, same, _settings(fit, accepted_only=True), found)
+    training = _CarriedTraining(fit, same, _settings(fit, accepted_only=True), found)
     check_measurable(training)
     training.settings, training.step = fit.settings, fit.settings.steps
     result = finish(training, recording)
@@ -228,7 +228,7 @@ def _trained_on(
         accepted = np.isin(np.asarray(recording.cell_ids), list(cells))
         recording = replace(recording, accepted=accepted)
     own = {} if cells is None else {"accepted_only": True}
-    training = CarriedTraining(fit, recording, _settings(fit, steps=steps, **own), cells)
+    training = _CarriedTraining(fit, recording, _settings(fit, steps=steps, **own), cells)
     check_measurable(training)
     train(training, on_progress=on_progress, stop=stop)
     result = finish(training, recording)

@@ -37,7 +37,7 @@ class FitSettings:
 
     mode: Mode = knob(
         "hybrid",
-        "hybrid: behaviour factors plus time latents for what was not observed; behavior: "
+        "hybrid: behaviour factors plus latents for the unobserved state; behavior: "
         "behaviour factors alone; time: no behaviour; supervised: regression, as a baseline",
         advanced=False,
     )

@@ -6,7 +6,7 @@ import pytest
 
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import open_recording
-from napari_xcebra.io.clocks.timestamps import order_of
+from napari_xcebra.io.clocks.timestamps import _order_of
 
 RATE, FRAMES = 10.0, 300
 FRAME = np.arange(FRAMES)
@@ -115,10 +115,10 @@ def test_a_few_rows_written_late_are_sorted(opened):
 
 def test_a_clock_that_starts_again_is_neither_sorted_nor_believed():
     once = np.arange(50) / 10
-    assert order_of(np.tile(once, 4)) == "again"
-    assert order_of(np.tile(once, 4)[::-1]) == "jumbled"
-    assert order_of(np.r_[once + 5, once]) == "sortable"
-    assert order_of(RNG.normal(36, 1, 200)) == "jumbled"
+    assert _order_of(np.tile(once, 4)) == "again"
+    assert _order_of(np.tile(once, 4)[::-1]) == "jumbled"
+    assert _order_of(np.r_[once + 5, once]) == "sortable"
+    assert _order_of(RNG.normal(36, 1, 200)) == "jumbled"
 
 
 @pytest.mark.parametrize("rows", [FRAME, FRAME[33:], FRAME[:-7]])

@@ -48,6 +48,10 @@ MOST_CELLS, ONE_SIGN = 0.5, 0.95
 light or tissue is suspected."""
 MONOTONE = 0.9
 """Rank correlation with time from which on a course is called a drift."""
+TRACES_LEFT = (
+    "Traces of the variables that were removed may be left, as brief factors in few cells each: "
+    "compare with what is found without removing them."
+)
 MOST_REMOVED = 0.2
 """Columns of variables that are removed with all decays, as a share of the bins."""
 ADMIXTURE = 0.05
@@ -121,6 +125,7 @@ def discover(
     found = replace(
         found,
         given=tuple(given),
+        notes=(TRACES_LEFT,) if given and decoded else (),
         seed=seed,
         baselines=_baselines(shared, decoded, columns, rng) if decoded else {},
         source=recording.source,

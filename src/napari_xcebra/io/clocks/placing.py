@@ -60,7 +60,7 @@ class _Labelled:
             return None
 
 
-def left_out(labelled: Sequence[_Labelled], n_frames: int, settings: OpenSettings) -> np.ndarray:
+def _left_out(labelled: Sequence[_Labelled], n_frames: int, settings: OpenSettings) -> np.ndarray:
     """(frames,) bool, frames that `only` and `exclude` leave out by labels found here."""
     excluded = np.zeros(n_frames, bool)
     for frames in _found(labelled, settings.exclude):
@@ -305,7 +305,7 @@ def on_frames(behavior: Behavior, times: np.ndarray, settings: OpenSettings) -> 
     return Placed(
         variables=_distinct([*series_variables, *of_intervals, *events]),
         starts=np.unique(np.concatenate([np.zeros(0, np.int64), *(i.starts for i in intervals)])),
-        excluded=left_out(_labelled(pairs, intervals), len(times), settings),
+        excluded=_left_out(_labelled(pairs, intervals), len(times), settings),
         notes=notes,
         trials=trials,
         warnings=by_time.warnings,

@@ -166,7 +166,7 @@ def find_clock(
         if counts is not None and (not counters or reading in SECONDS):
             continue
         found = _clock_in(name, column, reading, counts)
-        order = None if found is None else order_of(found.seconds)
+        order = None if found is None else _order_of(found.seconds)
         if found is None or order is None:
             continue
         if order in ("forward", "sortable"):
@@ -217,7 +217,7 @@ def find_own_clocks(columns: Mapping[str, Any]) -> dict[str, ClockColumn]:
             if scale is None or times.ndim != 1 or len(times) not in column.shape:
                 continue
             clock = seconds_of(times, scale, other)
-            if clock is not None and order_of(clock.seconds) in ("forward", "sortable"):
+            if clock is not None and _order_of(clock.seconds) in ("forward", "sortable"):
                 clocks[name] = clock
     return clocks
 
@@ -341,7 +341,7 @@ def _across_midnight(times: np.ndarray) -> np.ndarray:
     return np.where(times <= ordered[np.argmax(steps)], times + 86400, times)
 
 
-def order_of(times: np.ndarray) -> Order:
+def _order_of(times: np.ndarray) -> Order:
     """How rows are ordered: forward, so that sorting them is right, from the start again, or not.
 
     Parameters

@@ -61,7 +61,7 @@ def load(path: Path, settings: OpenSettings) -> Extraction:
     return load_one(path, settings)
 
 
-class Struct(Protocol):
+class _Struct(Protocol):
     """Fields of a struct; those of structs in it are named ``inner.field``."""
 
     def numbers(self, name: str) -> np.ndarray | None:
@@ -88,7 +88,7 @@ def _has_struct(path: Path, fields: tuple[str, ...]) -> bool:
 
 
 @contextmanager
-def _open_struct(path: Path, fields: tuple[str, ...]) -> Iterator[Struct]:
+def _open_struct(path: Path, fields: tuple[str, ...]) -> Iterator[_Struct]:
     """The struct that has all these fields."""
     if has_signature(path):
         with open_hdf5(path) as file:
@@ -110,7 +110,7 @@ def _has_field(arrays: Mapping[str, np.ndarray], name: str) -> bool:
 
 
 def _images_of(
-    struct: Struct, fields: Mapping[str, str], shape: tuple[int, ...]
+    struct: _Struct, fields: Mapping[str, str], shape: tuple[int, ...]
 ) -> dict[str, np.ndarray]:
     """Images of the struct with the shape of the field of view, (height, width) float32."""
     images = {}
@@ -224,7 +224,7 @@ def _load_cnmfe(path: Path, settings: OpenSettings) -> Extraction:
         )
 
 
-def _signals(output: Struct, path: Path) -> dict[Signal, LazyTraces | np.ndarray]:
+def _signals(output: _Struct, path: Path) -> dict[Signal, LazyTraces | np.ndarray]:
     main = output.traces("extractedSignals", cells_first=True)
     if main is None or 0 in main.shape:
         raise InputError(f"{path} has no extractedSignals of cells × frames.")
@@ -236,7 +236,7 @@ def _signals(output: Struct, path: Path) -> dict[Signal, LazyTraces | np.ndarray
     return found
 
 
-def _rate(output: Struct) -> float | None:
+def _rate(output: _Struct) -> float | None:
     rate = output.numbers("inputOptions.Fs")
     if rate is None or rate.size != 1 or not 0 < rate.reshape(-1)[0] < np.inf:
         return None
@@ -272,7 +272,7 @@ def _load_extract(path: Path, settings: OpenSettings) -> Extraction:
         )
 
 
-def _is_relative(output: Struct) -> bool:
+def _is_relative(output: _Struct) -> bool:
     """Whether the movie was brought to ΔF/F before extraction."""
     flags = []
     for name in ("config.preprocess", "config.skip_dff"):

@@ -330,14 +330,14 @@ class Yardstick:
         self._most = MOST_FRAMES
         if columns(split.training.anchors[:1]).shape[1] > MANY_COLUMNS:
             self._most = FEW_FRAMES
-        self._of: dict[bytes, Aside] = {}
+        self._of: dict[bytes, _Aside] = {}
         self._everywhere: dict[bytes, Rows] = {}
 
-    def aside(self, labels: Labels) -> Aside:
+    def aside(self, labels: Labels) -> _Aside:
         """Frames that a regression is made from, and those that choose its penalty."""
         key = np.packbits(labels.known).tobytes()
         if key not in self._of:
-            self._of[key] = Aside(self.columns, labels, self.split, self._most)
+            self._of[key] = _Aside(self.columns, labels, self.split, self._most)
         return self._of[key]
 
     def decoded(self, labels: Labels) -> DecodedFactor:
@@ -394,7 +394,7 @@ class Yardstick:
         return known, predicted
 
 
-class Aside:
+class _Aside:
     """Rows of training frames, and of those set aside among them, where labels are known."""
 
     def __init__(self, columns: Columns, labels: Labels, split: Split, most: int) -> None:

@@ -62,7 +62,7 @@ _NAMES = (
 )
 
 
-class Picture(NamedTuple):
+class _Picture(NamedTuple):
     """An image of the file, under our name for it or its own."""
 
     name: str
@@ -70,7 +70,7 @@ class Picture(NamedTuple):
     pixels: np.ndarray
 
 
-def _pictures_in(file: h5py.File, objects: Iterable[Typed]) -> list[Picture]:
+def _pictures_in(file: h5py.File, objects: Iterable[Typed]) -> list[_Picture]:
     """All still images except stimuli, (height, width) float32."""
     turn = _columns_first(file)
     found = []
@@ -87,11 +87,11 @@ def _pictures_in(file: h5py.File, objects: Iterable[Typed]) -> list[Picture]:
             pixels = pixels[..., :3].mean(axis=-1)
         filled = finite_image(pixels)
         if filled is not None:
-            found.append(Picture(_name(image), image.name, filled.T if turn else filled))
+            found.append(_Picture(_name(image), image.name, filled.T if turn else filled))
     return found
 
 
-def _with_names(pictures: Iterable[Picture], shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+def _with_names(pictures: Iterable[_Picture], shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     """Images of a field of view by name; the first keeps the short one."""
     images: dict[str, np.ndarray] = {}
     for picture in pictures:
@@ -101,7 +101,7 @@ def _with_names(pictures: Iterable[Picture], shape: tuple[int, ...]) -> dict[str
     return images
 
 
-def stacked(pictures: Iterable[Picture], shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+def _stacked(pictures: Iterable[_Picture], shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     """(planes, height, width) for each name with one image per plane."""
     by_name: dict[str, list[np.ndarray]] = {}
     for picture in pictures:
@@ -203,7 +203,7 @@ def _signals(planes: Sequence[Plane]) -> dict[Signal, LazyTraces]:
 
 
 def _footprints(
-    planes: Sequence[Plane], pictures: Sequence[Picture], settings: OpenSettings, notes: list[str]
+    planes: Sequence[Plane], pictures: Sequence[_Picture], settings: OpenSettings, notes: list[str]
 ) -> Footprints | None:
     images = [picture.pixels for picture in pictures]
     found, sentences = [], []
@@ -212,7 +212,7 @@ def _footprints(
         if masks is None:
             notes.append("The file has no ROI masks: there are no footprints.")
             return None
-        footprints, note = placed(masks, images, swap=settings.swap_axes)
+        footprints, note = _placed(masks, images, swap=settings.swap_axes)
         found.append(footprints)
         sentences += [note] if note else []
     notes += dict.fromkeys(sentences)
@@ -224,14 +224,14 @@ def _footprints(
 
 
 def _images(
-    pictures: Sequence[Picture], footprints: Footprints | None, notes: list[str]
+    pictures: Sequence[_Picture], footprints: Footprints | None, notes: list[str]
 ) -> dict[str, np.ndarray]:
     if not pictures:
         return {}
     if footprints is None:
         return _with_names(pictures, pictures[0].pixels.shape)
     if footprints.plane is not None:
-        return stacked(pictures, footprints.shape)
+        return _stacked(pictures, footprints.shape)
     others = [p.own_name for p in pictures if p.pixels.shape != footprints.shape]
     if others:
         notes.append(
@@ -386,7 +386,7 @@ def _from_pixels(
     return replace(footprints, shape=(shape[2], *shape[:2]), plane=plane[0])
 
 
-def placed(
+def _placed(
     masks: _Masks, images: Collection[np.ndarray], *, swap: bool
 ) -> tuple[Footprints, str | None]:
     """Masks in the right orientation, and a note if the file does not say which that is.

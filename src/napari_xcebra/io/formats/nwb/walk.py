@@ -136,13 +136,13 @@ def times_of(series: h5py.Group, samples: int) -> np.ndarray | None:
                 f"shape {times.shape}."
             )
         return times
-    rate, start = rate_of(series), dataset_at(series, "starting_time")
+    rate, start = _rate_of(series), dataset_at(series, "starting_time")
     if rate is None or start is None:
         return None
     return float(np.asarray(read(start)).reshape(())) + np.arange(samples) / rate
 
 
-def rate_of(series: h5py.Group) -> float | None:
+def _rate_of(series: h5py.Group) -> float | None:
     """Samples per second, where the series says so."""
     start = dataset_at(series, "starting_time")
     rate = None if start is None else attribute(start, "rate")
@@ -355,7 +355,7 @@ def _plane(responses: Iterable[_Response], notes: list[str]) -> Plane:
             continue
         columns = np.array([places[row] for row in rows.tolist()], np.int64)
         signals[other.signal] = _traces(other, columns)
-    return Plane(main.table, rows, signals, times_of(main.series, frames), rate_of(main.series))
+    return Plane(main.table, rows, signals, times_of(main.series, frames), _rate_of(main.series))
 
 
 def _traces(response: _Response, columns: np.ndarray) -> Hdf5Traces:

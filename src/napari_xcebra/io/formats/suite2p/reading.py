@@ -69,7 +69,7 @@ def _loaded(path: Path, settings: OpenSettings) -> Extraction:
     planes = {folder.name: _read_plane(folder, settings) for folder in extracted}
     if not planes:
         raise InputError(f"{path} has no F.npy: suite2p extracted no traces.")
-    whole = stacked(planes, path) if len(planes) > 1 else next(iter(planes.values()))
+    whole = _stacked(planes, path) if len(planes) > 1 else next(iter(planes.values()))
     empty = [f"{f.name} has no F.npy: left out." for f in folders if f.name not in planes]
     others = () if folders[0] == path or path.is_file() else _other_cells(folders[0], whole)
     return replace(whole, notes=(*whole.notes, *empty, *others))
@@ -88,7 +88,7 @@ def _check_links(path: Path, folders: Sequence[Path]) -> None:
             )
 
 
-def stacked(planes: Mapping[str, Extraction], path: Path) -> Extraction:
+def _stacked(planes: Mapping[str, Extraction], path: Path) -> Extraction:
     """One extraction of several planes, in their order."""
     parts = list(planes.values())
     lengths = [part.n_frames for part in parts]

@@ -374,6 +374,7 @@ class TrainDock(QWidget):
         self.next.asked.connect(self.services.open_dock)
         self.runs.said.connect(self._say)
         self.hidden.said.connect(self._say)
+        self.hidden.start.clicked.connect(lambda _=False: self.choice.fold())
         self.runs.comparing.connect(self.compare)
         self.runs.opening.connect(self.open_model)
         self.runs.carrying.connect(self.carry)
