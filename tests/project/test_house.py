@@ -16,7 +16,7 @@ TESTS = Path(__file__).parents[1]
 
 MOST = {
     "modules": 301,
-    "lines": 88_246,
+    "lines": 88_254,
     "public names": 1_358,
     "class names used twice": 0,
     "short modules with few importers": 0,
