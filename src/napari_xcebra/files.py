@@ -280,16 +280,16 @@ def name_of(source: str) -> str:
     ('mouse 3 plane0', 'mouse 3.nwb', 'recording')
     """
     *folders, name = Path(source).parts or ("recording",)
-    if not named_by_suite2p(name):
+    if not _named_by_suite2p(name):
         return name
     telling = [folder for folder in folders if folder not in ("suite2p", "/", "..")]
     return " ".join([*telling[-1:], name])
 
 
-def named_by_suite2p(folder: str) -> bool:
+def _named_by_suite2p(folder: str) -> bool:
     """Whether a folder has a name that suite2p gives in every recording.
 
-    >>> named_by_suite2p("plane0"), named_by_suite2p("planes of mouse 3")
+    >>> _named_by_suite2p("plane0"), _named_by_suite2p("planes of mouse 3")
     (True, False)
     """
     return re.fullmatch(r"plane\d+|combined|suite2p", folder) is not None

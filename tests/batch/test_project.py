@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from napari_xcebra.batch.project import find_sessions, write_table
+from napari_xcebra.batch.project import _write_table, find_sessions
 from napari_xcebra.cli import main
 from napari_xcebra.errors import InputError
 from napari_xcebra.io import save_recording
@@ -79,7 +79,7 @@ def test_a_table_says_all_and_comes_back_as_it_was_written(lab, tmp_path):
     assert one.opening.settings.rate == 10 and one.opening.kinds == {"x_cm": "continuous"}
     assert list(one.factors) == ["place", "x"] and one.factors["place"].latents == 2
     assert "gone.csv does not exist" in two.missing
-    (again, _) = find_sessions(str(write_table([one, two], tmp_path / "project.csv")))
+    (again, _) = find_sessions(str(_write_table([one, two], tmp_path / "project.csv")))
     assert again.name == one.name and again.factors == one.factors
     assert again.opening.path.samefile(one.opening.path)
     assert again.opening.settings == one.opening.settings

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from napari_xcebra.curation import ORDERS, CellFilter, Queue, centroids_of, ordered
-from napari_xcebra.curation.order import disagreement, walk
+from napari_xcebra.curation.order import _walk, disagreement
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording.footprints import Footprints
 
@@ -67,23 +67,23 @@ def test_an_order_that_is_not_known_is_refused_in_a_sentence():
 def test_on_a_walk_neighbours_follow_each_other(shape):
     """Within half of the best known bound for a random field (0.7124 √(n·area) for n cells)."""
     places = np.random.default_rng(1).random((1000, 2)) * shape
-    way = places[walk(places)]
+    way = places[_walk(places)]
     length = np.hypot(*np.diff(way, axis=0).T).sum()
     assert length < 1.5 * 0.7124 * np.sqrt(1000 * shape[0] * shape[1])
 
 
 def test_a_walk_does_one_plane_after_the_other_and_cells_without_a_place_last():
     places = np.array([[1, 0, 0], [0, 5, 5], [NAN, NAN, NAN], [1, 9, 9], [0, 0, 0]])
-    way = walk(places)
+    way = _walk(places)
     assert way[-1] == 2
     assert places[way[:-1], 0].tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("places", [np.zeros((0, 2)), np.zeros((3, 2)), np.arange(6).reshape(3, 2)])
 def test_a_walk_through_few_or_equal_places_has_them_all(places):
-    assert sorted(walk(places).tolist()) == list(range(len(places)))
+    assert sorted(_walk(places).tolist()) == list(range(len(places)))
     in_a_line = places * [1, 0]
-    assert sorted(walk(in_a_line).tolist()) == list(range(len(places)))
+    assert sorted(_walk(in_a_line).tolist()) == list(range(len(places)))
 
 
 def test_centroids_are_weighted_and_a_cell_without_pixels_has_none():

@@ -383,7 +383,7 @@ def _factors_of(
 def finish_project(project: Project, folder: Path) -> tuple[list[Path], list[str]]:
     """Write table, grid, cohort and report of what is finished; and what there is to say."""
     kept = SweepFolder(folder)
-    written, said = [write_table(project.sessions, folder / TABLE)], []
+    written, said = [_write_table(project.sessions, folder / TABLE)], []
     written += _draw_grid(project, kept)
     try:
         found = cohort([folder], project.labels)
@@ -431,7 +431,7 @@ def _draw_grid(project: Project, kept: SweepFolder) -> list[Path]:
     return [kept.path / GRID]
 
 
-def write_table(sessions: Sequence[Session], path: Path) -> Path:
+def _write_table(sessions: Sequence[Session], path: Path) -> Path:
     """Write sessions as a table that `find_sessions` reads, to be edited."""
     import pandas as pd
 

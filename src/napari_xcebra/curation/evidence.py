@@ -63,10 +63,10 @@ WORDS: dict[str, tuple[str, str]] = {
 """What a low and a high value is called."""
 
 
-def phrase(name: str, high: bool) -> str:
+def _phrase(name: str, high: bool) -> str:
     """What a low or a high value is called.
 
-    >>> phrase("elongation", True), phrase("cnn", False)
+    >>> _phrase("elongation", True), _phrase("cnn", False)
     ('elongated', 'low cnn')
     """
     return WORDS.get(name, (f"low {name}", f"high {name}"))[int(high)]
@@ -386,7 +386,7 @@ class Proposal:
         same = self.accepted == accept
         side = np.sign(ranks[cell][main]) * ranks[self.decided][:, main] >= STANDS_OUT
         alike = int((same & side.all(axis=1) & (self.decided != cell)).sum()) if main else 0
-        return ", ".join(phrase(names[i], ranks[cell][i] > 0) for i in main), alike
+        return ", ".join(_phrase(names[i], ranks[cell][i] > 0) for i in main), alike
 
     def provenance(self) -> dict[str, Any]:
         """What a journal keeps of it: plain values."""

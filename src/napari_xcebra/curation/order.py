@@ -91,7 +91,7 @@ def ordered(
     if order == "disagreement":
         return np.lexsort((ids, -disagreement(score, nothing if extractor is None else extractor)))
     if order == "position":
-        return np.lexsort((ids,)) if centroids is None else walk(centroids)
+        return np.lexsort((ids,)) if centroids is None else _walk(centroids)
     if order == "random":
         # drawn by id, so that the same seed gives the same order however the cells are held
         return np.argsort(ids, kind="stable")[np.random.default_rng(seed).permutation(len(ids))]
@@ -118,7 +118,7 @@ def disagreement(score: np.ndarray, extractor: np.ndarray) -> np.ndarray:
     return apart
 
 
-def walk(centroids: np.ndarray) -> np.ndarray:
+def _walk(centroids: np.ndarray) -> np.ndarray:
     """A path through the field along neighbouring cells: row by row, back and forth.
 
     Parameters

@@ -307,7 +307,7 @@ class _CourseColumns:
         for own, design in zip(self.groups, self.designs, strict=True):
             for factor in range(self.factors):
                 mine, others = design[:, self.owner == factor], design[:, self.owner != factor]
-                found[factor, own] = p_of_shifts(mine, self.traces[:, own], others)
+                found[factor, own] = _p_of_shifts(mine, self.traces[:, own], others)
         leaked = scores < ADMIXTURE * np.maximum(scores.max(0, initial=0), known)
         return np.where(leaked, 1.0, found)
 
@@ -328,7 +328,7 @@ class _CourseColumns:
         return bool(pearsonr(one, other, alternative="greater")[1] < CHANCE)
 
 
-def p_of_shifts(
+def _p_of_shifts(
     columns: np.ndarray, traces: np.ndarray, others: np.ndarray | None = None
 ) -> np.ndarray:
     """P of traces going with columns, against all shifts of the columns in time: (cells,).
@@ -404,7 +404,7 @@ def _described(
         follows = [
             name
             for name, share in sorted(with_variables.items(), key=lambda each: -each[1])
-            if share >= FOLLOWS and p_of_shifts(goes[name], course).min() <= limit
+            if share >= FOLLOWS and _p_of_shifts(goes[name], course).min() <= limit
         ]
         factors.append(
             HiddenFactor(
