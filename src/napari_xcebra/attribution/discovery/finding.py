@@ -8,7 +8,7 @@ factor that is not in several cells by that test is not claimed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.ndimage import uniform_filter1d
@@ -135,6 +135,7 @@ def discover(
     return found
 
 
+@dataclass(frozen=True)
 class _BinnedTraces:
     """Traces of the cells in use, in bins of time.
 
@@ -148,10 +149,10 @@ class _BinnedTraces:
         Which ROIs they are.
     """
 
-    def __init__(
-        self, frames: np.ndarray, traces: np.ndarray, first: np.ndarray, columns: np.ndarray
-    ) -> None:
-        self.frames, self.traces, self.first, self.columns = frames, traces, first, columns
+    frames: np.ndarray
+    traces: np.ndarray
+    first: np.ndarray
+    columns: np.ndarray
 
     @classmethod
     def of(cls, recording: Recording) -> _BinnedTraces:
@@ -234,6 +235,7 @@ def _decode_all(shared: SharedActivity, first: np.ndarray, watch: Watch) -> list
 # ------------------------------------------------------------ cells
 
 
+@dataclass(frozen=True)
 class _CourseColumns:
     """Splines along the courses of all factors, from the other cells, for each group of cells.
 
@@ -247,16 +249,11 @@ class _CourseColumns:
         Factor of each column.
     """
 
-    def __init__(
-        self,
-        traces: np.ndarray,
-        groups: list[np.ndarray],
-        designs: list[np.ndarray],
-        owner: np.ndarray,
-        factors: int,
-    ) -> None:
-        self.traces, self.groups, self.designs = traces, groups, designs
-        self.owner, self.factors = owner, factors
+    traces: np.ndarray
+    groups: list[np.ndarray]
+    designs: list[np.ndarray]
+    owner: np.ndarray
+    factors: int
 
     @classmethod
     def of(cls, traces: np.ndarray, decoded: list[DecodedCourse]) -> _CourseColumns:

@@ -218,12 +218,8 @@ class HiddenPanel(Fold):
                 assert found is not None
                 factor = found.factors[row]
                 goes_with = factor.suspicion or ", ".join(factor.follows) or "nothing recorded"
-                texts = (
-                    name,
-                    duration(factor.seconds),
-                    f"{len(found.cells(name))}",
-                    goes_with,
-                )
+                cells = f"{len(found.cells(name))}"
+                texts = (name, duration(factor.seconds), cells, goes_with)
                 for column, text in enumerate(texts):
                     item = QTableWidgetItem(text)
                     item.setToolTip(found.sentence(name))
@@ -251,8 +247,7 @@ class HiddenPanel(Fold):
         if opened is None or found is None or not rows:
             return
         name = found.names[rows[0].row()]
-        comparison = found.comparison()
-        self.sentence.setText(f"{found.sentence(name)}.\n{comparison}")
+        self.sentence.setText(f"{found.sentence(name)}.\n{found.comparison()}")
         self._draw(found.course(name))
         self._paint(opened, found, name)
 
@@ -273,11 +268,11 @@ class HiddenPanel(Fold):
         """Show the layer of a factor alone among those of hidden factors; made if there is none."""
         if opened.recording.footprints is None:
             return
-        viewer, shown = self._state.viewer, None
+        viewer, shown, told = self._state.viewer, None, f"{found.sentence(name)}."
         for layer in self._state.layers.of(opened, "scores"):
             entry = layer.metadata[KEY]
             if entry.get("method") == METHOD:
-                same = entry.get("factor") == name and entry.get("verdict") == _told(found, name)
+                same = entry.get("factor") == name and entry.get("verdict") == told
                 shown = layer if same else shown
             layer.visible = False
         if shown is None:
@@ -302,10 +297,6 @@ class HiddenPanel(Fold):
         """Draw in the colours of a theme of napari."""
         self._style = style_of(theme)
         dress(self.course, self._style)
-
-
-def _told(found: HiddenFactors, name: str) -> str:
-    return f"{found.sentence(name)}."
 
 
 def _in_widget(*parts: Any, spacing: int | None = None) -> QWidget:
