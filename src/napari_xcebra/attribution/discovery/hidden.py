@@ -68,6 +68,12 @@ class HiddenFactor:
     follows: tuple[str, ...] = ()
     suspicion: str = ""
 
+    @property
+    def may_follow(self) -> str:
+        """Variable that explains much of it, if no more than chance may; else empty."""
+        name = max(self.goes_with, key=lambda name: self.goes_with[name], default="")
+        return name if not self.follows and name and self.goes_with[name] >= FOLLOWS else ""
+
 
 @dataclass(frozen=True, eq=False)
 class HiddenFactors:
@@ -138,6 +144,12 @@ class HiddenFactors:
         >>> one = HiddenFactor("hidden 1", 1, 40.0, 0.2, False)
         >>> HiddenFactors((one,), few.T, few, few, few, few, np.arange(2)).sentence("hidden 1")
         'hidden 1: slow (40 s), 2 cells, follows nothing recorded'
+
+        What explains much of a slow course may do so by chance:
+
+        >>> one = replace(one, goes_with={"velocity": 0.53})
+        >>> HiddenFactors((one,), few.T, few, few, few, few, np.arange(2)).sentence("hidden 1")
+        'hidden 1: slow (40 s), 2 cells, may follow velocity (R² 0.53, within chance)'
         """
         factor = self.factors[self._number(name)]
         pace = "slow" if factor.seconds >= SLOW else "fast" if factor.seconds < FAST else "moderate"
@@ -149,6 +161,9 @@ class HiddenFactors:
         if factor.follows:
             leading = [f"{each} (R² {factor.goes_with[each]:.2f})" for each in factor.follows[:2]]
             told.append(f"follows {' and '.join(leading)}")
+        elif factor.may_follow:
+            share = factor.goes_with[factor.may_follow]
+            told.append(f"may follow {factor.may_follow} (R² {share:.2f}, within chance)")
         else:
             told.append("follows nothing recorded")
         return f"{factor.name}: {', '.join(told)}"

@@ -217,7 +217,9 @@ class HiddenPanel(Fold):
             for row, name in enumerate(names):
                 assert found is not None
                 factor = found.factors[row]
-                goes_with = factor.suspicion or ", ".join(factor.follows) or "nothing recorded"
+                perhaps = f"perhaps {factor.may_follow}" if factor.may_follow else ""
+                sure = factor.suspicion or ", ".join(factor.follows)
+                goes_with = sure or perhaps or "nothing recorded"
                 cells = f"{len(found.cells(name))}"
                 texts = (name, duration(factor.seconds), cells, goes_with)
                 for column, text in enumerate(texts):
