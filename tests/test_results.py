@@ -16,8 +16,7 @@ from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn import Factor, Fit, FitSettings, fit
 from napari_xcebra.recording.traces import NpyTraces
 from napari_xcebra.report.material import material_in
-from napari_xcebra.results import problems_in, results_to
-from napari_xcebra.runs import Run, now
+from napari_xcebra.runs import Run, now, problems_in, results_to
 from napari_xcebra.simulate import box
 
 SETTINGS = FitSettings(steps=5, batch_size=64, smoothing=0.0)

@@ -17,8 +17,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.decisions.backups import record, record_of
 from napari_xcebra.learn import Factor, FitSettings, fit
 from napari_xcebra.learn.result import JointFit
-from napari_xcebra.results import results_to
-from napari_xcebra.runs import Run, now
+from napari_xcebra.runs import Run, now, results_to
 from napari_xcebra.simulate import box
 from napari_xcebra.workspace_file import Opened, WorkspaceFile, save_workspace
 

@@ -1,9 +1,14 @@
-"""Saves and opens runs: a named training with its attributions."""
+"""Saves and opens runs, and writes what commands make of a fit as one.
+
+A run is a named training with its attributions. A folder of results lists the fit that each file
+was made with, so that scores of an earlier training are never reported with a later one.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from os import PathLike
@@ -12,22 +17,24 @@ from typing import TYPE_CHECKING, Any
 
 from napari_xcebra.attribution.stability import Stability
 from napari_xcebra.checksums import (
+    STAGED,
     Listed,
     NotAsListed,
     content_of,
     differences,
+    entry,
     listed_by,
     listed_in,
     problem,
     remove_listed,
+    settle,
     while_unchanged,
     write_together,
 )
 from napari_xcebra.errors import InputError
-from napari_xcebra.files import read_description, refuse_link
+from napari_xcebra.files import described, in_a_sentence, read_description, refuse_link
 from napari_xcebra.locks import locked
 from napari_xcebra.recording.fingerprint import check_same
-from napari_xcebra.results import packed_fit
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution, Significance
@@ -35,6 +42,12 @@ if TYPE_CHECKING:
     from napari_xcebra.recording import Recording
 
 FILE, KIND, FORMAT = "run.json", "napari-xcebra run", 1
+RESULTS, RESULTS_KIND, RESULTS_FORMAT = "results.json", "results", 1
+FIT = "fit"
+"""Folder of the fit, in that of the results."""
+ANALYSIS = "analysis.toml"
+"""File that every run writes, and `napari-xcebra run` takes to make it again."""
+_NEW = "new"
 
 
 @dataclass(frozen=True)
@@ -123,8 +136,8 @@ class Run:
         programs save to it at once.
         """
         folder = Path(folder)
-        refuse_link(folder / "fit")
-        with locked(folder), locked(folder / "fit"):
+        refuse_link(folder / FIT)
+        with locked(folder), locked(folder / FIT):
             before = _files_in(folder)
             contents = packed_fit(self.fit)
             contents |= {f"{m}.npz": each.packed() for m, each in self.attributions.items()}
@@ -183,8 +196,8 @@ def _contents(folder: Path, about: Mapping[str, Any]) -> tuple[Fit, dict[str, At
     files = listed_in(about, folder / FILE)
     if files is None:  # of an earlier version
         scores = {method: Attribution.load(folder / name) for method, name in names.items()}
-        return Fit.load(folder / "fit"), scores
-    place = folder / "fit" / "fit.json"
+        return Fit.load(folder / FIT), scores
+    place = folder / FIT / "fit.json"
     of_fit = described_fit(content_of(folder, "fit/fit.json", files).decode(), place)
     fit = Fit.unpacked(of_fit, lambda name: content_of(folder, f"fit/{name}", files), place.parent)
     scores = {
@@ -198,7 +211,7 @@ def _files_in(folder: Path) -> Listed:
     """Files of the run in a folder, beside its description."""
     from napari_xcebra.learn.result import files_of_fit
 
-    of_fit = {f"fit/{name}": each for name, each in files_of_fit(folder / "fit").items()}
+    of_fit = {f"{FIT}/{name}": each for name, each in files_of_fit(folder / FIT).items()}
     return {**of_fit, **listed_by(folder / FILE)}
 
 
@@ -215,8 +228,8 @@ def remove_run(folder: Path, described: Mapping[str, Any]) -> None:
         return
     remove_listed(folder, {**_files_in(folder), FILE: described})
     with contextlib.suppress(OSError):  # something of the user's is in it
-        if (folder / "fit").is_dir():
-            (folder / "fit").rmdir()
+        if (folder / FIT).is_dir():
+            (folder / FIT).rmdir()
         folder.rmdir()
 
 
@@ -227,7 +240,7 @@ def missing_in(folder: Path) -> list[str]:
     if files is not None:
         return differences(folder, files, contents=False)
     names = ["fit/fit.json", *(f"{Path(str(m)).name}.npz" for m in about.get("attributions", ()))]
-    names += list(_files_in(folder)) or ["fit/weights"]
+    names += list(_files_in(folder)) or [f"{FIT}/weights"]
     return [f"{name} is missing" for name in names if not (folder / name).is_file()]
 
 
@@ -254,3 +267,89 @@ def next_name(taken: list[str]) -> str:
     'run 2'
     """
     return next(name for i in range(1, len(taken) + 2) if (name := f"run {i}") not in taken)
+
+
+@contextlib.contextmanager
+def results_to(folder: Path, fit: Fit, *, with_fit: bool = False) -> Iterator[Path]:
+    """A folder to write files to, which then take their places in another one together.
+
+    At any moment that one holds the earlier results or the new ones, never some of both; files of
+    other names stay in it. If the block fails, nothing was written.
+
+    Parameters
+    ----------
+    folder : Path
+        To have to oneself meanwhile.
+    fit : Fit
+        That the files are computed with.
+    with_fit : bool
+        Write the fit as well.
+    """
+    from napari_xcebra.learn.result import files_of_fit
+
+    refuse_link(folder / FIT)
+    new = folder / STAGED / _NEW
+    settle(folder)
+    shutil.rmtree(new, ignore_errors=True)
+    try:
+        with in_a_sentence(folder):
+            new.mkdir(parents=True)
+        yield new
+        contents: dict[str, Path | bytes] = {
+            path.name: path for path in sorted(new.iterdir()) if path.is_file()
+        }
+        before: Listed = {}
+        if with_fit:
+            contents |= packed_fit(fit)
+            before = {f"{FIT}/{name}": e for name, e in files_of_fit(folder / FIT).items()}
+        others = {
+            name: each
+            for name, each in results_in(folder).items()
+            if name not in before and (folder / name).exists()
+        }
+        about = {"kind": f"napari-xcebra {RESULTS_KIND}", "format": RESULTS_FORMAT}
+        write_together(
+            folder, RESULTS, about, contents, before, others=others, mark={"fit": fit.digest}
+        )
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            new.parent.rmdir()
+
+
+def packed_fit(fit: Fit) -> dict[str, bytes]:
+    """Contents of the files of a fit, by their names in the folder that has it in `FIT`."""
+    about, weights = fit.packed()
+    listed = {name: entry(content) for name, content in weights.items()}
+    contents = {f"{FIT}/{name}": content for name, content in weights.items()}
+    return {**contents, f"{FIT}/fit.json": described({**about, "files": listed}).encode()}
+
+
+def results_in(folder: Path) -> Listed:
+    """What the list of a folder says; nothing if there is none, or it is damaged."""
+    try:
+        about = read_description(folder / RESULTS, RESULTS_KIND, RESULTS_FORMAT)
+        return listed_in(about, folder / RESULTS) or {}
+    except InputError:
+        return {}
+
+
+def problems_in(folder: Path, fit: Fit) -> list[str]:
+    """Why a run or results in a folder are not whole, a sentence each."""
+    files = results_in(folder)
+    of_fit = f"{FIT}/"
+    wrong = [why_not_of(fit, folder, n, files) for n in files if not n.startswith(of_fit)]
+    if (folder / FILE).is_file():
+        wrong += [f"{each}." for each in differences(folder, listed_by(folder / FILE))]
+    return list(filter(None, wrong))
+
+
+def why_not_of(fit: Fit, folder: Path, name: str, files: Listed) -> str:
+    """Why a file must not be used with a fit, in a sentence; empty if it may, or is not listed."""
+    if name not in files:
+        return ""
+    if files[name].get("fit") != fit.digest:
+        return f"{name} belongs to another training, and is left out."
+    if differences(folder, {name: files[name]}):
+        return f"{name} is missing, or was changed after it was written, and is left out."
+    return ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from napari_xcebra import results, runs, workspace_file
+from napari_xcebra import runs, workspace_file
 from napari_xcebra.attribution import Attribution
 from napari_xcebra.batch import folder as sweeps
 from napari_xcebra.checksums import differences, listed_in
@@ -175,8 +175,8 @@ def _workspace(folder: Path) -> str:
 
 
 def _results(folder: Path) -> str:
-    about = read_description(folder / results.FILE, results.KIND, results.FORMAT)
-    _compare(folder, about, results.FILE)
+    about = read_description(folder / runs.RESULTS, runs.RESULTS_KIND, runs.RESULTS_FORMAT)
+    _compare(folder, about, runs.RESULTS)
     place = folder / "fit"
     if (place / fits.FILE).is_file():
         fit = Fit.load(place)
@@ -238,6 +238,6 @@ _CHECKS: dict[str, Callable[[Path], str]] = {
     runs.FILE: _run,
     fits.JOINT_FILE: _joint,
     fits.FILE: _fit,
-    results.FILE: _results,
+    runs.RESULTS: _results,
 }
 """By the file that describes a folder."""

@@ -15,8 +15,8 @@ PACKAGE = Path(napari_xcebra.__file__).parent
 TESTS = Path(__file__).parents[1]
 
 MOST = {
-    "modules": 301,
-    "lines": 88_254,
+    "modules": 300,
+    "lines": 88_234,
     "public names": 1_353,
     "class names used twice": 0,
     "short modules with few importers": 0,

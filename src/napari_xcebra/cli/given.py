@@ -24,7 +24,7 @@ from napari_xcebra.learn import Fit, FitSettings
 from napari_xcebra.learn.data.factors import as_factors, ticked_factors
 from napari_xcebra.learn.settings import PRESETS
 from napari_xcebra.recording import KINDS, Kind, Recording
-from napari_xcebra.results import ANALYSIS, FIT
+from napari_xcebra.runs import ANALYSIS, FIT
 from napari_xcebra.settings import worded
 
 if TYPE_CHECKING:

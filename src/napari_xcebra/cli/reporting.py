@@ -32,7 +32,7 @@ from napari_xcebra.recording.summary import (
     variable_words,
 )
 from napari_xcebra.recording.traces import LazyTraces, read_block
-from napari_xcebra.results import problems_in
+from napari_xcebra.runs import problems_in
 from napari_xcebra.settings import worded
 from napari_xcebra.standardise import standardised
 

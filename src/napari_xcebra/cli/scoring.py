@@ -26,7 +26,7 @@ from napari_xcebra.cli.printing import (
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
 from napari_xcebra.recording.fingerprint import note_on_another
-from napari_xcebra.results import results_to
+from napari_xcebra.runs import results_to
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution

@@ -41,7 +41,7 @@ from napari_xcebra.cli.printing import (
 from napari_xcebra.cli.scoring import write_attribution, write_scores
 from napari_xcebra.errors import InputError
 from napari_xcebra.recording import Recording
-from napari_xcebra.results import ANALYSIS, FIT, results_in, results_to
+from napari_xcebra.runs import ANALYSIS, FIT, results_in, results_to
 
 if TYPE_CHECKING:
     from napari_xcebra.attribution import Attribution

@@ -22,8 +22,7 @@ from napari_xcebra.io.opening import Opening
 from napari_xcebra.learn import Factor, Fit
 from napari_xcebra.recording.fingerprint import check_same
 from napari_xcebra.recording.recording import Recording
-from napari_xcebra.results import ANALYSIS, problems_in, results_in, why_not_of
-from napari_xcebra.runs import Run
+from napari_xcebra.runs import ANALYSIS, Run, problems_in, results_in, why_not_of
 from napari_xcebra.spreadsheets import read_csv
 
 Tables = Mapping[str, pd.DataFrame]

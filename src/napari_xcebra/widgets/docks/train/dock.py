@@ -32,8 +32,7 @@ from napari_xcebra.errors import InputError
 from napari_xcebra.io.opening import Opening
 from napari_xcebra.jobs import Job
 from napari_xcebra.recording import Recording
-from napari_xcebra.results import ANALYSIS
-from napari_xcebra.runs import Run, free_name, next_name
+from napari_xcebra.runs import ANALYSIS, Run, free_name, next_name
 from napari_xcebra.widgets.controls.boxes import SMALL, PlainLabel, plain, primary_button
 from napari_xcebra.widgets.controls.forms import dropped_paths, model_among
 from napari_xcebra.widgets.controls.layouts import TWO_LINES, Fold, in_column, in_row
