@@ -227,22 +227,25 @@ def an_nwb(path: Path, traces: np.ndarray, *, turned: bool = False, **clock: Any
 
     file = pynwb.NWBFile("a session", "a", datetime(2026, 3, 1, tzinfo=UTC))
     plane = file.create_imaging_plane(
-        name="plane", optical_channel=OpticalChannel("green", "green", 500.0), description="",
+        name="plane", optical_channel=OpticalChannel(
+            name="green", description="green", emission_lambda=500.0
+        ), description="",
         device=file.create_device("scope"), excitation_lambda=920.0, indicator="GCaMP",
         location="V1", imaging_rate=RATE,
     )  # fmt: skip
     cells = traces.shape[1]
-    table = (segmentation := ImageSegmentation()).create_plane_segmentation(
-        name="rois", description="", imaging_plane=plane
-    )
+    ophys = file.create_processing_module("ophys", "imaging")
+    ophys.add(segmentation := ImageSegmentation())
+    table = segmentation.create_plane_segmentation(name="rois", description="", imaging_plane=plane)
     for cell in range(cells):
         table.add_roi(pixel_mask=[(3 * (cell % 13), 3 * (cell // 13), 1.0)])
     region = table.create_roi_table_region("all", region=list(range(cells)))
-    response = RoiResponseSeries(name="dff", data=traces, rois=region, unit="1",
-                                 **(clock or {"rate": RATE}))  # fmt: skip
-    ophys = file.create_processing_module("ophys", "imaging")
-    ophys.add(segmentation)
-    ophys.add(DfOverF(roi_response_series=[response]))
+    ophys.add(share := DfOverF())
+    share.add_roi_response_series(
+        RoiResponseSeries(
+            name="dff", data=traces, rois=region, unit="1", **(clock or {"rate": RATE})
+        )
+    )
     times = np.arange(0, 90, 0.02)
     place = SpatialSeries(name="pos", data=np.c_[course(times), course(times)], timestamps=times,
                           reference_frame="the room", unit="cm")  # fmt: skip

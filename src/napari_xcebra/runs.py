@@ -139,7 +139,7 @@ class Run:
         refuse_link(folder / FIT)
         with locked(folder), locked(folder / FIT):
             before = _files_in(folder)
-            contents = packed_fit(self.fit)
+            contents = _packed_fit(self.fit)
             contents |= {f"{m}.npz": each.packed() for m, each in self.attributions.items()}
             about = {
                 "kind": KIND,
@@ -300,7 +300,7 @@ def results_to(folder: Path, fit: Fit, *, with_fit: bool = False) -> Iterator[Pa
         }
         before: Listed = {}
         if with_fit:
-            contents |= packed_fit(fit)
+            contents |= _packed_fit(fit)
             before = {f"{FIT}/{name}": e for name, e in files_of_fit(folder / FIT).items()}
         others = {
             name: each
@@ -317,7 +317,7 @@ def results_to(folder: Path, fit: Fit, *, with_fit: bool = False) -> Iterator[Pa
             new.parent.rmdir()
 
 
-def packed_fit(fit: Fit) -> dict[str, bytes]:
+def _packed_fit(fit: Fit) -> dict[str, bytes]:
     """Contents of the files of a fit, by their names in the folder that has it in `FIT`."""
     about, weights = fit.packed()
     listed = {name: entry(content) for name, content in weights.items()}

@@ -116,6 +116,7 @@ def adapt(arguments: argparse.Namespace) -> None:
     matched = _matched_ids(arguments)
     carry = partial(adapt, before, recording, arguments.how, matched=matched, steps=steps)
     trained = _with_bar(arguments, steps, carry)
+    say(arguments, trained.notes[0])  # what was carried, and of how many cells
     _write_run(arguments, trained, recording, curves=False)
 
 

@@ -101,7 +101,7 @@ def _modules_in(folder: str) -> list[str]:
     ]
 
 
-class _NoAnswer(Exception):
+class NoAnswer(Exception):
     """A plug-in takes too long."""
 
 
@@ -123,7 +123,7 @@ def _in_time(function: Callable[[Path], Any], path: Path) -> Any:
         # ends a loop of Python; what sleeps or waits does no harm
         ended = ctypes.py_object(SystemExit)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ended)
-        raise _NoAnswer(f"sniff does not answer within {PATIENCE:.0f} s")
+        raise NoAnswer(f"sniff does not answer within {PATIENCE:.0f} s")
     if failures:
         raise failures[0]
     return answers[0]
@@ -146,7 +146,7 @@ class _PluggedFormat:
             return bool(_in_time(self._plugged.value.sniff, path))
         # code of others fails in any way, and may even end the program
         except (Exception, SystemExit) as error:
-            self._is_slow = isinstance(error, _NoAnswer)
+            self._is_slow = isinstance(error, NoAnswer)
             refuse(self._plugged.name, self._plugged.package, error)
             return False
 

@@ -135,7 +135,7 @@ class TestShiftedLabels:
     def test_no_shift_of_the_real_labels_reaches_what_they_reach(self, real):
         assert real.p < 0.01
         assert real.null_low < real.null_high < real.goodness
-        assert f"p = {real.p:.2g}" in real.verdict
+        assert f"p = {real.p:.2g}" in real.measured
 
     def test_labels_that_mean_nothing_reach_no_more_than_their_shifts(self, simulation):
         """p is not small; on several recordings it is spread over all values."""

@@ -105,9 +105,9 @@ def test_trials_are_the_samples_of_the_test():
 @pytest.mark.parametrize(
     ("about", "said"),
     [
-        ({"null": "permuted"}, "trials permuted)"),
-        ({"null": "permuted", "within": ("stimulus",)}, "trials permuted within stimulus)"),
-        ({"null": "turned"}, "trials shifted)"),
+        ({"null": "permuted"}, "trials permuted"),
+        ({"null": "permuted", "within": ("stimulus",)}, "trials permuted within stimulus"),
+        ({"null": "turned"}, "trials shifted"),
         ({"null": "permuted", "confounded": ("stimulus",)}, "goes with stimulus in nearly every"),
         ({"confounded": ("wheel",)}, "goes with wheel so closely that no test can tell them apart"),
     ],

@@ -49,7 +49,7 @@ def test_sentences_unfold_on_a_click_or_the_space_bar_and_are_never_markup(rows,
     rows.show()
     place, noise = rows.rows.values()
     qtbot.mouseClick(place.head, Qt.MouseButton.LeftButton)
-    assert place.sentences.isVisible() and "place is clearly" in place.sentences.text()
+    assert place.sentences.isVisible() and "These cells encode place" in place.sentences.text()
     assert not noise.sentences.isVisible()
     qtbot.keyClick(noise.head, Qt.Key.Key_Space)
     assert noise.sentences.isVisible()

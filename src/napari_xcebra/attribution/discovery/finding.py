@@ -95,7 +95,7 @@ def discover(
     Examples
     --------
     >>> from napari_xcebra.simulate import box
-    >>> recording = box(neurons=24, frames=3000, seed=0).recording
+    >>> recording = box(cells=(12, 12), frames=3000, seed=0).recording
     >>> len(discover(recording)) > 0
     True
     """

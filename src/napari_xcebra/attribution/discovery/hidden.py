@@ -23,6 +23,7 @@ from napari_xcebra.files import check_description, parsed_json, read_bytes, whol
 from napari_xcebra.learn.data.factors import Part
 from napari_xcebra.recording import Recording, Variable
 from napari_xcebra.recording.fingerprint import Fingerprint, check_same
+from napari_xcebra.spreadsheets import write_csv
 from napari_xcebra.text import counted, duration
 
 if TYPE_CHECKING:
@@ -144,9 +145,6 @@ class HiddenFactors:
         >>> one = HiddenFactor("hidden 1", 1, 40.0, 0.2, False)
         >>> HiddenFactors((one,), few.T, few, few, few, few, np.arange(2)).sentence("hidden 1")
         'hidden 1: slow (40 s), 2 cells, follows nothing recorded'
-
-        What explains much of a slow course may do so by chance:
-
         >>> one = replace(one, goes_with={"velocity": 0.53})
         >>> HiddenFactors((one,), few.T, few, few, few, few, np.arange(2)).sentence("hidden 1")
         'hidden 1: slow (40 s), 2 cells, may follow velocity (R² 0.53, within chance)'
@@ -314,7 +312,7 @@ class HiddenFactors:
         written = [self.save(Path(folder) / "hidden.npz")]
         for name, table in tables.items():
             with whole(Path(folder) / name) as file:
-                table.to_csv(file, index=False)
+                write_csv(table, file)
             written.append(Path(folder) / name)
         return written
 

@@ -237,7 +237,9 @@ class ProposalPanel(QWidget):
         self.limit.setRange(50, 99)
         self.limit.setDecimals(0)
         self.limit.setValue(100 * SURE)
-        self.apply = small_button("Apply", "")
+        self.apply = small_button(
+            "Apply", "As proposed, in one step. Decisions that you made yourself stay."
+        )
         self.apply.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.expected = PlainLabel(wrap=True)
         limits = in_row(PlainLabel("sure by %"), (self.slider, 1), self.limit, spacing=4)
@@ -276,9 +278,6 @@ class ProposalPanel(QWidget):
         some = accepted + rejected > 0
         self.apply.setText(f"Accept {accepted}, reject {rejected}" if some else "Nothing to change")
         self.apply.setEnabled(some)
-        self.apply.setToolTip(
-            "As proposed, in one step that Ctrl+Z undoes. Decisions that you made yourself stay."
-        )
         self.expected.setText(
             f"About {100 * right:.0f} % of {counted(accepted + rejected, 'change')} are expected "
             "to be right."

@@ -82,6 +82,7 @@ class HiddenPanel(Fold):
         self.start = QPushButton("Discover")
         self.start.setToolTip(HELP)
         self.stop = QPushButton("Cancel")
+        self.stop.setToolTip("End the search for hidden factors; nothing is kept of it.")
         self.progress = WorkBar("How much is done, and the time left.")
         self.table = QTableWidget(0, 4)
         self.table.setHorizontalHeaderLabels(["Hidden factor", "Scale", "Cells", "Goes with"])
