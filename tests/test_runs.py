@@ -225,3 +225,22 @@ def test_damaged_scores_by_themselves_get_a_sentence(runs, tmp_path):
             np.testing.assert_array_equal(found.latent_scores, scores.latent_scores)
             np.testing.assert_array_equal(found.cell_ids, scores.cell_ids)
             assert found.verdicts == scores.verdicts
+
+
+def test_what_waits_stays_while_its_list_cannot_be_read(runs, tmp_path, monkeypatch):
+    from napari_xcebra import checksums
+
+    folder = runs[0].save(tmp_path / "run")
+    waiting = folder / STAGED / f".{'0' * 16}-weights"
+    waiting.parent.mkdir(exist_ok=True)
+    waiting.write_bytes(b"weights")
+
+    def busy(path):
+        raise InputError(f"{path} cannot be read") from OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checksums, "read_json", busy)
+        checksums.settle(folder)
+        assert waiting.exists()
+    checksums.settle(folder)
+    assert not waiting.exists()  # nothing lists it

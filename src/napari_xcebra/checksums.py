@@ -9,6 +9,7 @@ moment, a folder holds what was saved last, or what was saved before, and never 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -219,6 +220,21 @@ def finish_writing(folder: Path) -> None:
             settle(folder)
 
 
+_MAY_PASS = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Failures of a read that say nothing of the file."""
+
+
+def _listed_now(path: Path) -> Listed:
+    """As `listed_by`; OSError if the description is there and cannot be read at this moment."""
+    try:
+        about = read_json(path)
+        return (listed_in(about, path) or {}) if isinstance(about, dict) else {}
+    except InputError as error:
+        if isinstance(why := error.__cause__, OSError) and why.errno in _MAY_PASS:
+            raise why from None
+        return {}
+
+
 def settle(folder: Path) -> None:
     """Let contents that a description lists take their places, and remove those none does.
 
@@ -229,7 +245,10 @@ def settle(folder: Path) -> None:
         staged.unlink()
     if not staged.is_dir():
         return
-    listed = [each for name in DESCRIPTIONS for each in listed_by(folder / name).items()]
+    try:
+        listed = [each for name in DESCRIPTIONS for each in _listed_now(folder / name).items()]
+    except OSError:  # what cannot be read at this moment may list what waits here
+        return
     for each, wanted in listed:
         if (waiting := _staged(folder, each, wanted)).is_file():
             (folder / each).parent.mkdir(parents=True, exist_ok=True)
