@@ -82,9 +82,8 @@ def listed_in(about: Mapping[str, Any], path: Path, key: str = "files") -> Liste
 def listed_by(path: Path, key: str = "files") -> Listed:
     """Files that a description lists; none if it cannot be read."""
     try:
-        about = read_json(path)
-        return (listed_in(about, path, key) or {}) if isinstance(about, dict) else {}
-    except InputError:
+        return _listed_now(path, key)
+    except OSError:
         return {}
 
 
@@ -224,11 +223,11 @@ _MAY_PASS = (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Failures of a read that say nothing of the file."""
 
 
-def _listed_now(path: Path) -> Listed:
+def _listed_now(path: Path, key: str = "files") -> Listed:
     """As `listed_by`; OSError if the description is there and cannot be read at this moment."""
     try:
         about = read_json(path)
-        return (listed_in(about, path) or {}) if isinstance(about, dict) else {}
+        return (listed_in(about, path, key) or {}) if isinstance(about, dict) else {}
     except InputError as error:
         if isinstance(why := error.__cause__, OSError) and why.errno in _MAY_PASS:
             raise why from None

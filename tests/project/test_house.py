@@ -16,7 +16,7 @@ TESTS = Path(__file__).parents[1]
 
 MOST = {
     "modules": 300,
-    "lines": 88_252,
+    "lines": 88_251,
     "public names": 1_353,
     "class names used twice": 0,
     "short modules with few importers": 0,
